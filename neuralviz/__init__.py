@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from neuralviz.models import load_model
     from neuralviz.training import train
 
-# Matrix products of MKL, which torch uses on many processors, are then the same, bit for bit, for any
-# number of threads. It is read at the first product.
+# Matrix products of MKL, which torch uses on many processors, are then the same, bit for bit, for
+# any number of threads. It is read at the first product.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 __all__ = ["NeuralEmbedder", "__version__", "load_model", "micro_tune", "train"]

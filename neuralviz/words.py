@@ -54,6 +54,15 @@ def number(value: float, spec: str = "g") -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
+def percent(share: float) -> str:
+    """A share as whole percent; only all is ``100%``, and only none is ``0%``."""
+    if 0.995 <= share < 1:
+        return f"{min(99.9, 100 * share):.1f}%"
+    if 0 < share < 0.005:
+        return f"{max(0.1, 100 * share):.1f}%"
+    return f"{share:.0%}"
+
+
 def about_seconds(seconds: float) -> str:
     """``about 40 s``, ``about 3 min`` or ``about 2 h``."""
     if seconds < 90:

@@ -22,6 +22,7 @@ from neuralviz.cli.kept import (
     embedded_by,
     embedder_labels,
     find_corpus,
+    is_embedded,
     kept_embedder,
     open_store,
     warn_of_missing,
@@ -40,6 +41,7 @@ from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.settings import is_large
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.importing import import_vectors, imported_label
@@ -118,10 +120,15 @@ def add(
         wanted = name or _named_after(path)
         work = ray_work()
         parts, layout = work.look_at(path, column, id_column)
+        embedders = load_embedders(specs)
+        saved = work.saved_corpus(store, wanted, parts, layout, limit)
+        if saved and not is_large(saved.n_texts) and is_embedded(store, saved, embedders):
+            _tell_saved(saved, wanted, is_new=False)
+            _embed(store, saved, specs, embedders)
+            return
         with work.cluster_at(ray) as cluster:
-            embedders = load_embedders(specs)
             corpus, is_new = work.add_with_ray(store, wanted, parts, layout, limit)
-            _tell_saved(corpus, is_new=is_new)
+            _tell_saved(corpus, wanted, is_new=is_new)
             _embed(store, corpus, specs, embedders, work.RayEmbedding(cluster))
         return
     if len(path) > 1 or "://" in path[0]:
@@ -140,7 +147,7 @@ def add(
     found = store.find(wanted, read)
     embedders = load_embedders(specs)  # before anything is kept: there may be no such model
     corpus = found or store.add(wanted, read)
-    _tell_saved(corpus, is_new=found is None)
+    _tell_saved(corpus, wanted, is_new=found is None)
     _embed(store, corpus, specs, embedders)
 
 
@@ -287,10 +294,12 @@ def _named_after(paths: Sequence[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
 
 
-def _tell_saved(corpus: Corpus, *, is_new: bool) -> None:
+def _tell_saved(corpus: Corpus, wanted: str, *, is_new: bool) -> None:
     if is_new:
         equal = f", {corpus.n_distinct:,} of them different," * (corpus.n_distinct < corpus.n_texts)
         say(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
+        if corpus.name != wanted:
+            say(f"“{wanted}” was there before, with other texts; it is kept.")
     else:
         say(f"These texts are already saved as “{corpus.name}”.")
 

@@ -100,6 +100,20 @@ def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embe
     """Say so when learning the texts that have no vector yet will take minutes."""
 
     keys = store.keys(corpus)
+    lacking, missing = _lacking(store, keys, embedders)
+    if lacking:
+        warn_of_time(lacking, store.texts(corpus, np.flatnonzero(missing)))
+
+
+def is_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:
+    """Whether every text has a vector of every embedder."""
+    return not _lacking(store, store.keys(corpus), embedders)[0]
+
+
+def _lacking(
+    store: CorpusStore, keys: np.ndarray, embedders: Sequence[Embedder]
+) -> tuple[list[Embedder], np.ndarray]:
+    """The embedders that have no vectors of some texts, and [text] whether one of them has none."""
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
     for embedder in embedders:
         for part in embedder.parts:
@@ -108,8 +122,7 @@ def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embe
             if not has.all():
                 lacking.append(part)
                 missing |= ~has
-    if lacking:
-        warn_of_time(lacking, store.texts(corpus, np.flatnonzero(missing)))
+    return lacking, missing
 
 
 def embed_kept(
@@ -137,10 +150,12 @@ def embed_kept(
             for progress in run:
                 check_interrupted()
                 if task is None:
-                    task = bars.add_task(label, total=progress.total)
+                    task = bars.add_task(f"{label} (starting)", total=progress.total)
                     if 0 < progress.found < progress.total:
                         n_found = f"{progress.found:,} of {progress.total:,} texts"
                         say(f"{n_found} are already embedded by {label}.")
+                elif progress.done > progress.found:
+                    bars.update(task, description=label)
                 bars.update(task, completed=progress.done, total=progress.total)
             check_interrupted()
     except KeyboardInterrupt as stop:

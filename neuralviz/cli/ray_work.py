@@ -10,10 +10,10 @@ import numpy as np
 
 from neuralviz.cli.common import say, status
 from neuralviz.cli.vectors import progress_bars
-from neuralviz.cluster.adding import Reading, add_on_cluster
+from neuralviz.cluster.adding import Reading, add_on_cluster, source_digest
 from neuralviz.cluster.addresses import LOCAL
 from neuralviz.cluster.attempts import KILLED
-from neuralviz.cluster.connecting import Cluster, connected
+from neuralviz.cluster.connecting import Cluster, connected, n_machines
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
 from neuralviz.cluster.placing import on_cluster
 from neuralviz.cluster.text_blocks import layout_of
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
-__all__ = ["RayEmbedding", "add_with_ray", "cluster_at", "index_corpus", "look_at", "on_cluster"]
+__all__ = [
+    "RayEmbedding",
+    "add_with_ray",
+    "cluster_at",
+    "index_corpus",
+    "look_at",
+    "on_cluster",
+    "saved_corpus",
+]
 
 NAMED = 5  # texts that were skipped and are named
 
@@ -47,8 +55,15 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
             size = f"{many(cluster.n_nodes, 'machine')}, {many(cluster.n_cpus, 'core')}{gpus}"
-            say(f"Connected to the cluster at {address}: {size}.")
+            where = "a cluster" if address == "auto" else f"the cluster at {address}"
+            say(f"Connected to {where}: {size}.")
         yield cluster
+        left = n_machines()
+        if left < cluster.n_nodes:
+            say(
+                f"{many(cluster.n_nodes - left, 'machine')} of {cluster.n_nodes:,} did not answer "
+                "any more. The others did the work again."
+            )
 
 
 def look_at(
@@ -65,6 +80,13 @@ def look_at(
     if column is None:
         say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")
     return parts, layout
+
+
+def saved_corpus(
+    store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
+) -> Corpus | None:
+    """The corpus that was made of just these files before."""
+    return store.find_source(name, source_digest(parts, layout, limit))
 
 
 def add_with_ray(

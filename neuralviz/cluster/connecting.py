@@ -159,8 +159,12 @@ def _print_nothing(*_: object, **__: object) -> None:
 
 def _resources() -> Cluster:
     whole = ray.cluster_resources()
-    n_nodes = sum(bool(node["Alive"]) for node in ray.nodes())
-    return Cluster(int(whole.get("CPU", 0)), int(whole.get("GPU", 0)), n_nodes)
+    return Cluster(int(whole.get("CPU", 0)), int(whole.get("GPU", 0)), n_machines())
+
+
+def n_machines() -> int:
+    """Machines of the cluster that are there."""
+    return sum(bool(node["Alive"]) for node in ray.nodes())
 
 
 def _environment() -> dict[str, str]:

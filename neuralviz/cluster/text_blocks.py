@@ -103,10 +103,11 @@ def layout_of(parts: Parts, column: str | None, id_column: str | None) -> Layout
             raise TextError(f"The files have no column “{wanted}”. Their columns are: {named}.")
     text = column or guess_column(*heads[0])
     used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
-    labels = tuple(one for one in dict.fromkeys(chain(*used)) if one != text)
+    others = tuple(one for one in dict.fromkeys(chain(*used)) if one != text)
     if id_column is None:
-        by_name = {one.strip().lower(): one for one in reversed(labels)}
+        by_name = {one.strip().lower(): one for one in reversed(others)}
         id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
+    labels = tuple(one for one in others if one != id_column)
     file = free_name("file", columns) if len(files) > 1 else ""
     folder = free_name("folder", columns) if file and any("/" in one.name for one in files) else ""
     row_bytes = max(_row_bytes(head) for _, head in heads)

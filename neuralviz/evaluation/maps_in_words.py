@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.maps.shares import paired_share_interval
-from neuralviz.words import counted, joined, many
+from neuralviz.words import counted, joined, many, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -54,7 +54,7 @@ def neighbours_point(
         return ""
     guessed = f"guessed from {_nearest(k)}, a text's"
     if len(methods) == 1:
-        shares = [(name, f"**{of[0].mean():.0%}**", "") for name, of in hits.items()]
+        shares = [(name, f"**{percent(of[0].mean())}**", "") for name, of in hits.items()]
         return (
             f"Guessed from {_nearest(k)} by **{methods[0]}**, a text's {_rights(shares, texts)}. "
             f"{_always(baselines, hits)}"
@@ -84,7 +84,8 @@ def neighbours_point(
     said = f"{', '.join(claims)}: {guessed} {_rights(right, 'texts')}."
     if undecided:
         doubtful = [
-            f"{one.label} ({methods[0]}: {one.shares[0]:.0%}, {methods[1]}: {one.shares[1]:.0%})"
+            f"{one.label} ({methods[0]}: {percent(one.shares[0])}, "
+            f"{methods[1]}: {percent(one.shares[1])})"
             for one in undecided
         ]
         said += f" This corpus does not decide on {joined(doubtful)}: {_doubt(len(undecided))}."
@@ -112,11 +113,11 @@ def accuracy_point(
         order = sorted(range(len(of)), key=lambda place: -shares[place])
         best = [place for place in order if shares[place] == max(shares)]
         doubtful = [
-            f"{methods[other]}, {shares[other]:.0%}"
+            f"{methods[other]}, {percent(shares[other])}"
             for other in order[len(best) :]
             if any(paired_share_interval(of[one], of[other])[0] <= 0 for one in best)
         ]
-        share = f"{max(shares):.0%}{'' if parts else ' of texts'}"
+        share = f"{percent(max(shares))}{'' if parts else ' of texts'}"
         beside = f"; not clearly more than {joined(doubtful)}" if doubtful else ""
         how, whose = " is right most often", joined([f"**{methods[one]}**" for one in best])
         if len(best) == len(of):
@@ -141,8 +142,8 @@ def agreement_point(
     first, second = methods
     how = "in much the same way" if share >= ALIKE else "differently"
     return (
-        f"**{first}** and **{second}** group {texts} {how}: they share **{share:.0%}** of a text's "
-        f"{_nearest(k).removeprefix('its ')}."
+        f"**{first}** and **{second}** group {texts} {how}: they share **{percent(share)}** of a "
+        f"text's {_nearest(k).removeprefix('its ')}."
     )
 
 
@@ -220,8 +221,8 @@ def _beside(
 ) -> tuple[str, str, str]:
     """A label, the share of the method at a place, and behind it the other's, for `_rights`."""
     by = f" by {methods[place]}" * named
-    other = f" ({methods[1 - place]}: {one.shares[1 - place]:.0%})"
-    return one.label, f"{mark}{one.shares[place]:.0%}{mark}", by + other
+    other = f" ({methods[1 - place]}: {percent(one.shares[1 - place])})"
+    return one.label, f"{mark}{percent(one.shares[place])}{mark}", by + other
 
 
 def _nearest(k: int) -> str:
@@ -241,8 +242,8 @@ def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:
 def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
     """What always guessing the most frequent label would reach."""
     first, *others = names
-    said = [f"the most frequent {first} would be right for {baselines[first]:.0%}"]
-    said += [f"the most frequent {name} for {baselines[name]:.0%}" for name in others]
+    said = [f"the most frequent {first} would be right for {percent(baselines[first])}"]
+    said += [f"the most frequent {name} for {percent(baselines[name])}" for name in others]
     return f"Always guessing {joined(said)}."
 
 

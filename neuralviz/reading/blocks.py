@@ -20,6 +20,7 @@ from neuralviz.reading.json_tables import json_lines_blocks
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
 from neuralviz.reading.patient_file import BUFFER, PatientFile
+from neuralviz.words import joined
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo
@@ -127,17 +128,14 @@ def find_parts(paths: Sequence[str]) -> Parts:
             part = FilePart(_called(info.path, name), info.path, files)
             hidden = any(step.startswith(".") for step in part.name.split("/"))
             if hidden or part.ending not in ENDINGS:
-                why = "hidden" if hidden else f"none of {', '.join(ENDINGS)}"
+                why = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
                 notes.append(f"Skipped {part.name}: {why}.")
             elif not info.size:
                 notes.append(f"Skipped {part.name}: empty.")
             else:
                 found.setdefault((files.type_name, info.path), (part, info))
     if not found:
-        raise TextError(
-            " ".join(["No file with texts was found.", *notes[:5]])
-            + f" Supported: {', '.join(ENDINGS)}."
-        )
+        raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
     names = [part.name for part, _ in found.values()]
     if len(set(names)) < len(names):  # from several folders: their whole paths tell them apart
         for key, (part, info) in found.items():

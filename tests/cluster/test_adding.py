@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from typer.testing import CliRunner
 
+from neuralviz import cli
+from neuralviz.cli import ray_work
 from neuralviz.cluster.adding import Added, add_on_cluster
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.text_blocks import block_rows, layout_of
@@ -95,7 +99,7 @@ def test_patterns_limits_columns_and_ids(store: CorpusStore, folder: Path, clust
     assert corpus.n_texts == 700
     assert store.texts(corpus, [0, 8, 699]) == ["t0", "t1", "t6"]
     assert store.ids(corpus, [8]) == ["Parquet row 8, with “signs”"]
-    assert [column.name for column in corpus.columns] == ["text", "year"]
+    assert [column.name for column in corpus.columns] == ["year"]
     everything = add(store, f"{folder}/**/*.csv", folder / "b.jsonl", name="two files")
     assert everything.corpus.n_texts == 80
 
@@ -159,7 +163,7 @@ def test_what_cannot_be_read_is_said(
     for paths, says in (
         (["missing.csv"], "No such file"),
         ([f"{tmp_path}/none*.csv"], "No file matches"),
-        ([f"{tmp_path}/notes.txt"], "none of .parquet"),
+        ([f"{tmp_path}/notes.txt"], "only .parquet, .*are read"),
         (["nothing://there/a.csv"], "Could not read nothing://there"),
         ([f"{tmp_path}/blank.csv"], "no column with texts"),
     ):
@@ -224,3 +228,42 @@ def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:
 def test_a_web_address_is_told_what_to_do() -> None:
     with pytest.raises(TextError, match=r"Web addresses cannot be read in pieces: .* Download"):
         find_parts(["https://example.org/x.csv"])
+
+
+def test_a_finished_command_starts_no_ray(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    table = tmp_path / "few.csv"
+    table.write_text("text\nThe sea is calm.\nThe road is long.\n")
+    saved = add(CorpusStore(), table, name="few.csv").corpus
+
+    def start(_address: str) -> None:
+        raise AssertionError("Ray was started")
+
+    monkeypatch.setattr(ray_work, "cluster_at", start)
+    command = ["corpus", "add", str(table), "--ray", "--method", "mean"]
+    with pytest.raises(AssertionError, match="started"):  # there is something to do
+        CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert (
+        CliRunner().invoke(cli.app, ["corpus", "embed", saved.id, "--method", "mean"]).exit_code
+        == 0
+    )
+    again = CliRunner().invoke(cli.app, command, catch_exceptions=False)
+    assert again.exit_code == 0
+    assert "already saved as “few.csv”" in again.stderr
+    assert "Already embedded by mean: 2 embeddings" in again.stderr
+
+
+def test_machines_that_are_lost_are_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    found = replace(cluster, n_nodes=3)
+    monkeypatch.setattr(ray_work, "connected", lambda _address: nullcontext(found))
+    for left, told in ((3, False), (2, True)):
+        monkeypatch.setattr(ray_work, "n_machines", lambda left=left: left)
+        with ray_work.cluster_at("auto"):
+            pass
+        said = capsys.readouterr().err
+        assert "Connected to a cluster: 3 machines" in said
+        assert ("1 machine of 3 did not answer any more" in said) == told

@@ -681,7 +681,7 @@ def test_import_without_a_file_and_delete_without_a_tick_say_what_is_missing(
     page.button(key="corpus-import").click().run()
     assert "Choose a .npy or .parquet file first." in said(page)
     page.button(key="corpus-delete").click().run()
-    assert "Tick the box above first." in said(page)
+    assert "Tick “Delete the corpus with its maps and embeddings” first." in said(page)
     assert len(visited.corpora()) == 1
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.ui.layers.blocks import _since_start
-from neuralviz.words import about_seconds, joined, number, why_above_100
+from neuralviz.words import about_seconds, joined, number, percent, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,12 @@ def test_times_are_said_as_one_would() -> None:
         *("about 1 s", "about 40 s", "about 89 s"),
         *("about 2 min", "about 3 min", "about 90 min", "about 2 h"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(1.0, "100%"), (0.9999, "99.9%"), (0.998, "99.8%"), (0.994, "99%"), (0.5, "50%"),
+     (0.002, "0.2%"), (0.00001, "0.1%"), (0.0, "0%")],
+)  # fmt: skip
+def test_only_all_is_a_hundred_percent(share: float, said: str) -> None:
+    assert percent(share) == said

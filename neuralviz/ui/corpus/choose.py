@@ -311,13 +311,12 @@ def _rename(corpus: Corpus) -> None:
 
 
 def _delete(corpus: Corpus) -> None:
-    sure = st.checkbox(
-        "Delete the corpus with its maps and embeddings", key=f"corpus-sure-{corpus.id}"
-    )
+    what = "Delete the corpus with its maps and embeddings"
+    sure = st.checkbox(what, key=f"corpus-sure-{corpus.id}")
     if not st.button("Delete", key="corpus-delete", icon=":material/delete:", width="stretch"):
         return
     if not sure:
-        st.info("Tick the box above first.")
+        st.info(f"Tick “{what}” first.")
     else:
         run = current_run(corpus)
         if run is not None:

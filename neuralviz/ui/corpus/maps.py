@@ -109,7 +109,7 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
         key=SEARCH,
         max_chars=MOST_SEARCHED,
         placeholder="Find words in the texts" if how == WORDS else
-        "Enter a sentence to place it on the maps",
+        "Enter a sentence to see where it lands",
     ).strip()  # fmt: skip
     if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
         st.session_state[ASKED] = how, query
