@@ -15,6 +15,7 @@ from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import Avoided
 from neuralviz.cluster.embedding import TRIES, lost_in_words
+from neuralviz.cluster.rows import rows_of
 from neuralviz.cluster.text_blocks import (
     NOTE,
     FilesOfTexts,
@@ -182,7 +183,7 @@ def _pieces(
         texts = texts.map_batches(KeepNotes(run_folder), batch_size=None, **options)
         texts = texts.limit(limit)
     write = WriteTexts(str(store.folder.absolute()), texts_table(corpus))
-    for row in texts.map_batches(write, batch_size=layout.rows_of_piece, **options).iter_rows():
+    for row in rows_of(texts.map_batches(write, batch_size=layout.rows_of_piece, **options)):
         yield json.loads(row["written"])
 
 

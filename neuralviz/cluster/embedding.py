@@ -27,6 +27,7 @@ from ray.exceptions import (
 )
 
 from neuralviz.cluster.connecting import Avoided
+from neuralviz.cluster.rows import rows_of
 from neuralviz.cluster.worker import Done, EmbedUnits, PlanPortions, plan_batches
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
@@ -210,7 +211,7 @@ class _Work:
             num_gpus=1 if self._cluster.n_gpus else None,
             **self.avoided.options,
         )
-        for row in embedded.iter_rows():
+        for row in rows_of(embedded):
             yield Done.from_json(row["done"])
 
     def _plan(self, start: int, wanted: np.ndarray) -> list[np.ndarray]:
@@ -237,7 +238,7 @@ class _Work:
                 batch_format="pyarrow",
                 **self.avoided.options,
             )
-            rows = list(planned.iter_rows())
+            rows = list(rows_of(planned))
             failed = [row for row in rows if row["failed"]]
             for row in rows:
                 if not row["failed"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import ray.data
 from ray.exceptions import RayError
 
 from neuralviz.cluster.embedding import lost_in_words
+from neuralviz.cluster.rows import rows_of
 from neuralviz.errors import NeuralvizError, Stopped
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def on_cluster(
         _Place(place), num_cpus=1
     )
     try:
-        with closing(_rows(placed)) as rows:
+        with closing(rows_of(placed)) as rows:
             for row in rows:
                 if row["failed"]:
                     raise NeuralvizError(row["failed"])
@@ -54,7 +55,3 @@ def on_cluster(
                     raise Stopped
     except RayError as error:
         raise NeuralvizError(lost_in_words(error, "Make the map again.")) from error
-
-
-def _rows(of: ray.data.Dataset) -> Generator[dict[str, Any]]:
-    yield from of.iter_rows()

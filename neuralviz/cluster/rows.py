@@ -1,0 +1,59 @@
+"""The rows of a dataset of Ray, as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import ray.data
+
+T = TypeVar("T")
+PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
+
+
+def rows_of(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
+    """The rows of a dataset, as they are made.
+
+    They come out of a thread of their own. Ctrl-C raises in the main thread at whatever line that
+    is; amid Ray's code, which waits for its own threads under locks, it may get lost, or be waited
+    for without end. So the main thread only waits for rows.
+
+    Args:
+        dataset: that has not run yet; of small rows, for they do not wait until they are wanted.
+            It ends when the generator is closed.
+
+    Raises:
+        RayError: as of Ray.
+    """
+    return _apart(dataset.iter_rows())
+
+
+def _apart(items: Iterable[T]) -> Generator[T]:
+    """The same ones, from a thread of their own; it ends with the item that it waits for."""
+    came: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
+    unwanted = threading.Event()
+
+    def bring() -> None:
+        try:
+            for item in items:
+                came.put((item,))
+                if unwanted.is_set():
+                    return
+            came.put(None)
+        except BaseException as error:
+            came.put(error)
+
+    thread = threading.Thread(target=bring, name="rows of Ray", daemon=True)
+    try:
+        thread.start()
+        while (one := came.get()) is not None:
+            if isinstance(one, BaseException):
+                raise one
+            yield one[0]
+    finally:
+        unwanted.set()
+        if thread.ident is not None:
+            thread.join(PATIENCE)

@@ -1,0 +1,77 @@
+"""Rows of Ray come out of a thread of their own, in which nothing is raised."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+import ray.data
+
+from neuralviz.cluster import rows
+from neuralviz.cluster.connecting import Cluster
+from neuralviz.cluster.rows import rows_of
+
+
+class FakeDataset:
+    """A dataset whose rows are those of a generator, which says how it ended."""
+
+    def __init__(self, wait: Callable[[], object] = lambda: None, n: int = 3) -> None:
+        self.wait, self.n = wait, n
+        self.ended_by: type[BaseException] | None = None
+        self.ended = threading.Event()
+
+    def iter_rows(self) -> Iterator[dict[str, Any]]:
+        try:
+            for i in range(self.n):
+                yield {"row": i}
+                self.wait()
+        except BaseException as error:
+            self.ended_by = type(error)
+            raise
+        finally:
+            self.ended.set()
+
+
+def test_all_rows_come_in_their_order(cluster: Cluster):
+    dataset = ray.data.from_items([{"row": i} for i in range(50)], override_num_blocks=1)
+    assert [row["row"] for row in rows_of(dataset)] == list(range(50))
+
+
+def test_what_the_dataset_raises_is_raised():
+    def fail() -> None:
+        raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        list(rows_of(FakeDataset(fail)))
+
+
+def test_an_interrupt_is_raised_where_rows_are_waited_for_and_not_in_the_dataset():
+    dataset = FakeDataset(lambda: time.sleep(0.3), n=1000)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    with closing(rows_of(dataset)) as found, pytest.raises(KeyboardInterrupt):
+        next(found)
+        timer.start()
+        for _ in found:
+            pass
+    assert dataset.ended.wait(5)
+    assert dataset.ended_by is GeneratorExit
+
+
+def test_a_dataset_that_hangs_is_left_alone(monkeypatch):
+    monkeypatch.setattr(rows, "PATIENCE", 0.2)
+    let_go = threading.Event()
+    dataset = FakeDataset(let_go.wait)
+    found = rows_of(dataset)
+    assert next(found) == {"row": 0}
+    start = time.monotonic()
+    found.close()
+    assert time.monotonic() - start < 3
+    assert not dataset.ended.is_set()
+    let_go.set()
+    assert dataset.ended.wait(5)
