@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 LOCAL = "local"
-_ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>\d+)")
+_HOST = r"(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+)"
+_ADDRESS = re.compile(rf"auto|local|{_HOST}:(?P<port>\d+)")
+_MEANT_FOR_ONE = re.compile(rf"{_ADDRESS.pattern}|{_HOST}:\w*|localhost|\d+(\.\d+){{3}}|ray://.*")
 
 
 def is_like_address(text: str) -> bool:
-    """Whether this is meant to name a cluster, and no file; its port may be none."""
-    return _ADDRESS.fullmatch(text) is not None
+    """Whether this is meant to name a cluster, and no file; its port may be wrong."""
+    return _MEANT_FOR_ONE.fullmatch(text) is not None
 
 
 def is_address(text: str) -> bool:

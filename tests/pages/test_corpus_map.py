@@ -22,6 +22,7 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.selection import Selection
 from neuralviz.models import export_model, shared
 from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.reading.table import MAX_CHARACTERS
@@ -236,12 +237,17 @@ def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):
 def test_words_select_and_colours_change(visited: CorpusStore):
     page = opened()
     page.text_input(key="corpus-search").set_value("telescope").run()
-    assert "containing “telescope”" in said(page)
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
+    found = f"Found {n} texts containing “telescope”: marked on the map, listed below it."
+    assert plain(found) in [one.value for one in page.caption]
     for option in list(page.selectbox(key="colour-a").options):
         page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
+    page.text_input(key="corpus-search").set_value("no such words").run()
+    assert "Found no text containing “no such words”." in [one.value for one in page.caption]
+    page.text_input(key="corpus-search").set_value("telescope").run()
+    assert "corpus-selected" in page.session_state
     page.text_input(key="corpus-search").set_value("").run()
     assert "corpus-selected" not in page.session_state
 
@@ -282,6 +288,20 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
     near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
     assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
     assert place(page, run.task.sentence) == [run]  # not placed again
+
+
+def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stays(mapped: AppTest):
+    lassoed = Selection.of_rows(np.array([3, 5]), len(TEXTS))
+    mapped.session_state["corpus-selected"] = lassoed
+    mapped.session_state["corpus-selected-by"] = "selected"
+    (run,) = place(mapped, "The garden was full of people.")
+    nearest = TEXTS[run.result.near.indices[0][0]]
+    said_of_it = [one.value for one in mapped.caption if one.value.startswith("Nearest by mean")]
+    assert said_of_it == [f"Nearest by mean “{nearest}”. More are listed below the map."]
+    assert mapped.session_state["corpus-selected"] is lassoed
+    mapped.text_input(key="corpus-search").set_value("").run()
+    assert mapped.session_state["corpus-selected"] is lassoed
+    assert "Nearest by" not in said(mapped)
 
 
 def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdown(monkeypatch):
@@ -443,7 +463,7 @@ def test_a_sentence_waits_for_another_map_and_says_so(mapped: AppTest, monkeypat
         raise Stopped
 
     monkeypatch.setattr(Placer, "land", never_its_turn)
-    monkeypatch.setattr("neuralviz.ui.corpus.maps.WAIT", 0.1)
+    monkeypatch.setattr("neuralviz.ui.corpus.searching.WAIT", 0.1)
     page = mapped
     (run,) = place(page, "A sentence that nobody has placed.")
     assert run.status == "failed"
@@ -452,7 +472,7 @@ def test_a_sentence_waits_for_another_map_and_says_so(mapped: AppTest, monkeypat
 
 
 def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypatch):
-    monkeypatch.setattr("neuralviz.ui.corpus.maps.needs_asking", lambda _: True)
+    monkeypatch.setattr("neuralviz.ui.corpus.searching.needs_asking", lambda _: True)
     page = mapped
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()

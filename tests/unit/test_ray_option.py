@@ -30,6 +30,11 @@ ROOT = Path(__file__).parents[2]
         (["--ray", "[::1]:6379"], ["--ray=[::1]:6379"]),
         (["--ray=head:6379", "a"], ["--ray=head:6379", "a"]),
         (["--ray", "--method", "mean", "a"], ["--ray=local", "--method", "mean", "a"]),
+        (["--ray", "10.0.0.1", "a"], ["--ray=10.0.0.1", "a"]),
+        (["--ray", "head:port", "a"], ["--ray=head:port", "a"]),
+        (["--ray", "localhost", "a"], ["--ray=localhost", "a"]),
+        (["--ray", "ray://head", "a"], ["--ray=ray://head", "a"]),
+        (["--ray", "1.5.csv"], ["--ray=local", "1.5.csv"]),
         (["--", "--ray"], ["--", "--ray"]),
     ],
 )
@@ -53,6 +58,9 @@ def test_an_address_where_nothing_answers(tmp_path: Path):
     code, said, _ = run("add", "sample_data/topics.csv", "--ray", "ray://127.0.0.1:10001")
     assert code == 2
     assert "client address" in said
+    code, said, _ = run("add", "sample_data/topics.csv", "--ray", "10.0.0.1")
+    assert code == 2
+    assert "“10.0.0.1” is not the address of a Ray cluster. Write HOST:PORT" in said
     code, said, _ = run("add", "sample_data/topics.csv", "--ray", "head..example:6379")
     assert code == 2
     assert "No Ray cluster answers at head..example:6379." in said

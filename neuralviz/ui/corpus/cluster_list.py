@@ -11,9 +11,7 @@ import streamlit as st
 from neuralviz.maps.selection import Selection
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.labels import themes_of
-from neuralviz.ui.corpus.maps import (
-    select,
-)
+from neuralviz.ui.corpus.selecting import select
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide

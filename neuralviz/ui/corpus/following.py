@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.ui.corpus import address
-from neuralviz.ui.corpus.maps import HOVERED, ROW, SELECTED, SELECTED_BY, SENTENCE
+from neuralviz.ui.corpus.selecting import HOVERED, ROW, SELECTED, SELECTED_BY, SENTENCE
 
 THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"

@@ -29,7 +29,9 @@ from neuralviz.ui.corpus.following import (
     follow,
 )
 from neuralviz.ui.corpus.labels import spoken_labels
-from neuralviz.ui.corpus.maps import (
+from neuralviz.ui.corpus.near import near_text
+from neuralviz.ui.corpus.sampled import samples_of
+from neuralviz.ui.corpus.selecting import (
     HOVERED,
     ROW,
     SELECTED_BY,
@@ -38,8 +40,6 @@ from neuralviz.ui.corpus.maps import (
     forget_selection,
     selected,
 )
-from neuralviz.ui.corpus.near import near_text
-from neuralviz.ui.corpus.sampled import samples_of
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point

@@ -22,15 +22,11 @@ from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import open_corpus, open_maps
 from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
-from neuralviz.ui.corpus.maps import (
-    choose_row,
-    forget_selection,
-    search_bar,
-    show_maps,
-    show_placing,
-)
+from neuralviz.ui.corpus.maps import show_maps
 from neuralviz.ui.corpus.sampled import find_samples
 from neuralviz.ui.corpus.saved import find_saved, n_embedded
+from neuralviz.ui.corpus.searching import search_bar, show_placing
+from neuralviz.ui.corpus.selecting import choose_row, forget_selection
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps
 from neuralviz.ui.page import plain, show_error
@@ -200,7 +196,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
                 said = point_of(corpus, maps, is_filtered=within is not None)
             show_point(said, key="maps")
         with above:
-            placed = show_placing(maps)
+            placed = show_placing(corpus, maps, within)
         below = st.container()
         # first: a text can be read while its map is being drawn
         show_lists(corpus, maps, placed, within)

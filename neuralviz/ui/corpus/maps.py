@@ -8,26 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from neuralviz.embedders.specs import models_now
-from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.neighbourhoods import is_apart
 from neuralviz.maps.selection import Selection
 from neuralviz.maps.settings import REDUCERS
 from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figure
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.compare.settings import needs_asking
-from neuralviz.ui.corpus import address, large
+from neuralviz.ui.corpus import large
 from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_of, colours_of
-from neuralviz.ui.corpus.filters import choose_filter
+from neuralviz.ui.corpus.selecting import HOVERED, ROW, SENTENCE, choose_row, select, selected
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import Words, run_panel
-from neuralviz.ui.session_runs import SessionRuns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,138 +33,9 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
-ROW, HOVERED = "corpus-row", "corpus-hovered"
-SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
-SENTENCE = "corpus-sentence"
-SEARCH, HOW, ASKED = "corpus-search", "corpus-how", "corpus-asked"  # what, how; what was done
-WORDS, MEANING = "By words", "By meaning"
-_BY_MEANING = "meaning"  # in the address
 MOST_SENT = 5_000  # texts that go to the browser with their points
-REMEMBERED = 50  # sentences, with where they landed
-MOST_SEARCHED = 500  # characters
-WAIT = 60.0  # seconds for another map to be done
-PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
 HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
 IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # colours that a page of its own offers
-
-
-def forget_selection() -> None:
-    """Nothing is selected, searched for or chosen any more."""
-    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, SEARCH, ASKED):
-        st.session_state.pop(key, None)
-
-
-def selected(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
-    """Texts that are selected, and let through by a filter; None where nothing is selected."""
-    found: Selection | None = st.session_state.get(SELECTED)
-    if found is None or found.n_texts != n_texts:
-        return None
-    return found if within is None else Selection.of_mask(found.mask() & within)
-
-
-def select(chosen: Selection, by: str) -> None:
-    """Select texts on all maps, and say by what."""
-    if len(chosen):
-        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, by
-    else:
-        st.session_state.pop(SELECTED, None)
-
-
-def choose_row(row: int) -> None:
-    """Look at a text."""
-    st.session_state[ROW] = int(row)
-    st.session_state.pop(HOVERED, None)
-
-
-def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
-    """A search, a filter, and whether clusters are named. The search is in the address.
-
-    Returns:
-        [text] whether a text is shown, None where all are; and whether the clusters' names stand on
-        the maps.
-    """
-    how, query = st.session_state.get(ASKED, (WORDS, ""))
-    if linked := address.opened(address.SEARCHED):
-        by_meaning = st.query_params.get(address.BY) == _BY_MEANING
-        how, query = MEANING if by_meaning else WORDS, " ".join(linked.split())
-        st.session_state[HOW], st.session_state[SEARCH] = how, query
-    st.session_state.setdefault(HOW, how)
-    st.session_state.setdefault(SEARCH, query)
-    row = st.container(horizontal=True, vertical_alignment="bottom")
-    box = row.container(width="stretch")
-    how = (
-        row.segmented_control(
-            "Search mode", [WORDS, MEANING], required=True, key=HOW, label_visibility="collapsed"
-        )
-        or WORDS
-    )
-    query = box.text_input(
-        "Search",
-        key=SEARCH,
-        max_chars=MOST_SEARCHED,
-        placeholder="Find words in the texts" if how == WORDS else
-        "Enter a sentence to see where it lands",
-    ).strip()  # fmt: skip
-    if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
-        st.session_state[ASKED] = how, query
-        _search(corpus, how, query)
-    address.put(address.SEARCHED, query)
-    address.put(address.BY, _BY_MEANING if query and how == MEANING else "")
-    with row:
-        within, said = choose_filter(corpus)
-        named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
-    if said:
-        st.markdown(plain(said))
-    return within, named
-
-
-def _search(corpus: OpenCorpus, how: str, query: str) -> None:
-    """Select the texts with some words, or have a sentence placed; nothing where there is none."""
-    st.session_state.pop(SENTENCE, None)
-    st.session_state.pop(SELECTED, None)
-    if query and how == MEANING:
-        st.session_state[SENTENCE] = query
-    elif query:
-        found = corpus.find(query)
-        select(
-            Selection.of_rows(found, corpus.corpus.n_texts), f"containing “{shorten(query, 40)}”"
-        )
-        if not len(found):
-            st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
-
-
-def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
-    """Where the sentence that is searched for lands, by map; panels for what is under way."""
-    sentence: str = st.session_state.get(SENTENCE, "")
-    found: dict[str, Placed] = {}
-    for shown in maps if sentence else ():
-        if shown.spec.is_imported:
-            st.info(
-                plain(
-                    f"A new sentence cannot be placed on the map by “{shown.label}”: its "
-                    "vectors were imported, so there is no model to embed the sentence with."
-                )
-            )
-            continue
-        runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        task = PlaceSentence(
-            shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
-        )
-        if runs.of(task) is None and needs_asking((shown.spec,)):
-            st.info(plain(f"The model of “{shown.label}” is not loaded."))
-            if not st.button("Load the model", key=f"corpus-load-{shown.kept.id}"):
-                continue
-        run = runs.start(task)
-        run_panel(
-            runs,
-            run,
-            lambda _result, _live: None,
-            words=Words(f"Placing the sentence on the map by {shown.label} …", done=lambda _: ""),
-            patience=PATIENCE,
-        )
-        if run.result is not None:
-            found[shown.kept.id] = run.result
-    return found
 
 
 def show_maps(

@@ -1,0 +1,166 @@
+"""The search above the maps: texts with some words are selected, a sentence is placed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.embedders.specs import models_now
+from neuralviz.jobs.mapping import PlaceSentence
+from neuralviz.maps.selection import Selection
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.compare.settings import needs_asking
+from neuralviz.ui.corpus import address
+from neuralviz.ui.corpus.filters import choose_filter
+from neuralviz.ui.corpus.selecting import (
+    ASKED,
+    SEARCH,
+    SELECTED,
+    SELECTED_BY,
+    SENTENCE,
+    select,
+    selected,
+)
+from neuralviz.ui.page import plain
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from neuralviz.jobs.mapping import Placed
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
+
+HOW = "corpus-how"
+WORDS, MEANING = "By words", "By meaning"
+_BY_MEANING = "meaning"  # in the address
+_FOUND_BY = "containing "  # how a selection is called that a search made
+REMEMBERED = 50  # sentences, with where they landed
+MOST_SEARCHED = 500  # characters
+WAIT = 60.0  # seconds for another map to be done
+PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
+
+
+def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
+    """A search, a filter, and whether clusters are named. The search is in the address.
+
+    Returns:
+        [text] whether a text is shown, None where all are; and whether the clusters' names stand on
+        the maps.
+    """
+    how, query = st.session_state.get(ASKED, (WORDS, ""))
+    if linked := address.opened(address.SEARCHED):
+        by_meaning = st.query_params.get(address.BY) == _BY_MEANING
+        how, query = MEANING if by_meaning else WORDS, " ".join(linked.split())
+        st.session_state[HOW], st.session_state[SEARCH] = how, query
+    st.session_state.setdefault(HOW, how)
+    st.session_state.setdefault(SEARCH, query)
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    box = row.container(width="stretch")
+    how = (
+        row.segmented_control(
+            "Search mode", [WORDS, MEANING], required=True, key=HOW, label_visibility="collapsed"
+        )
+        or WORDS
+    )
+    query = box.text_input(
+        "Search",
+        key=SEARCH,
+        max_chars=MOST_SEARCHED,
+        placeholder="Find words in the texts" if how == WORDS else
+        "Enter a sentence to see where it lands",
+    ).strip()  # fmt: skip
+    if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
+        st.session_state[ASKED] = how, query
+        _search(corpus, how, query)
+    address.put(address.SEARCHED, query)
+    address.put(address.BY, _BY_MEANING if query and how == MEANING else "")
+    with row:
+        within, said = choose_filter(corpus)
+        named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
+    if said:
+        st.markdown(plain(said))
+    if query and how == WORDS and (found := _found_in_words(corpus, within)):
+        st.caption(plain(found))
+    return within, named
+
+
+def _search(corpus: OpenCorpus, how: str, query: str) -> None:
+    """Select the texts with some words, or have a sentence placed; nothing where there is none.
+
+    What was selected by other means stays, unless words select something else.
+    """
+    st.session_state.pop(SENTENCE, None)
+    if query and how == WORDS:
+        by = f"{_FOUND_BY}“{shorten(query, 40)}”"
+        found = corpus.find(query)
+        select(Selection.of_rows(found, corpus.corpus.n_texts), by)
+        if not len(found):
+            st.session_state[SELECTED_BY] = f"no text {by}"
+        return
+    if query:
+        st.session_state[SENTENCE] = query
+    if _FOUND_BY in st.session_state.get(SELECTED_BY, ""):
+        st.session_state.pop(SELECTED, None)
+        st.session_state.pop(SELECTED_BY, None)
+
+
+def _found_in_words(corpus: OpenCorpus, within: np.ndarray | None) -> str:
+    """What a search by words has found; empty once something else is selected."""
+    by: str = st.session_state.get(SELECTED_BY, "")
+    if by.startswith("no text"):
+        return f"Found {by}."
+    chosen = selected(corpus.corpus.n_texts, within)
+    if chosen is None or not by.startswith(_FOUND_BY):
+        return ""
+    return f"Found {many(len(chosen), 'text')} {by}: marked on the map, listed below it."
+
+
+def show_placing(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None
+) -> dict[str, Placed]:
+    """Where the sentence that is searched for lands, by map; panels for what is under way."""
+    sentence: str = st.session_state.get(SENTENCE, "")
+    found: dict[str, Placed] = {}
+    nearest: list[str] = []
+    for shown in maps if sentence else ():
+        if shown.spec.is_imported:
+            st.info(
+                plain(
+                    f"A new sentence cannot be placed on the map by “{shown.label}”: its "
+                    "vectors were imported, so there is no model to embed the sentence with."
+                )
+            )
+            continue
+        runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
+        task = PlaceSentence(
+            shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
+        )
+        if runs.of(task) is None and needs_asking((shown.spec,)):
+            st.info(plain(f"The model of “{shown.label}” is not loaded."))
+            if not st.button("Load the model", key=f"corpus-load-{shown.kept.id}"):
+                continue
+        run = runs.start(task)
+        run_panel(
+            runs,
+            run,
+            lambda _result, _live: None,
+            words=Words(f"Placing the sentence on the map by {shown.label} …", done=lambda _: ""),
+            patience=PATIENCE,
+        )
+        if run.result is not None:
+            found[shown.kept.id] = run.result
+            near = run.result.near.indices[0]
+            near = (near if within is None else near[within[near]])[:1]
+            nearest += [
+                f"by {shown.label} “{shorten(text, 120)}”" for text in corpus.texts_at(near)
+            ]
+    if nearest:
+        where = "map" if len(maps) == 1 else "maps"
+        st.caption(plain(f"Nearest {', '.join(nearest)}. More are listed below the {where}."))
+    return found

@@ -1,0 +1,45 @@
+"""What the session remembers of a corpus: which texts are selected, looked at, searched for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.maps.selection import Selection
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ROW, HOVERED = "corpus-row", "corpus-hovered"
+SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
+SENTENCE = "corpus-sentence"
+SEARCH, ASKED = "corpus-search", "corpus-asked"  # what is in the box; what was done
+
+
+def forget_selection() -> None:
+    """Nothing is selected, searched for or chosen any more."""
+    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, SEARCH, ASKED):
+        st.session_state.pop(key, None)
+
+
+def selected(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
+    """Texts that are selected, and let through by a filter; None where nothing is selected."""
+    found: Selection | None = st.session_state.get(SELECTED)
+    if found is None or found.n_texts != n_texts:
+        return None
+    return found if within is None else Selection.of_mask(found.mask() & within)
+
+
+def select(chosen: Selection, by: str) -> None:
+    """Select texts on all maps, and say by what."""
+    if len(chosen):
+        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, by
+    else:
+        st.session_state.pop(SELECTED, None)
+
+
+def choose_row(row: int) -> None:
+    """Look at a text."""
+    st.session_state[ROW] = int(row)
+    st.session_state.pop(HOVERED, None)
