@@ -22,6 +22,7 @@ LINKS = {
     "CC BY 4.0": "https://creativecommons.org/licenses/by/4.0/",
     "CC BY 2.5": "https://creativecommons.org/licenses/by/2.5/",
     "CC0 1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "MIT": "https://opensource.org/license/mit",
     "OGL (UK Open Government Licence)":
         "https://www.nationalarchives.gov.uk/doc/open-government-licence/version/2/",
 }  # fmt: skip
@@ -40,7 +41,8 @@ Texts marked with ○ were not trained on: they measure how well the model reads
 
 def attribution_of(source: Source) -> str:
     """Whom to name for a source, titles and names with capitals, without the licence."""
-    parts = [part.strip() for part in source.attribution.split(", ")]
+    whole = source.attribution.replace(f"{source.licence}; ", "")
+    parts = [part.strip() for part in whole.split(", ")]
     parts = [part for part in parts if part not in (source.licence, "CC0")]
     if source.repository.split("/")[0] in TITLED:
         parts[1:] = [_titled(part) for part in parts[1:]]
@@ -66,8 +68,9 @@ def table_of(sources: list[Source]) -> str:
     said = [HEAD]
     by_licence = sorted(sources, key=lambda source: source.licence)  # keeps their order otherwise
     for licence, group in groupby(by_licence, key=lambda source: source.licence):
+        title = licence[0].upper() + licence[1:]
         link = LINKS.get(licence)
-        said.append(f"## {f'[{licence}]({link})' if link else licence}\n")
+        said.append(f"## {f'[{title}]({link})' if link else title}\n")
         said.append("| text | repository | words |")
         said.append("| --- | --- | ---: |")
         for source in group:
