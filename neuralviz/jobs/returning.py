@@ -92,6 +92,15 @@ class Returning:
         watchers.add(is_here)
         return run
 
+    def join_last(
+        self, is_wanted: Callable[[Any], bool], is_here: Callable[[], bool]
+    ) -> Run[Any] | None:
+        """The run under way here that began last of those that are wanted; as of `join`."""
+        with self._lock:
+            ids = list(self._live)
+        joined = (self.join(run_id, is_wanted, is_here) for run_id in reversed(ids))
+        return next((run for run in joined if run is not None), None)
+
     def find(self, run_id: str, work: str) -> KnownRun | None:
         """What is known of the run of an id; None where nothing is, or it did other work."""
         known = self._table.find(run_id)

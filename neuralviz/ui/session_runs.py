@@ -80,17 +80,21 @@ class SessionRuns:
         self._remember([*(one for one in runs if one is not run), run])
         return run
 
-    def meet(self, is_wanted: Callable[[Any], bool]) -> Run[Any] | None:
+    def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
         """The session's last run if it is wanted, else the one under way that the address names.
 
         Args:
             is_wanted: whether a task is what the page is about.
+            unnamed: meet the last one under way, too, where the address names none.
         """
         last = self.last()
         if last is not None and is_wanted(last.task):
             return last
         run_id = st.query_params.get(RUN, "")
-        run = returning().join(run_id, is_wanted, is_here(session_id())) if run_id else None
+        here = is_here(session_id())
+        run = returning().join(run_id, is_wanted, here) if run_id else None
+        if run is None and unnamed:
+            run = returning().join_last(is_wanted, here)
         if run is not None:
             self._met.add(run.id)
             self._remember([*self.all(), run])

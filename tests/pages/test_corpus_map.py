@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
+from neuralviz.server_settings import server_settings
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import import_vectors
@@ -154,6 +156,36 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     again = with_pca(opened())
     assert not [one for one in again.button if one.label.startswith("Make the")]
     np.testing.assert_array_equal(KeptMaps(kept).points(one)[0], before)
+
+
+@pytest.mark.parametrize(
+    ("others", "met"),
+    [({}, True), ({"open": True}, False), ({"open": True, "private": True}, True)],
+)
+def test_a_page_that_is_opened_again_meets_the_work_under_way(
+    visited: CorpusStore, monkeypatch, others, met: bool
+):
+    settings = replace(server_settings(), **others)
+    monkeypatch.setattr("neuralviz.ui.corpus.work.allowed", lambda: settings)
+    may_end = threading.Event()
+
+    def wait(task: MakeMaps, should_stop):
+        while not (may_end.is_set() or should_stop()):
+            time.sleep(0.01)
+        yield from ()
+
+    monkeypatch.setattr(MakeMaps, "events", wait)
+    page = with_pca(opened())
+    button(page, "Make the map").click().run()
+    (run,) = page.session_state["corpus-maps-runs"]
+    try:
+        again = with_pca(opened())
+        assert ("corpus-maps-runs" in again.session_state) == met
+        if met:
+            assert again.session_state["corpus-maps-runs"] == [run]
+    finally:
+        may_end.set()
+        assert run.wait(30)
 
 
 @pytest.mark.parametrize(

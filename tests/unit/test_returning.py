@@ -124,8 +124,11 @@ def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
     assert returning.join(run_id, is_any, lambda: True) is run
     assert returning.join(run_id, lambda task: task == Wait("another text"), lambda: True) is None
     assert returning.join("another id", is_any, lambda: True) is None
+    assert returning.join_last(is_any, lambda: True) is run
+    assert returning.join_last(lambda task: task == Wait("another text"), lambda: True) is None
     _may_end.set()
     ended(run, returning, run_id)
+    assert returning.join_last(is_any, lambda: True) is None
     assert over(returning, run_id, Wait()) == GONE  # had its result not been kept
     assert over(returning, run_id, Wait("another text")) is None
 

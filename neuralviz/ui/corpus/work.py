@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns, known_run
 
@@ -36,9 +37,14 @@ def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
 
 
 def current_run(corpus: Corpus) -> Run[Mapped] | None:
-    """The run on this corpus: the session's last, or the one that the address names."""
+    """The run on this corpus: the session's last, the one that the address names, or one's own.
+
+    On a server whose corpora are everybody's, whoever did not start a run meets it by its address
+    alone.
+    """
     return RUNS.meet(
         lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
+        unnamed=allowed().private or not allowed().open,
     )
 
 
