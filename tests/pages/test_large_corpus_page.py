@@ -154,6 +154,9 @@ def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_wh
 
 def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
     page = opened(kept)
+    assert not page.multiselect  # what there is to choose from is found when somebody wants to
+    page.session_state["corpus-filter"] = True  # the popover is open
+    page.run()
     page.multiselect(key=f"only-0-{kept.corpus.id}").set_value(["topic 3", ""]).run()
     assert not page.exception
     rows = np.arange(N)
@@ -166,6 +169,12 @@ def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
     passed &= (score >= 0) & (score <= 1)
     assert f"Showing {passed.sum()} of 2,500 texts" in said(page)
     assert sorted(rows_drawn(page)) == np.flatnonzero(passed).tolist()
+    page.session_state["corpus-filter"] = False
+    page.run()
+    assert f"Showing {passed.sum()} of 2,500 texts" in said(page)
+    linked = opened(kept, **{f"only-0-{kept.corpus.id}": "topic 3"})
+    n_linked = ((topics_of(N) == 3) & ~missing).sum()
+    assert f"Showing {n_linked} of 2,500 texts" in said(linked)
 
 
 def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:

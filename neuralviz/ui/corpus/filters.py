@@ -12,7 +12,7 @@ from neuralviz.maps.filtering import TextFilter
 from neuralviz.plots.theme import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -23,14 +23,24 @@ MOST_VALUES = 1000  # of a column of a large corpus, to choose from
 def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     """[text] whether a text is shown, None where all are; and a sentence on it.
 
-    The choice is in the address.
+    The choice is in the address. What there is to choose from in a large corpus takes seconds to
+    find; it is looked for when somebody wants to choose.
     """
     columns = [column.name for column in corpus.corpus.columns]
     labels = {name: columns.index(name) for name in corpus.filtered_labels}
     numbers = {name: columns.index(name) for name in corpus.filtered_numbers}
     if not labels and not numbers:
         return None, ""
-    with st.popover("Filter", icon=":material/filter_alt:", key="corpus-filter"):
+    large = corpus.is_large
+    popover = st.popover(
+        "Filter",
+        icon=":material/filter_alt:",
+        key="corpus-filter",
+        on_change="rerun" if large else "ignore",
+    )
+    if large and not popover.open and not _is_known(corpus, [*labels.values(), *numbers.values()]):
+        return None, ""
+    with popover:
         chosen = TextFilter(
             _choose_labels(corpus, labels),
             _choose_ranges(corpus, numbers),
@@ -43,6 +53,16 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     return within, chosen.in_words(int(within.sum()), n)
 
 
+def _key(corpus: OpenCorpus, place: int) -> str:
+    return f"only-{place}-{corpus.corpus.id}"
+
+
+def _is_known(corpus: OpenCorpus, places: Sequence[int]) -> bool:
+    """Whether the address filters, or the session has chosen before."""
+    keys = {_key(corpus, place) for place in places}
+    return bool(keys & (set(st.session_state) | set(st.query_params)))
+
+
 def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     found = {}
     for name, place in places.items():
@@ -52,7 +72,7 @@ def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
             options,
             format_func=lambda value: shorten(value, LONGEST_NAME) or "no value",
             placeholder="All",
-            key=f"only-{place}-{corpus.corpus.id}",
+            key=_key(corpus, place),
             bind="query-params",
         )
         if wanted:
@@ -81,7 +101,7 @@ def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
             shorten(name, LONGEST_NAME),
             *ends,
             ends,
-            key=f"only-{place}-{corpus.corpus.id}",
+            key=_key(corpus, place),
             bind="query-params",
         )
         if (low, high) != ends:

@@ -254,6 +254,12 @@ class OpenMap:
         return self._colours.get(name, make)
 
 
+def _prepare(corpus: weakref.ref[OpenCorpus]) -> None:
+    there = corpus()
+    if there is not None:
+        there.prepare()
+
+
 def _sort(grid: weakref.ref[PointGrid]) -> None:
     there = grid()
     if there is not None:
@@ -269,8 +275,9 @@ def _of_row(near: Neighbours, row: int) -> Neighbours:
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     store = CorpusStore(folder)
     found = OpenCorpus(store, store.corpus(corpus_id))
-    if found.is_large and is_served():  # while its points are read
-        threading.Thread(target=found.prepare, daemon=True).start()
+    if found.is_large and is_served():
+        threading.Thread(target=found.read_ahead, daemon=True).start()  # while points are read
+        WARMING.soon(partial(_prepare, weakref.ref(found)))
     return found
 
 

@@ -168,8 +168,14 @@ class OpenCorpus:
         labels = self.category_names
         return tuple(name for name in self.numbers if name not in labels)[:MOST_FILTERS]
 
+    def read_ahead(self) -> None:
+        """Read the labels that a map of a large corpus is coloured by at first."""
+        with suppress(NeuralvizError):  # whoever needs them meets the error
+            for name in self.category_names[:1]:
+                self.codes(name)
+
     def prepare(self) -> None:
-        """Read what a first visit of a large corpus asks for: it is there when it is needed."""
+        """Find what a filter of a large corpus asks for: it is there when it is needed."""
         with suppress(NeuralvizError):  # whoever needs it meets the error
             for name in self.filtered_labels:
                 self.sizes(name)
