@@ -384,9 +384,7 @@ def measure_opening(n_texts: int, visits: int) -> None:
                 )
             browser.close()
     print(f"{platform.machine()}, {os.cpu_count()} cores; a saved corpus of {n_texts:,} texts\n")
-    print(
-        f"Right after the server's start, a first visit takes {cold:.1f} seconds. From there on:\n"
-    )
+    print(f"The first visit to a server that has just started took {cold:.1f} seconds.\n")
     print("| | first visit | median | longest | goal |\n| --- | --- | --- | --- | --- |")
     print(_row("seconds until the map responds", [first.seconds], [v.seconds for v in later],
                GOALS["open"], ".1f"))  # fmt: skip

@@ -7,7 +7,7 @@ import re
 LOCAL = "local"
 _HOST = r"(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+)"
 _ADDRESS = re.compile(rf"auto|local|{_HOST}:(?P<port>\d+)")
-_MEANT_FOR_ONE = re.compile(rf"{_ADDRESS.pattern}|{_HOST}:\w*|localhost|\d+(\.\d+){{3}}|ray://.*")
+_MEANT_FOR_ONE = re.compile(rf"auto|local|localhost|{_HOST}:\w*|\d+(\.\d+){{3}}|ray://.*")
 
 
 def is_like_address(text: str) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import ray.data
 
-T = TypeVar("T")
 PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 
 
@@ -28,18 +27,13 @@ def rows_of(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
     Raises:
         RayError: as of Ray.
     """
-    return _apart(dataset.iter_rows())
-
-
-def _apart(items: Iterable[T]) -> Generator[T]:
-    """The same ones, from a thread of their own; it ends with the item that it waits for."""
-    came: SimpleQueue[tuple[T] | BaseException | None] = SimpleQueue()
+    came: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
 
     def bring() -> None:
         try:
-            for item in items:
-                came.put((item,))
+            for row in dataset.iter_rows():
+                came.put(row)
                 if unwanted.is_set():
                     return
             came.put(None)
@@ -52,7 +46,7 @@ def _apart(items: Iterable[T]) -> Generator[T]:
         while (one := came.get()) is not None:
             if isinstance(one, BaseException):
                 raise one
-            yield one[0]
+            yield one
     finally:
         unwanted.set()
         if thread.ident is not None:

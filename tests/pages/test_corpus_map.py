@@ -325,7 +325,7 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
 def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stays(mapped: AppTest):
     lassoed = Selection.of_rows(np.array([3, 5]), len(TEXTS))
     mapped.session_state["corpus-selected"] = lassoed
-    mapped.session_state["corpus-selected-by"] = "selected"
+    mapped.session_state["corpus-selected-by"] = "in cluster containing, people"
     (run,) = place(mapped, "The garden was full of people.")
     nearest = TEXTS[run.result.near.indices[0][0]]
     said_of_it = [one.value for one in mapped.caption if one.value.startswith("Nearest by mean")]
@@ -697,6 +697,8 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStor
     page.text_input(key="corpus-search").set_value(" ").run()
     page.text_input(key="corpus-search").set_value("e").run()
     assert f"{shown[1]} texts containing" in said(page)
+    page.text_input(key="corpus-search").set_value("telescope").run()
+    assert "The filter shows no text containing “telescope”." in said(page)
 
 
 def test_a_table_has_no_empty_rows() -> None:

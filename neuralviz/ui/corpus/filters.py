@@ -59,8 +59,8 @@ def _key(corpus: OpenCorpus, place: int) -> str:
 
 def _is_known(corpus: OpenCorpus, places: Sequence[int]) -> bool:
     """Whether the address filters, or the session has chosen before."""
-    keys = {_key(corpus, place) for place in places}
-    return bool(keys & (set(st.session_state) | set(st.query_params)))
+    keys = (_key(corpus, place) for place in places)
+    return any(key in st.session_state or key in st.query_params for key in keys)
 
 
 def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[str, ...]]:

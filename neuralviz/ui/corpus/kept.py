@@ -96,7 +96,7 @@ class OpenMap:
         def make() -> PointGrid:
             grid = PointGrid.of(self.coordinates)
             if is_served():
-                WARMING.soon(partial(_sort, weakref.ref(grid)), first=True)
+                _soon(grid.sort, first=True)
             return grid
 
         return self._parts.get("grid", make)
@@ -254,16 +254,15 @@ class OpenMap:
         return self._colours.get(name, make)
 
 
-def _prepare(corpus: weakref.ref[OpenCorpus]) -> None:
-    there = corpus()
-    if there is not None:
-        there.prepare()
+def _soon(method: Callable[[], None], *, first: bool = False) -> None:
+    """Have a method called in the background, unless nobody holds its object any more by then."""
+    WARMING.soon(partial(_call, weakref.WeakMethod(method)), first=first)
 
 
-def _sort(grid: weakref.ref[PointGrid]) -> None:
-    there = grid()
-    if there is not None:
-        there.sort()
+def _call(held: weakref.WeakMethod[Callable[[], None]]) -> None:
+    method = held()
+    if method is not None:
+        method()
 
 
 def _of_row(near: Neighbours, row: int) -> Neighbours:
@@ -277,7 +276,7 @@ def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     found = OpenCorpus(store, store.corpus(corpus_id))
     if found.is_large and is_served():
         threading.Thread(target=found.read_ahead, daemon=True).start()  # while points are read
-        WARMING.soon(partial(_prepare, weakref.ref(found)))
+        _soon(found.prepare)
     return found
 
 

@@ -236,14 +236,9 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | 
     n_texts = corpus.corpus.n_texts
     chosen = selected(n_texts, within)
     if chosen is None:
-        searched = st.session_state.get(SELECTED_BY, "")
-        why = f"Found {searched}. " if searched.startswith("no text") else "Nothing is selected. "
         st.caption(
-            plain(why)
-            + (
-                "Select points with the lasso, search for words, or select a cluster. All "
-                "maps share the selection."
-            )
+            "Nothing is selected. Select points with the lasso, search for words, or select a "
+            "cluster. All maps share the selection."
         )
         return
     row = st.container(horizontal=True, vertical_alignment="center")

@@ -1,4 +1,4 @@
-"""The maps themselves: drawn, pointed at, searched, selected on."""
+"""The maps themselves: drawn, pointed at, selected on."""
 
 from __future__ import annotations
 

@@ -15,10 +15,11 @@ from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.filters import choose_filter
 from neuralviz.ui.corpus.selecting import (
     ASKED,
+    FOUND,
     SEARCH,
     SELECTED,
-    SELECTED_BY,
     SENTENCE,
+    deselect,
     select,
     selected,
 )
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 HOW = "corpus-how"
 WORDS, MEANING = "By words", "By meaning"
 _BY_MEANING = "meaning"  # in the address
-_FOUND_BY = "containing "  # how a selection is called that a search made
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
 WAIT = 60.0  # seconds for another map to be done
@@ -85,7 +85,7 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
         named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
     if said:
         st.markdown(plain(said))
-    if query and how == WORDS and (found := _found_in_words(corpus, within)):
+    if query and how == WORDS and (found := _found_in_words(corpus, query, within)):
         st.caption(plain(found))
     return within, named
 
@@ -96,29 +96,36 @@ def _search(corpus: OpenCorpus, how: str, query: str) -> None:
     What was selected by other means stays, unless words select something else.
     """
     st.session_state.pop(SENTENCE, None)
+    before = st.session_state.pop(FOUND, None)
     if query and how == WORDS:
-        by = f"{_FOUND_BY}“{shorten(query, 40)}”"
-        found = corpus.find(query)
-        select(Selection.of_rows(found, corpus.corpus.n_texts), by)
-        if not len(found):
-            st.session_state[SELECTED_BY] = f"no text {by}"
+        found = Selection.of_rows(corpus.find(query), corpus.corpus.n_texts)
+        st.session_state[FOUND] = found
+        select(found, _containing(query))
         return
     if query:
         st.session_state[SENTENCE] = query
-    if _FOUND_BY in st.session_state.get(SELECTED_BY, ""):
-        st.session_state.pop(SELECTED, None)
-        st.session_state.pop(SELECTED_BY, None)
+    if before is not None and st.session_state.get(SELECTED) is before:
+        deselect()
 
 
-def _found_in_words(corpus: OpenCorpus, within: np.ndarray | None) -> str:
+def _containing(query: str) -> str:
+    return f"containing “{shorten(query, 40)}”"
+
+
+def _found_in_words(corpus: OpenCorpus, query: str, within: np.ndarray | None) -> str:
     """What a search by words has found; empty once something else is selected."""
-    by: str = st.session_state.get(SELECTED_BY, "")
-    if by.startswith("no text"):
-        return f"Found {by}."
-    chosen = selected(corpus.corpus.n_texts, within)
-    if chosen is None or not by.startswith(_FOUND_BY):
+    found: Selection | None = st.session_state.get(FOUND)
+    if found is None:
         return ""
-    return f"Found {many(len(chosen), 'text')} {by}: marked on the map, listed below it."
+    if not len(found):
+        return f"Found no text {_containing(query)}."
+    if st.session_state.get(SELECTED) is not found:
+        return ""
+    chosen = selected(corpus.corpus.n_texts, within)
+    if not chosen:
+        return f"The filter shows no text {_containing(query)}."
+    n = many(len(chosen), "text")
+    return f"Found {n} {_containing(query)}: marked on the map, listed below it."
 
 
 def show_placing(

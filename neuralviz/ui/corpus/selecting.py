@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SENTENCE = "corpus-sentence"
+FOUND = "corpus-found"  # what a search by words has selected, or would have
 SEARCH, ASKED = "corpus-search", "corpus-asked"  # what is in the box; what was done
 
 
 def forget_selection() -> None:
     """Nothing is selected, searched for or chosen any more."""
-    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, SEARCH, ASKED):
+    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, FOUND, SEARCH, ASKED):
         st.session_state.pop(key, None)
 
 
@@ -36,7 +37,13 @@ def select(chosen: Selection, by: str) -> None:
     if len(chosen):
         st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, by
     else:
-        st.session_state.pop(SELECTED, None)
+        deselect()
+
+
+def deselect() -> None:
+    """No text is selected any more."""
+    st.session_state.pop(SELECTED, None)
+    st.session_state.pop(SELECTED_BY, None)
 
 
 def choose_row(row: int) -> None:
