@@ -271,7 +271,7 @@ def test_words_select_and_colours_change(visited: CorpusStore):
     page.text_input(key="corpus-search").set_value("telescope").run()
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
-    found = f"Found {n} texts containing “telescope”: marked on the map, listed below it."
+    found = f"Found {n} texts containing “telescope”: marked on the map, listed below."
     assert plain(found) in [one.value for one in page.caption]
     for option in list(page.selectbox(key="colour-a").options):
         page.selectbox(key="colour-a").set_value(option).run()
@@ -328,12 +328,12 @@ def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stay
     mapped.session_state["corpus-selected-by"] = "in cluster containing, people"
     (run,) = place(mapped, "The garden was full of people.")
     nearest = TEXTS[run.result.near.indices[0][0]]
-    said_of_it = [one.value for one in mapped.caption if one.value.startswith("Nearest by mean")]
-    assert said_of_it == [f"Nearest by mean “{nearest}”. More are listed below the map."]
+    said_of_it = [one.value for one in mapped.caption if one.value.startswith("The nearest")]
+    assert said_of_it == [f"The nearest text is “{nearest}” by mean. More are listed below."]
     assert mapped.session_state["corpus-selected"] is lassoed
     mapped.text_input(key="corpus-search").set_value("").run()
     assert mapped.session_state["corpus-selected"] is lassoed
-    assert "Nearest by" not in said(mapped)
+    assert "The nearest text" not in said(mapped)
 
 
 def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdown(monkeypatch):

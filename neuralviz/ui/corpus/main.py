@@ -25,7 +25,7 @@ from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import show_maps
 from neuralviz.ui.corpus.sampled import find_samples
 from neuralviz.ui.corpus.saved import find_saved, n_embedded
-from neuralviz.ui.corpus.searching import search_bar, show_placing
+from neuralviz.ui.corpus.searching import say_nearest, search_bar, show_placing
 from neuralviz.ui.corpus.selecting import choose_row, forget_selection
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps
@@ -189,6 +189,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             point, above = st.container(), st.container()
         with on_stage("search"):
             within, named = search_bar(corpus)
+            by_search = st.container()
         with point:
             if corpus.is_large:
                 said = point_of_sample(corpus, maps)
@@ -196,7 +197,9 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
                 said = point_of(corpus, maps, is_filtered=within is not None)
             show_point(said, key="maps")
         with above:
-            placed = show_placing(corpus, maps, within)
+            placed = show_placing(maps)
+        with by_search:
+            say_nearest(corpus, maps, placed, within)
         below = st.container()
         # first: a text can be read while its map is being drawn
         show_lists(corpus, maps, placed, within)

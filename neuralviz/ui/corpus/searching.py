@@ -26,10 +26,10 @@ from neuralviz.ui.corpus.selecting import (
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.words import many
+from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -125,16 +125,13 @@ def _found_in_words(corpus: OpenCorpus, query: str, within: np.ndarray | None) -
     if not chosen:
         return f"The filter shows no text {_containing(query)}."
     n = many(len(chosen), "text")
-    return f"Found {n} {_containing(query)}: marked on the map, listed below it."
+    return f"Found {n} {_containing(query)}: marked on the map, listed below."
 
 
-def show_placing(
-    corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None
-) -> dict[str, Placed]:
+def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     """Where the sentence that is searched for lands, by map; panels for what is under way."""
     sentence: str = st.session_state.get(SENTENCE, "")
     found: dict[str, Placed] = {}
-    nearest: list[str] = []
     for shown in maps if sentence else ():
         if shown.spec.is_imported:
             st.info(
@@ -162,12 +159,23 @@ def show_placing(
         )
         if run.result is not None:
             found[shown.kept.id] = run.result
-            near = run.result.near.indices[0]
-            near = (near if within is None else near[within[near]])[:1]
-            nearest += [
-                f"by {shown.label} “{shorten(text, 120)}”" for text in corpus.texts_at(near)
-            ]
-    if nearest:
-        where = "map" if len(maps) == 1 else "maps"
-        st.caption(plain(f"Nearest {', '.join(nearest)}. More are listed below the {where}."))
     return found
+
+
+def say_nearest(
+    corpus: OpenCorpus,
+    maps: Sequence[OpenMap],
+    placed: Mapping[str, Placed],
+    within: np.ndarray | None,
+) -> None:
+    """The text that is nearest to the sentence by each map's method, of those that are shown."""
+    methods: dict[str, list[str]] = {}
+    for shown in maps:
+        if shown.kept.id in placed:
+            near = placed[shown.kept.id].near.indices[0]
+            near = (near if within is None else near[within[near]])[:1]
+            for text in corpus.texts_at(near):
+                methods.setdefault(text, []).append(shown.label)
+    nearest = [f"“{shorten(text, 120)}” by {joined(names)}" for text, names in methods.items()]
+    if nearest:
+        st.caption(plain(f"The nearest text is {joined(nearest)}. More are listed below."))
