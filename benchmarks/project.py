@@ -1,12 +1,17 @@
 """Compare the time for a map, with neighbours, clusters and scores, with that of UMAP alone.
 
-    python benchmarks/project.py
+    python benchmarks/project.py [--sampled --texts 300000]
 
 Maps 10,000 random vectors of 384 values in 40 groups. In every round, ``UMAP.fit_transform`` and
 neuralviz (neighbours, layout, clusters, k-NN accuracy, shared neighbours) take turns on the same
 vectors with the same seed, which makes UMAP run on one thread. Prints a table in markdown. What
 counts is the ratio of the times, the median over the rounds; the ratio of CPU times, next to it,
 depends less on what else the machine is doing.
+
+With ``--sampled``, a corpus above 200,000 texts is saved with made-up embeddings and mapped as the
+app and the command line do it: an index, UMAP of a sample of 200,000, and the other texts placed on
+it. Prints how long each stage takes, the largest memory of a process, and which share of the 10
+nearest points are of the same topic, for the texts of the sample and for those that were placed.
 """
 
 from __future__ import annotations
@@ -14,7 +19,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import platform
+import resource
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -25,16 +32,21 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz.maps.clusters import find_clusters
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.mapping import make_map
 from neuralviz.maps.neighbourhoods import knn_accuracy, label_agreement
 from neuralviz.maps.neighbours import nearest
 from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import Projection, ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.settings import MOST_WHOLE, ProjectionSettings
+from neuralviz.store.corpora import CorpusStore
+from tests.support import large_corpus
 from tests.support.memory import peak_memory
 
 ROUNDS = 5
 REQUIRED = 1.1
 GROUPS = 40
+CHECKED = 3000  # texts of a large map whose nearest points are looked at
 
 
 def vectors_in_groups(n: int, dim: int, seed: int = 0) -> tuple[np.ndarray, list[str]]:
@@ -52,6 +64,49 @@ def timed(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def measure_sampled(n: int, dim: int) -> None:
+    """Make the map of a saved corpus that is too large to be fitted as a whole."""
+    from sklearn.neighbors import NearestNeighbors
+
+    marks: list[tuple[str, float]] = []
+
+    def on_progress(event: ProjectionEvent) -> None:
+        if not marks or marks[-1][0] != event.stage:
+            marks.append((event.stage, time.perf_counter()))
+
+    print(f"compiling took {timed(lambda: warm_up(large=True)):.1f} s\n", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        store = CorpusStore(Path(folder))
+        corpus, made_up = large_corpus.keep_large(store, n, dim=dim)
+        KeptMaps(store).delete(made_up)
+        [embedder] = store.vectors.embedders()
+        start = time.perf_counter()
+        kept = make_map(store, corpus, embedder, ProjectionSettings(), on_progress=on_progress)
+        ends = [at for _, at in marks[1:]] + [time.perf_counter()]
+        of_child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+        peak = peak_memory() / 2**30
+        points, _ = KeptMaps(store).points(kept)
+        sample = KeptMaps(store).sample(kept)
+
+    print("| stage | s |\n| --- | --- |")
+    for (stage, begun), end in zip(marks, ends, strict=True):
+        print(f"| {stage} | {end - begun:.0f} |")
+    print(f"| all | {ends[-1] - start:.0f} |\n")
+    topics = large_corpus.topics_of(n)
+    is_fitted = np.zeros(n, dtype=bool)
+    is_fitted[sample] = True
+    neighbours, draw = NearestNeighbors(n_neighbors=11).fit(points), np.random.default_rng(0)
+    for name, among in (("fitted", is_fitted), ("placed", ~is_fitted)):
+        rows = draw.choice(np.flatnonzero(among), CHECKED)
+        near = neighbours.kneighbors(points[rows], return_distance=False)[:, 1:]
+        share = (topics[near] == topics[rows, None]).mean()
+        print(f"{name}: {among.sum():,} texts; {share:.1%} of the 10 nearest are of their topic")
+    print(
+        f"largest memory, the making of the corpus included: {peak:.1f} GiB, of another process: "
+        f"{of_child:.1f} GiB; vectors {n * dim * 4 / 2**30:.2f} GiB; recall {kept.recall}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--texts", type=int, default=10_000, help="number of vectors")
@@ -62,7 +117,17 @@ def main() -> None:
         action="store_true",
         help="run once, without UMAP for comparison (for memory and large maps)",
     )
+    parser.add_argument(
+        "--sampled",
+        action="store_true",
+        help=f"map a saved corpus of more than {MOST_WHOLE:,} texts as the app does",
+    )
     args = parser.parse_args()
+    if args.sampled:
+        if args.texts <= MOST_WHOLE:
+            parser.error(f"--sampled needs --texts above {MOST_WHOLE}")
+        measure_sampled(args.texts, args.dim)
+        return
 
     vectors, labels = vectors_in_groups(args.texts, args.dim)
     settings = ProjectionSettings()

@@ -17,6 +17,10 @@ A run that is interrupted goes on from its last checkpoint as if nothing had hap
 asked for with the same options. A finished one is gone on from with
 ``--start encoder_and_head.safetensors`` and another ``--run``.
 
+With ``--keep-meaning``, the loss also counts how far the mean of a masked text's last states is
+from the vector that all-MiniLM-L6-v2 gives to the whole text, so that the encoder keeps what it
+knew of sentences (learning without forgetting, Li and Hoiem 2016).
+
 Matrix products are in bfloat16, and in float32 on a processor that has no instructions for it.
 """
 
@@ -43,7 +47,8 @@ from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
 
 MASK_RATIO = (0.15, 0.75)
-SAME_OPTIONS = ("seed", "length", "tokens", "warmup", "lr", "lr_head")  # of a run that goes on
+# of a run that goes on
+SAME_OPTIONS = ("seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning")
 LOG_COLUMNS = (
     "step",
     "epoch",
@@ -181,17 +186,48 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
         )
 
 
-def loss_and_accuracy(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
-    """Mean cross entropy and accuracy over the masked positions of a batch."""
-    device = weight.device
-    ids, attention, labels = ids.to(device), attention.to(device), labels.to(device)
-    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
+def predict(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
+    """Mean cross entropy and accuracy over the masked positions of a batch, and its states.
+
+    Args:
+        model: a ``BertForMaskedLM``.
+        weight: [vocab, d_model] of the output layer.
+        ids, attention, labels: [text, token] as of `mask_batch`.
+        autocast: compute in bfloat16.
+
+    Returns:
+        Loss in nats, accuracy 0 … 1, and the last block's outputs [text, token, d_model].
+    """
+    with torch.autocast(weight.device.type, dtype=torch.bfloat16, enabled=autocast):
         states = model.bert(input_ids=ids, attention_mask=attention).last_hidden_state
         masked = labels >= 0
         hidden = model.cls.predictions.transform(states[masked])
-    return FrozenOutputCrossEntropy.apply(
+    loss, accuracy = FrozenOutputCrossEntropy.apply(
         hidden.to(weight.dtype), weight, model.cls.predictions.bias, labels[masked]
     )
+    return loss, accuracy, states
+
+
+def sentence_vectors(states: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+    """[text, d_model] mean of the states over all tokens, of length 1, as all-MiniLM-L6-v2's."""
+    mask = attention[:, :, None].to(torch.float32)
+    return torch.nn.functional.normalize((states.float() * mask).sum(1), dim=1)
+
+
+def distance_from_teacher(teacher, states, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
+    """Mean of 1 - cosine to the vector that the teacher gives to the text without masks.
+
+    Args:
+        teacher: a ``BertModel`` with all-MiniLM-L6-v2's weights.
+        states: [text, token, d_model] as of `predict`, from the same batch.
+        ids, attention, labels: [text, token] as of `mask_batch`.
+        autocast: compute in bfloat16.
+    """
+    whole = torch.where(labels >= 0, labels, ids)
+    with torch.no_grad(), torch.autocast(ids.device.type, torch.bfloat16, enabled=autocast):
+        goal = teacher(input_ids=whole, attention_mask=attention).last_hidden_state
+    goal, own = (sentence_vectors(s, attention) for s in (goal, states))
+    return 1 - (goal * own).sum(1).mean()
 
 
 @torch.no_grad()
@@ -202,7 +238,8 @@ def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # n
     sums = np.zeros(3)
     for ids, attention, labels in batches:
         n = int((labels >= 0).sum())
-        loss, accuracy = loss_and_accuracy(model, weight, ids, attention, labels, autocast)
+        batch = [tensor.to(weight.device) for tensor in (ids, attention, labels)]
+        loss, accuracy, _ = predict(model, weight, *batch, autocast)
         sums += np.array([float(loss) * n, float(accuracy) * n, n])
     model.train(was_training)
     return sums[0] / sums[2], sums[1] / sums[2]
@@ -308,6 +345,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--lr-head", type=float, default=2e-3, help="peak learning rate of the head"
     )
+    parser.add_argument(
+        "--keep-meaning",
+        type=float,
+        default=0.0,
+        help="weight of the distance between a masked text's mean-pooled states and "
+        "all-MiniLM-L6-v2's vector of the whole text",
+    )
     parser.add_argument("--length", type=int, default=128, help="tokens per window")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -316,7 +360,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     options = {name: getattr(args, name) for name in SAME_OPTIONS}
     found = last_checkpoint(args.run, args.steps, args.decay_steps)
-    for name, value in found["options"].items() if found else ():
+    for name, value in ({"keep_meaning": 0.0} | found["options"]).items() if found else ():
         if options[name] != value:
             parser.error(f"the run in {args.run} was begun with --{name.replace('_', '-')} {value}")
     torch.set_num_threads(args.threads)
@@ -341,6 +385,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
+    teacher = None
+    if args.keep_meaning:
+        teacher = build(None).to(device).bert
+        if bfloat16:
+            teacher.set_attn_implementation("eager")
     names = set(trained_tensors(model))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
@@ -363,7 +412,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         append_row(log_path, LOG_COLUMNS)
 
     last = args.steps + args.decay_steps
-    losses, clock = [], time.process_time()
+    losses, distances, clock = [], [], time.process_time()
     batches = batches_from(step, sequences, args.tokens, args.seed)
     while step < last:
         factor = learning_rate_factor(step, args.warmup, args.steps, args.decay_steps)
@@ -371,8 +420,14 @@ def main(argv: Sequence[str] | None = None) -> None:
             group["lr"] = group["peak"] * factor
         rng = np.random.default_rng([args.seed, 0, step])
         masked = mask_batch(next(batches), tokenizer, rng)
-        loss, _ = loss_and_accuracy(model, weight, *masked, autocast=bfloat16)
-        loss.backward()
+        masked = [tensor.to(device) for tensor in masked]
+        loss, _, states = predict(model, weight, *masked, autocast=bfloat16)
+        total = loss
+        if teacher is not None:
+            distance = distance_from_teacher(teacher, states, *masked, autocast=bfloat16)
+            distances.append(float(distance.detach()))
+            total = loss + args.keep_meaning * distance
+        total.backward()
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
         for optimizer in optimizers:
             optimizer.step()
@@ -380,7 +435,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         losses.append(float(loss.detach()))
         step += 1
         if step % 25 == 0:
-            print(f"step {step} loss {np.mean(losses[-25:]):.3f}", flush=True)
+            meaning = f" distance {np.mean(distances[-25:]):.3f}" if distances else ""
+            print(f"step {step} loss {np.mean(losses[-25:]):.3f}{meaning}", flush=True)
         if step % args.every and step != last:
             continue
         (held_out_loss, accuracy), (_, news) = (

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from neuralviz.cluster.addresses import LOCAL, is_like_address
+from neuralviz.cluster.addresses import LOCAL, is_address, is_like_address
 from neuralviz.errors import NeuralvizError
 
 if TYPE_CHECKING:
@@ -46,10 +47,15 @@ def with_address(args: Sequence[str]) -> list[str]:
         if arg == "--":
             return [*found, arg, *rest]
         if arg == "--ray":
-            has_address = bool(rest) and is_like_address(rest[0])
+            has_address = bool(rest) and _is_meant_as_address(rest[0])
             arg = f"--ray={rest.pop(0) if has_address else LOCAL}"
         found.append(arg)
     return found
+
+
+def _is_meant_as_address(text: str) -> bool:
+    """Whether it names a cluster, if only by mistake, rather than a file that there is."""
+    return is_address(text) or (is_like_address(text) and not Path(text).exists())
 
 
 def ray_work() -> ModuleType:

@@ -21,7 +21,7 @@ from neuralviz.embedders.labels import method_label
 from neuralviz.reading.blocks import find_parts
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
-from neuralviz.words import many
+from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
     from neuralviz.cluster.text_blocks import Layout
@@ -183,4 +183,4 @@ def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> 
         built = build_index(store.database, embedder)
         index_texts(store, corpus)
     if built is not None:
-        say(f"Indexed: a search by meaning finds {built.recall:.0%} of the 10 nearest texts.")
+        say(f"Indexed: a search by meaning finds {percent(built.recall)} of the 10 nearest texts.")

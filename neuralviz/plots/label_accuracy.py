@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from neuralviz.plots.point_colours import GREY
 from neuralviz.plots.theme import SMALL_FONT_SIZE, escape, method_colour, shorten
+from neuralviz.words import percent
 
 _NAME_CHARACTERS = 16
 _PATTERNS = ("", "/", ".", "x")
@@ -58,7 +59,7 @@ def accuracy_figure(
                 "color": GREY,
             },
             customdata=np.stack([low, high], axis=1),
-            text=[f"{value:.0f}%" for value in share],
+            text=[percent(value / 100) for value in share],
             textposition="inside",
             insidetextanchor="middle",  # above the line of the baseline
             textangle=0,

@@ -11,7 +11,7 @@ from neuralviz.ui.model_choice import load_bundled, model_sidebar
 from neuralviz.ui.pace import slot
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import stage_switch
-from neuralviz.ui.warming import WARMING, import_pages_soon
+from neuralviz.ui.warming import WARMING, import_pages_soon, open_large_map
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES = app_folder() / "pages"
@@ -46,5 +46,6 @@ model_sidebar()
 if is_served():
     WARMING.soon(load_bundled)
     import_pages_soon()
+    WARMING.soon(open_large_map)
 with slot():
     page.run()

@@ -96,9 +96,15 @@ class SessionRuns:
         if run is None and unnamed:
             run = returning().join_last(is_wanted, here)
         if run is not None:
-            self._met.add(run.id)
-            self._remember([*self.all(), run])
+            runs = self.all()
+            if run not in runs:
+                self._met.add(run.id)
+            self._remember([*(one for one in runs if one is not run), run])
         return run
+
+    def is_met(self, run: Run[Any]) -> bool:
+        """Whether somebody else has started it, or another tab."""
+        return run.id in self._met
 
     def start(
         self, task: Task[Any, R], *, again: bool = False, view: str = "", work: str = ""

@@ -93,3 +93,8 @@ def import_pages_soon() -> None:
     packages = (found.name for found in pkgutil.iter_modules(ui.__path__) if found.ispkg)
     for module in ("lancedb", *(f"{ui.__name__}.{name}.main" for name in packages)):
         WARMING.soon(partial(import_module, module))
+
+
+def open_large_map() -> None:
+    """Read a large map, the page of corpora imported first; see `open_ahead` there."""
+    import_module(f"{ui.__name__}.corpus.kept").open_ahead()

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec
+from neuralviz.errors import StoreError
 from neuralviz.jobs import mapping
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapEvent
 from neuralviz.maps.example import NAME, add_example_once
@@ -183,6 +185,14 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
         assert ("corpus-maps-runs" in again.session_state) == met
         if met:
             assert again.session_state["corpus-maps-runs"] == [run]
+            assert not [one for one in again.button if one.label == "Make the map"]
+            again.segmented_control(key="map-a-dimensions").set_value(3).run()
+            button(again, "Make the map").click().run()
+            (own,) = again.session_state["corpus-maps-runs"]
+            assert own is not run
+            assert not own.is_over
+            assert not run.is_over  # another's, that goes on
+            own.stop()
     finally:
         may_end.set()
         assert run.wait(30)
@@ -271,7 +281,7 @@ def test_words_select_and_colours_change(visited: CorpusStore):
     page.text_input(key="corpus-search").set_value("telescope").run()
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
-    found = f"Found {n} texts containing “telescope”: marked on the map, listed below."
+    found = f"Found {n} texts containing “telescope”. See “Selection” below the map."
     assert plain(found) in [one.value for one in page.caption]
     for option in list(page.selectbox(key="colour-a").options):
         page.selectbox(key="colour-a").set_value(option).run()
@@ -329,11 +339,30 @@ def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stay
     (run,) = place(mapped, "The garden was full of people.")
     nearest = TEXTS[run.result.near.indices[0][0]]
     said_of_it = [one.value for one in mapped.caption if one.value.startswith("The nearest")]
-    assert said_of_it == [f"The nearest text is “{nearest}” by mean. More are listed below."]
+    more = "See “Neighbours of your sentence” below the map."
+    assert said_of_it == [f"The nearest text is “{nearest}”. {more}"]
     assert mapped.session_state["corpus-selected"] is lassoed
     mapped.text_input(key="corpus-search").set_value("").run()
     assert mapped.session_state["corpus-selected"] is lassoed
     assert "The nearest text" not in said(mapped)
+    mapped.segmented_control(key="corpus-how").set_value("By words").run()
+    mapped.text_input(key="corpus-search").set_value("mistypd").run()
+    assert "Found no text containing “mistypd”." in said(mapped)
+    assert mapped.session_state["corpus-selected"] is lassoed
+
+
+def test_a_search_that_was_cut_off_is_made_again(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> NoReturn:
+        raise StoreError("The corpus cannot be read just now.")
+
+    with monkeypatch.context() as for_a_while:
+        for_a_while.setattr("neuralviz.ui.corpus.opened.OpenCorpus.find", fail)
+        mapped.text_input(key="corpus-search").set_value("garden").run()
+        assert "cannot be read just now" in said(mapped)
+    mapped.run()
+    assert "Found 6 texts containing “garden”" in said(mapped)
+    mapped.text_input(key="corpus-search").set_value("").run()
+    assert mapped.text_input(key="corpus-search").value == ""
 
 
 def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdown(monkeypatch):
@@ -405,6 +434,41 @@ def test_a_link_brings_a_placed_sentence_a_text_and_the_list_back(mapped: AppTes
     assert "corpus-sentence" not in again.session_state
     assert "search" not in again.query_params
     assert "by" not in again.query_params
+
+
+def test_the_search_of_a_link_outlives_a_page_that_was_not_drawn_to_its_end(
+    mapped: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        page = linked(mapped, search="garden")
+    page.text_input(key="corpus-search").set_value("").run()  # the browser never had it
+    assert page.text_input(key="corpus-search").value == "garden"
+    assert page.query_params["search"] == "garden"
+    page.text_input(key="corpus-search").set_value("").run()  # now it had it
+    assert page.text_input(key="corpus-search").value == ""
+    assert "search" not in page.query_params
+
+
+def test_the_search_of_a_link_is_for_its_corpus(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        page = linked(mapped, search="garden")
+    another = CorpusStore().add("another", ReadTexts(TEXTS))
+    first = page.run().selectbox(key="corpus").value
+    page.selectbox(key="corpus").set_value(another.id).run()
+    page.selectbox(key="corpus").set_value(first).run()
+    assert page.text_input(key="corpus-search").value == ""
+    assert "search" not in page.query_params
+
+
+def test_who_types_while_a_link_opens_is_heard(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        page = linked(mapped, search="garden")
+    page.text_input(key="corpus-search").set_value("river").run()
+    assert page.text_input(key="corpus-search").value == "river"
+    assert page.query_params["search"] == "river"
 
 
 def test_a_click_is_followed_though_another_one_comes_before_the_browser_knows(

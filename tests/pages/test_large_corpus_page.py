@@ -7,13 +7,15 @@ import json
 import re
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.errors import StoreError
 from neuralviz.maps import asking, searching, settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.point_grid import Window
@@ -22,7 +24,7 @@ from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
 from neuralviz.ui.corpus import choose, large, sampled
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead, open_map
 from neuralviz.ui.corpus.opened import OpenCorpus
 from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
 from tests.support.waiting import wait_until
@@ -99,6 +101,38 @@ def parts(page: AppTest) -> tuple[dict, dict, dict, bytes]:
 def rows_drawn(page: AppTest) -> np.ndarray:
     *_, about, points = parts(page)
     return np.frombuffer(points, "<i4", about["n"], 8 * about["n"])
+
+
+def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.MonkeyPatch):
+    open_ahead()
+    read_again = partial(pytest.fail, "read again")
+    monkeypatch.setattr(KeptMaps, "points", lambda *_: read_again())
+    monkeypatch.setattr(CorpusStore, "label_codes", lambda *_: read_again())
+    page = opened(kept)
+    assert not page.exception
+    assert not page.error
+    assert len(rows_drawn(page)) == DRAWN
+
+
+def test_nothing_is_read_ahead_where_no_large_map_can_be_read(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+):
+    def gone(*_: object) -> NoReturn:
+        raise StoreError("The map is gone.")
+
+    monkeypatch.setattr(KeptMaps, "points", gone)
+    open_ahead()
+    monkeypatch.setattr(settings, "MOST_WHOLE", N)
+    monkeypatch.setattr(KeptMaps, "points", lambda *_: pytest.fail("not a large one"))
+    open_ahead()
+
+
+def test_a_map_in_three_dimensions_is_read_ahead(kept: Kept):
+    points = np.column_stack([points_of(N), np.zeros(N, np.float32)])
+    solid = keep_map(kept.store, kept.corpus, points)
+    open_ahead()
+    points, _ = open_map(kept.corpus, solid)._parts.known("points")
+    assert points.shape == (N, 3)
 
 
 def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_whole) -> None:

@@ -6,12 +6,15 @@ import lzma
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from bundled_model import passages, train
 from bundled_model.muon import Muon, nearest_orthogonal
+from neuralviz.models import load_sentence_transformer
+from neuralviz.models.bundled.network import build, load_minilm_tokenizer
 
 COEFFICIENTS = (3.4445, -4.775, 2.0315)
 
@@ -76,6 +79,32 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_what_is_kept_is_the_vector_of_the_sentence_encoder() -> None:
+    tokenizer, model = load_minilm_tokenizer(), build(None)
+    encoder, _ = load_sentence_transformer("all-MiniLM-L6-v2")
+    texts = [*TEXTS[:3], NEWS[0]]
+    weight = model.bert.embeddings.word_embeddings.weight.detach()
+    masked = train.mask_batch(
+        train.windows(texts, tokenizer, 32), tokenizer, np.random.default_rng(0)
+    )
+    ids, attention, labels = masked
+
+    def vectors_and_distance(ids: torch.Tensor) -> tuple[np.ndarray, float]:
+        batch = ids, attention, labels
+        with torch.no_grad():
+            _, _, states = train.predict(model, weight, *batch, autocast=False)
+            apart = train.distance_from_teacher(model.bert, states, *batch, autocast=False)
+        return train.sentence_vectors(states, attention).numpy(), float(apart)
+
+    whole, no_distance = vectors_and_distance(torch.where(labels >= 0, labels, ids))
+    own, distance = vectors_and_distance(ids)
+    published = encoder.encode(texts, normalize_embeddings=True)
+    np.testing.assert_allclose(whole, published, atol=1e-5)
+    assert no_distance == pytest.approx(0, abs=1e-5)
+    assert distance == pytest.approx(1 - np.mean(np.sum(own * published, axis=1)), abs=1e-5)
+    assert distance > 0.01
+
+
 @pytest.mark.slow
 def test_a_run_that_was_killed_ends_with_the_same_weights(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -84,6 +113,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
         asked = {
             "passages": folder, "run": tmp_path / name, "steps": steps, "tokens": tokens,
             "decay-steps": decay_steps, "warmup": 2, "every": 1, "threads": 1, "length": 16,
+            "keep-meaning": 1.0,
         }  # fmt: skip
         train.main([part for key, value in asked.items() for part in (f"--{key}", str(value))])
 

@@ -42,6 +42,17 @@ def test_an_address_goes_with_it_and_nothing_else(typed: list[str], read: list[s
     assert with_address(typed) == read
 
 
+@pytest.mark.parametrize(("name", "is_file"), [("notes:final", True), ("10.0.0.1:6379", False)])
+def test_a_file_that_is_there_is_no_malformed_address(
+    name: str, is_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path(name).touch()
+    assert with_address(["--ray", name]) == (
+        ["--ray=local", name] if is_file else [f"--ray={name}"]
+    )
+
+
 def run(*arguments: str, **env: str) -> tuple[int, str, float]:
     began = time.monotonic()
     command = [sys.executable, "-m", "neuralviz", "corpus", *arguments]

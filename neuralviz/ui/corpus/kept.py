@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +14,7 @@ import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
+from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
 from neuralviz.maps.asking import embedder_of, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
@@ -312,6 +314,23 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     found = [open_map(corpus, one) for one in kept]
     names = labels_by_spec(one.spec for one in found)
     return [replace(one, name=names[one.spec]) for one in found]
+
+
+def open_ahead() -> None:
+    """Read the newest map of the newest large corpus, so that whoever opens it first need not wait.
+
+    Does nothing where there is none.
+    """
+    with suppress(NeuralvizError):  # whoever opens it meets the error
+        store = CorpusStore()
+        for corpus in store.corpora():
+            kept = KeptMaps(store).of(corpus) if is_large(corpus.n_texts) else ()
+            if kept:
+                newest = open_map(corpus, max(kept, key=lambda one: one.created))
+                open_corpus(corpus).read_ahead()
+                if newest.coordinates.shape[1] == 2:
+                    _ = newest.grid
+                return
 
 
 def other_maps(corpus: Corpus, shown: Sequence[OpenMap]) -> tuple[OpenMap, ...]:

@@ -18,6 +18,7 @@ from neuralviz.plots.large_map import (
     large_map_figure,
     large_points,
 )
+from neuralviz.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +147,7 @@ def fitted_in_words(maps: Sequence[OpenMap]) -> str:
         if fitted is not None and fitted < n:
             sentence = f"{name} was fitted on {fitted:,} of {n:,} texts"
         if recall is not None:
-            found = f"neighbours are approximate ({recall:.0%} of the 10 nearest found)"
+            found = f"neighbours are approximate ({percent(recall)} of the 10 nearest found)"
             sentence = f"{sentence}; {found}" if sentence else f"{name}: {found}"
         if sentence:
             said.append(f"{sentence}.")

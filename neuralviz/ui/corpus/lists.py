@@ -44,7 +44,7 @@ from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import off_stage, slide
-from neuralviz.words import many
+from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -276,8 +276,8 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray |
     where = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by embedding"
     st.markdown(
         plain(
-            f"On average, “{maps[0].label}” and “{maps[1].label}” share {shares.mean():.0%} of a "
-            f"text's {k} neighbours ({where}). Texts with the fewest shared neighbours come "
+            f"On average, “{maps[0].label}” and “{maps[1].label}” share {percent(shares.mean())} "
+            f"of a text's {k} neighbours ({where}). Texts with the fewest shared neighbours come "
             "first."
         )
     )
@@ -311,7 +311,7 @@ def _different_of_sample(
     st.markdown(
         plain(
             f"Of a random sample of {many(len(rows), 'text')}: on average, “{maps[0].label}” and "
-            f"“{maps[1].label}” share {shares.mean():.0%} of a text's {min(K, first.k)} "
+            f"“{maps[1].label}” share {percent(shares.mean())} of a text's {min(K, first.k)} "
             "neighbours (by embedding). Texts with the fewest shared neighbours come first."
         )
     )

@@ -25,10 +25,16 @@ from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import show_maps
 from neuralviz.ui.corpus.sampled import find_samples
 from neuralviz.ui.corpus.saved import find_saved, n_embedded
-from neuralviz.ui.corpus.searching import say_nearest, search_bar, show_placing
+from neuralviz.ui.corpus.searching import say_nearest, search_bar, search_shown, show_placing
 from neuralviz.ui.corpus.selecting import choose_row, forget_selection
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
-from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps
+from neuralviz.ui.corpus.work import (
+    current_run,
+    left_to_make,
+    lost_in_words,
+    show_run,
+    start_maps,
+)
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
 from neuralviz.ui.session import is_served
@@ -126,6 +132,7 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
     missing = [choice for choice, found in saved.items() if found.map is None]
     run = current_run(corpus)
     is_working = run is not None and not run.is_over
+    to_make = left_to_make(run, missing)
     too_few = ""
     try:
         check_enough_texts(corpus)
@@ -133,16 +140,16 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         too_few = str(error)
     if missing and too_few:
         st.info(plain(too_few))
-    elif missing and not is_working:
+    elif to_make:
         row = st.container(horizontal=True, vertical_alignment="center")
         pressed = row.button(
-            _what_to_make(list(saved), missing), type="primary", icon=":material/map:"
+            _what_to_make(list(saved), to_make), type="primary", icon=":material/map:"
         )
         names = labels_by_spec(choice.spec for choice in saved)
-        to_do = [_to_do(corpus, one, names[one.spec], saved[one]) for one in missing]
+        to_do = [_to_do(corpus, one, names[one.spec], saved[one]) for one in to_make]
         row.caption(plain(" · ".join(to_do)))
         if pressed or is_new:
-            start_maps(corpus, missing if pressed else missing[:1])
+            start_maps(corpus, to_make if pressed else to_make[:1])
             st.rerun()
     lost = lost_in_words(corpus) if missing and run is None else ""
     if lost:
@@ -210,5 +217,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
                 find_samples(maps)
             show_accuracy(corpus, maps)
         followed()
+        search_shown()
     except NeuralvizError as error:  # deleted in another window, say
+        search_shown()
         show_error(error)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.embedders.labels import method_labels, spoken
 from neuralviz.embedders.specs import models_now
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.selection import Selection
@@ -13,9 +14,11 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.filters import choose_filter
+from neuralviz.ui.corpus.following import NEAREST, THIS
 from neuralviz.ui.corpus.selecting import (
     ASKED,
     FOUND,
+    LINKED,
     SEARCH,
     SELECTED,
     SENTENCE,
@@ -56,8 +59,11 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     how, query = st.session_state.get(ASKED, (WORDS, ""))
     if linked := address.opened(address.SEARCHED):
         by_meaning = st.query_params.get(address.BY) == _BY_MEANING
-        how, query = MEANING if by_meaning else WORDS, " ".join(linked.split())
-        st.session_state[HOW], st.session_state[SEARCH] = how, query
+        st.session_state[LINKED] = MEANING if by_meaning else WORDS, " ".join(linked.split())
+    if LINKED in st.session_state:
+        how, query = st.session_state[LINKED]
+        if linked or not st.session_state.get(SEARCH):  # else another search was asked for
+            st.session_state[HOW], st.session_state[SEARCH] = how, query
     st.session_state.setdefault(HOW, how)
     st.session_state.setdefault(SEARCH, query)
     row = st.container(horizontal=True, vertical_alignment="bottom")
@@ -76,8 +82,8 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
         "Enter a sentence to see where it lands",
     ).strip()  # fmt: skip
     if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
-        st.session_state[ASKED] = how, query
         _search(corpus, how, query)
+        st.session_state[ASKED] = how, query  # a search that was cut off is made again
     address.put(address.SEARCHED, query)
     address.put(address.BY, _BY_MEANING if query and how == MEANING else "")
     with row:
@@ -90,19 +96,28 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     return within, named
 
 
+def search_shown() -> None:
+    """The page was drawn to its end: the browser has the search of a link in its box.
+
+    What comes sooner runs the page again, and the browser may still have an empty box then.
+    """
+    st.session_state.pop(LINKED, None)
+
+
 def _search(corpus: OpenCorpus, how: str, query: str) -> None:
     """Select the texts with some words, or have a sentence placed; nothing where there is none.
 
-    What was selected by other means stays, unless words select something else.
+    What was selected by other means stays, unless a text has the words.
     """
     st.session_state.pop(SENTENCE, None)
     before = st.session_state.pop(FOUND, None)
     if query and how == WORDS:
         found = Selection.of_rows(corpus.find(query), corpus.corpus.n_texts)
         st.session_state[FOUND] = found
-        select(found, _containing(query))
-        return
-    if query:
+        if len(found):
+            select(found, _containing(query))
+            return
+    elif query:
         st.session_state[SENTENCE] = query
     if before is not None and st.session_state.get(SELECTED) is before:
         deselect()
@@ -125,7 +140,7 @@ def _found_in_words(corpus: OpenCorpus, query: str, within: np.ndarray | None) -
     if not chosen:
         return f"The filter shows no text {_containing(query)}."
     n = many(len(chosen), "text")
-    return f"Found {n} {_containing(query)}: marked on the map, listed below."
+    return f"Found {n} {_containing(query)}. See “{THIS}” below the map."
 
 
 def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
@@ -169,13 +184,29 @@ def say_nearest(
     within: np.ndarray | None,
 ) -> None:
     """The text that is nearest to the sentence by each map's method, of those that are shown."""
+    names = _names(maps)
     methods: dict[str, list[str]] = {}
-    for shown in maps:
+    for shown, name in zip(maps, names, strict=True):
         if shown.kept.id in placed:
             near = placed[shown.kept.id].near.indices[0]
             near = (near if within is None else near[within[near]])[:1]
             for text in corpus.texts_at(near):
-                methods.setdefault(text, []).append(shown.label)
-    nearest = [f"“{shorten(text, 120)}” by {joined(names)}" for text, names in methods.items()]
+                by = methods.setdefault(text, [])
+                if name not in by:
+                    by.append(name)
+    nearest = [
+        f"“{shorten(text, 120)}”" + (f" by {joined(by)}" if len(set(names)) > 1 else "")
+        for text, by in methods.items()
+    ]
     if nearest:
-        st.caption(plain(f"The nearest text is {joined(nearest)}. More are listed below."))
+        st.caption(plain(f"The nearest text is {joined(nearest)}. See “{NEAREST}” below the map."))
+
+
+def _names(maps: Sequence[OpenMap]) -> list[str]:
+    """What tells apart by which map a text is the nearest: the method, or else the distance."""
+    specs = list(dict.fromkeys(one.spec for one in maps))
+    metrics = [one.kept.settings.metric for one in maps]
+    if len(specs) == 1 and len(set(metrics)) > 1:
+        return [f"{metric} distance" for metric in metrics]
+    names = dict(zip(specs, spoken(method_labels(specs)), strict=True))
+    return [names[one.spec] for one in maps]

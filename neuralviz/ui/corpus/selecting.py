@@ -16,11 +16,12 @@ SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SENTENCE = "corpus-sentence"
 FOUND = "corpus-found"  # what a search by words has selected, or would have
 SEARCH, ASKED = "corpus-search", "corpus-asked"  # what is in the box; what was done
+LINKED = "corpus-linked"  # the search of a link, until the browser is sure to have it in its box
 
 
 def forget_selection() -> None:
     """Nothing is selected, searched for or chosen any more."""
-    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, FOUND, SEARCH, ASKED):
+    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, FOUND, SEARCH, ASKED, LINKED):
         st.session_state.pop(key, None)
 
 

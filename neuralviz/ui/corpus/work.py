@@ -48,6 +48,17 @@ def current_run(corpus: Corpus) -> Run[Mapped] | None:
     )
 
 
+def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
+    """Of the maps that are missing, those that one can have made now.
+
+    None while one's own run is under way, and those that it does not make while another's is.
+    """
+    if run is None or run.is_over:
+        return list(missing)
+    under_way = _task(run).choices
+    return [one for one in missing if RUNS.is_met(run) and one not in under_way]
+
+
 def lost_in_words(corpus: Corpus) -> str:
     """What became of the run of the address that was lost; empty where none was."""
     known = known_run(_work(corpus))
