@@ -451,11 +451,11 @@ def test_the_search_of_a_link_outlives_a_page_that_was_not_drawn_to_its_end(
 
 
 def test_the_search_of_a_link_is_for_its_corpus(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
+    another = CorpusStore().add("another", ReadTexts(TEXTS))
     with monkeypatch.context() as cut_off:
         cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
         page = linked(mapped, search="garden")
-    another = CorpusStore().add("another", ReadTexts(TEXTS))
-    first = page.run().selectbox(key="corpus").value
+    first = page.selectbox(key="corpus").value
     page.selectbox(key="corpus").set_value(another.id).run()
     page.selectbox(key="corpus").set_value(first).run()
     assert page.text_input(key="corpus-search").value == ""
