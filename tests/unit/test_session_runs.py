@@ -1,0 +1,38 @@
+"""Runs that a session meets beside its own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from neuralviz.ui import session_runs
+from neuralviz.ui.session_runs import SessionRuns
+
+
+def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, others = (
+        SimpleNamespace(id=i, task=name, is_over=False) for i, name in enumerate(("own", "others"))
+    )
+    under_way: list[Any] = [own, others]
+
+    def join_last(is_wanted: Any, _here: object) -> Any:
+        return next((run for run in under_way if is_wanted(run.task)), None)
+
+    monkeypatch.setattr(
+        session_runs, "st", SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})
+    )
+    monkeypatch.setattr(session_runs, "returning", lambda: SimpleNamespace(join_last=join_last))
+    runs = SessionRuns("maps")
+
+    def meet(name: str) -> Any:
+        return runs.meet(lambda task: task == name, unnamed=True)
+
+    assert meet("others") is others
+    assert meet("own") is own
+    assert runs.all() == [others, own]
+    assert runs.is_met(others)
+    assert not runs.is_met(own)
+    assert meet("nobody's") is None
+    assert runs.all() == [others, own]
