@@ -30,6 +30,7 @@ from neuralviz.ui.corpus.selecting import choose_row, forget_selection
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import (
     current_run,
+    is_of_interest,
     left_to_make,
     lost_in_words,
     show_run,
@@ -131,7 +132,6 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
     """
     missing = [choice for choice, found in saved.items() if found.map is None]
     run = current_run(corpus)
-    is_working = run is not None and not run.is_over
     to_make = left_to_make(run, missing)
     too_few = ""
     try:
@@ -154,7 +154,7 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
     lost = lost_in_words(corpus) if missing and run is None else ""
     if lost:
         st.info(lost)
-    if run is not None and (is_working or (missing and run.status != "done")):
+    if run is not None and is_of_interest(run, missing):
         show_run(run)
 
 

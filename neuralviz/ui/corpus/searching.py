@@ -29,7 +29,7 @@ from neuralviz.ui.corpus.selecting import (
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.words import joined, many
+from neuralviz.words import joined, many, search_terms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +46,7 @@ _BY_MEANING = "meaning"  # in the address
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
 WAIT = 60.0  # seconds for another map to be done
+SAID = 4  # words of a search that are named
 PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
 
 
@@ -84,8 +85,9 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
         _search(corpus, how, query)
         st.session_state[ASKED] = how, query  # a search that was cut off is made again
-    address.put(address.SEARCHED, query)
-    address.put(address.BY, _BY_MEANING if query and how == MEANING else "")
+    asked = query if len(query) <= address.MOST_IN_ADDRESS else ""
+    address.put(address.SEARCHED, asked)
+    address.put(address.BY, _BY_MEANING if asked and how == MEANING else "")
     with row:
         within, said = choose_filter(corpus)
         named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
@@ -124,7 +126,12 @@ def _search(corpus: OpenCorpus, how: str, query: str) -> None:
 
 
 def _containing(query: str) -> str:
-    return f"containing “{shorten(query, 40)}”"
+    """What was searched for, each of the words in quotation marks."""
+    terms = list(dict.fromkeys(search_terms(query))) or [query]
+    said = [f"“{shorten(term, 40)}”" for term in terms[:SAID]]
+    if len(terms) > SAID:
+        said.append(many(len(terms) - SAID, "more word"))
+    return f"containing {joined(said)}"
 
 
 def _found_in_words(corpus: OpenCorpus, query: str, within: np.ndarray | None) -> str:
@@ -140,7 +147,7 @@ def _found_in_words(corpus: OpenCorpus, query: str, within: np.ndarray | None) -
     if not chosen:
         return f"The filter shows no text {_containing(query)}."
     n = many(len(chosen), "text")
-    return f"Found {n} {_containing(query)}. See “{THIS}” below the map."
+    return f"Found {n} {_containing(query)}; see “{THIS}” below the map."
 
 
 def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:

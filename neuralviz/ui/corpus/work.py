@@ -59,6 +59,16 @@ def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[
     return [one for one in missing if RUNS.is_met(run) and one not in under_way]
 
 
+def is_of_interest(run: Run[Mapped], missing: Sequence[MapChoice]) -> bool:
+    """Whether a run is shown: one's own while it goes on, another's that makes what is missing.
+
+    One that is over is shown where it did not make what is missing.
+    """
+    if run.is_over:
+        return bool(missing) and run.status != "done"
+    return not RUNS.is_met(run) or any(one in _task(run).choices for one in missing)
+
+
 def lost_in_words(corpus: Corpus) -> str:
     """What became of the run of the address that was lost; empty where none was."""
     known = known_run(_work(corpus))
