@@ -106,6 +106,8 @@ def add_with_ray(
         added = add_on_cluster(store, name, parts, layout, limit, tell=tell)
     for note in added.notes:
         say(note)
+    if added.corpus.n_texts == limit:
+        say(f"Limited to the first {many(limit, 'text')}.")
     return added.corpus, added.is_new
 
 
