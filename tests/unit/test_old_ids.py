@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -91,12 +91,12 @@ def loaders() -> dict[str, Callable[[str], object]]:
 def test_ids_are_those_of_the_version_before(
     method: str, typed: dict, kept_as: str, loaders: dict
 ) -> None:
-    def load_as_then(name: str) -> object:
-        model = loaders["masked"](name)
+    def load_as_then(kind: str, name: str) -> object:
+        model = loaders[kind](name)
         return replace(model, fingerprint=BUNDLED) if model.id == "bundled" else model
 
-    spec = embedder_spec(method, typed)
-    new, old = embedder_ids(make_embedder(spec, {**loaders, "masked": load_as_then}))
+    as_then = {kind: partial(load_as_then, kind) for kind in ("masked", "text")}
+    new, old = embedder_ids(make_embedder(embedder_spec(method, typed), {**loaders, **as_then}))
     assert old == kept_as
     assert new not in {one for _, _, one in IDS}
 
