@@ -678,8 +678,9 @@ def test_what_is_said_of_a_map_that_was_stopped() -> None:
         result = task.fold(task.start(), [MapEvent(0, event) for event in events])
         return stopped_in_words(task, result)
 
-    half, whole = (EmbeddingEvent(kept, none, None, none, n, 6, 0, 0) for n in (3, 6))
+    begun, half, whole = (EmbeddingEvent(kept, none, None, none, n, 6, 0, 0) for n in (0, 3, 6))
     assert said_of() == "Stopped before the first text was embedded."
+    assert said_of(begun) == "Stopped before the first text was embedded by mean."
     assert said_of(half) == (
         "Stopped. 3 of 6 different texts are embedded by mean and saved. Press “Run again” to "
         "resume."

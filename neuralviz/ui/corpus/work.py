@@ -103,6 +103,8 @@ def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
         return "Stopped before the first text was embedded."
     if embedding is None or result.projecting is not None or embedding.is_complete:
         return "Stopped before the map was finished. The embeddings are saved."
+    if not embedding.done:
+        return f"Stopped before the first text was embedded by {task.methods[result.place]}."
     return (
         f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
         f"{task.methods[result.place]} and saved. Press “Run again” to resume."
