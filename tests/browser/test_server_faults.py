@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.returning import CUT_OFF, ELSEWHERE
-from tests.support.app import APP, Server
+from tests.support.app import APP, Server, settled
 from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def started(folder: Path, *options: str, **settings: str) -> Iterator[Server]:
 def tune(page: Page, address: str, epochs: int, text: str = "The baker waits.") -> None:
     page.goto(f"{address}/?epochs={epochs}")
     page.get_by_role("radio", name="Paste").click()
-    page.get_by_role("textbox", name="Your texts").fill(text)
+    box = page.get_by_role("textbox", name="Your texts")
+    box.fill(text)
+    box.press("Control+Enter")  # else the click may come while the page is drawn with the text
+    settled(page)
     page.get_by_role("button", name="Tune", exact=True).click()
 
 
