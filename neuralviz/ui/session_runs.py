@@ -66,7 +66,6 @@ class SessionRuns:
         Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
         the run that the address names.
         """
-        runs = self.all()
         run = self.of(task)
         if run is None and view:
             number = st.session_state.get(self._count, 0) + 1
@@ -75,9 +74,8 @@ class SessionRuns:
                 st.session_state[self._count] = number
                 self._views[run.id] = view
                 self._met.add(run.id)
-        if run is None:
-            return None
-        self._remember([*(one for one in runs if one is not run), run])
+        if run is not None:
+            self._remember_last(run)
         return run
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
@@ -96,10 +94,9 @@ class SessionRuns:
         if run is None and unnamed:
             run = returning().join_last(is_wanted, here)
         if run is not None:
-            runs = self.all()
-            if run not in runs:
+            if run not in self.all():
                 self._met.add(run.id)
-            self._remember([*(one for one in runs if one is not run), run])
+            self._remember_last(run)
         return run
 
     def is_met(self, run: Run[Any]) -> bool:
@@ -156,6 +153,10 @@ class SessionRuns:
         runs.append(run)
         self._remember(runs)
         return run
+
+    def _remember_last(self, run: Run[Any]) -> None:
+        """Hold on to a run as the one that was asked for last."""
+        self._remember([*(one for one in self.all() if one is not run), run])
 
     def _remember(self, runs: list[Run[Any]]) -> None:
         """Hold on to runs; those that have been over for longest go first."""

@@ -85,9 +85,9 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
         _search(corpus, how, query)
         st.session_state[ASKED] = how, query  # a search that was cut off is made again
-    asked = query if len(query) <= address.MOST_IN_ADDRESS else ""
-    address.put(address.SEARCHED, asked)
-    address.put(address.BY, _BY_MEANING if asked and how == MEANING else "")
+    address.put(address.SEARCHED, query)
+    is_linked = address.SEARCHED in st.query_params  # not where it is too long
+    address.put(address.BY, _BY_MEANING if is_linked and how == MEANING else "")
     with row:
         within, said = choose_filter(corpus)
         named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
