@@ -45,8 +45,8 @@ def masked_accuracy(
     """Loss in nats and accuracy at the masked tokens of some passages, windows of 64 tokens."""
     sequences = windows(list(passages), model.tokenizer, LENGTH)
     batches = evaluation_batches(sequences, model.tokenizer, ratio)
-    table = model.network.get_input_embeddings().weight.detach()
-    return evaluate(model.network, table, batches, autocast=False)
+    weight = model.network.get_output_embeddings().weight.detach()
+    return evaluate(model.network, weight, batches, autocast=False)
 
 
 def passages_never_seen(data: Path) -> dict[str, list[str]]:

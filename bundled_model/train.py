@@ -1,8 +1,10 @@
 """Train the bundled masked language model from all-MiniLM-L6-v2's weights.
 
-The embedding table (words, positions, its layer norm) stays all-MiniLM-L6-v2's own and frozen,
-and the output layer is tied to it; encoder and prediction head are trained on the masked-token
-task. A sequence is masked at a ratio from 15 to 75 %, because masking blueprints mask that much,
+The embedding table (words, positions, its layer norm) stays all-MiniLM-L6-v2's own and frozen.
+The output layer is made of that table, and frozen, too: tokens that mean alike have rows that are
+alike (`meaning_of_tokens`), and frequent tokens short ones (`rarity`), so that what a text teaches
+the head is what the text means. Encoder and prediction head are trained on the masked-token task. A
+sequence is masked at a ratio from 15 to 75 %, because masking blueprints mask that much,
 and always by ``[MASK]``, because blueprints do. Light masking is drawn more often.
 
 The learning rate warms up, stays constant, and falls linearly to zero over the last steps, so a
@@ -15,11 +17,15 @@ of that phase can be gone on from at any time.
 
 A run that is interrupted goes on from its last checkpoint as if nothing had happened; it has to be
 asked for with the same options. A finished one is gone on from with
-``--start encoder_and_head.safetensors`` and another ``--run``.
+``--start encoder_and_head.safetensors`` and another ``--run``; ``checkpoint.safetensors`` beside
+this file is how far the training of the next bundled weights has come.
 
 With ``--keep-meaning``, the loss also counts how far the mean of a masked text's last states is
 from the vector that all-MiniLM-L6-v2 gives to the whole text, so that the encoder keeps what it
-knew of sentences (learning without forgetting, Li and Hoiem 2016).
+knew of sentences (learning without forgetting, Li and Hoiem 2016). With ``--lessons``, it counts
+how far the way in which one step on the text would move the last bias is from that vector, less the
+mean of the batch's: what the model learns from a text then says more of what the text is about, and
+less of what all texts have in common.
 
 Matrix products are in bfloat16, and in float32 on a processor that has no instructions for it.
 """
@@ -37,18 +43,30 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertForMaskedLM, PreTrainedTokenizerFast
+from transformers import BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bundled_model.muon import Muon
 from bundled_model.passages import read_passages, split
 from neuralviz.models.bfloat16 import has_native_bf16
-from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
+from neuralviz.models.bundled import MEANING, RARITY
+from neuralviz.models.bundled.network import (
+    build,
+    load_minilm_tokenizer,
+    output_weight,
+    trained_tensors,
+)
 
 MASK_RATIO = (0.15, 0.75)
+RARITY_POWER = 1.5
+IDENTITY = 0.01  # that is added to the map from the embedding table to what tokens mean
+LEAST_SINGULAR = 0.2  # of that map, whose largest is 2.1
+OF_OUTPUT = (RARITY, MEANING)
 # of a run that goes on
-SAME_OPTIONS = ("seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning")
+SAME_OPTIONS = (
+    "seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
+)  # fmt: skip
 LOG_COLUMNS = (
     "step",
     "epoch",
@@ -57,6 +75,8 @@ LOG_COLUMNS = (
     "held_out_loss",
     "held_out_accuracy_15",
     "wikinews_accuracy_15",
+    "distance_of_meaning",
+    "distance_of_lessons",
     "seconds_per_step",
 )
 
@@ -146,10 +166,14 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
     """Cross entropy behind a frozen output matrix, a block of rows at a time.
 
     Forward makes the gradients at once, so logits [position, vocab] never exist as a whole.
+    Where texts have goals, the gradients are those of the loss and ``share`` times the mean of
+    1 - cosine of goal and lesson: the way in which a step down the text's loss moves the bias
+    before the output layer.
     """
 
     @staticmethod
-    def forward(ctx, hidden, weight, bias, labels, rows_per_block=192):  # noqa: ANN001, ANN205
+    def forward(ctx, hidden, weight, bias, labels, texts=None, goals=None, share=0.0):  # noqa: ANN001, ANN205
+        rows_per_block = 192
         scale = 1.0 / len(labels)
         grad_hidden = torch.empty_like(hidden)
         grad_bias = torch.zeros_like(bias)
@@ -169,24 +193,40 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
             logits.scatter_add_(1, target, torch.full_like(chosen, -scale))
             grad_bias += logits.sum(0)
             grad_hidden[block] = torch.mm(logits.to(weight.dtype), weight)
+        distance = torch.zeros(())
+        if goals is not None:
+            lessons = torch.zeros_like(goals).index_add_(0, texts, -grad_hidden.float())
+            with torch.enable_grad():
+                lessons.requires_grad_()
+                distance = 1 - torch.cosine_similarity(lessons, goals).mean()
+            (towards,) = torch.autograd.grad(distance, lessons)
+            along = share * torch.mm(towards.to(weight.dtype), weight.T).float()  # [text, vocab]
+            for start in range(0, len(labels), rows_per_block):
+                block = slice(start, start + rows_per_block)
+                p = torch.mm(hidden[block], weight.T).float().add_(bias).softmax(1)
+                of_text = along[texts[block]]
+                of_text -= (p * of_text).sum(1, keepdim=True)
+                p *= of_text
+                p *= -scale
+                grad_bias += p.sum(0)
+                grad_hidden[block] += torch.mm(p.to(weight.dtype), weight)
         ctx.save_for_backward(grad_hidden, grad_bias)
-        accuracy = torch.tensor(correct * scale)
-        ctx.mark_non_differentiable(accuracy)
-        return loss * scale, accuracy
+        accuracy, distance = torch.tensor(correct * scale), distance.detach()
+        ctx.mark_non_differentiable(accuracy, distance)
+        return loss * scale, accuracy, distance
 
     @staticmethod
-    def backward(ctx, grad_loss, _):  # noqa: ANN001, ANN205
+    def backward(ctx, grad_loss, _accuracy, _distance):  # noqa: ANN001, ANN205
         grad_hidden, grad_bias = ctx.saved_tensors
         return (
             grad_hidden * grad_loss.to(grad_hidden.dtype),
             None,
             grad_bias * grad_loss,
-            None,
-            None,
+            *[None] * 4,
         )
 
 
-def predict(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
+def predict(model, weight, ids, attention, labels, autocast=True, goals=None, share=0.0):  # noqa: ANN001, ANN201
     """Mean cross entropy and accuracy over the masked positions of a batch, and its states.
 
     Args:
@@ -194,18 +234,27 @@ def predict(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN0
         weight: [vocab, d_model] of the output layer.
         ids, attention, labels: [text, token] as of `mask_batch`.
         autocast: compute in bfloat16.
+        goals: [text, d_model] where what is learnt from each text should lead, if anywhere.
+        share: of the distance from there, in the gradients.
 
     Returns:
-        Loss in nats, accuracy 0 … 1, and the last block's outputs [text, token, d_model].
+        Loss in nats, accuracy 0 … 1, the last block's outputs [text, token, d_model], and the mean
+        distance from the goals, 0 … 2.
     """
     with torch.autocast(weight.device.type, dtype=torch.bfloat16, enabled=autocast):
         states = model.bert(input_ids=ids, attention_mask=attention).last_hidden_state
         masked = labels >= 0
         hidden = model.cls.predictions.transform(states[masked])
-    loss, accuracy = FrozenOutputCrossEntropy.apply(
-        hidden.to(weight.dtype), weight, model.cls.predictions.bias, labels[masked]
+    loss, accuracy, distance = FrozenOutputCrossEntropy.apply(
+        hidden.to(weight.dtype),
+        weight,
+        model.cls.predictions.bias,
+        labels[masked],
+        masked.nonzero()[:, 0],
+        goals,
+        share,
     )
-    return loss, accuracy, states
+    return loss, accuracy, states, distance
 
 
 def sentence_vectors(states: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
@@ -214,20 +263,19 @@ def sentence_vectors(states: torch.Tensor, attention: torch.Tensor) -> torch.Ten
     return torch.nn.functional.normalize((states.float() * mask).sum(1), dim=1)
 
 
-def distance_from_teacher(teacher, states, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
-    """Mean of 1 - cosine to the vector that the teacher gives to the text without masks.
+@torch.no_grad()
+def teachers_vectors(teacher, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
+    """[text, d_model] what the teacher gives to texts without masks, of length 1.
 
     Args:
         teacher: a ``BertModel`` with all-MiniLM-L6-v2's weights.
-        states: [text, token, d_model] as of `predict`, from the same batch.
         ids, attention, labels: [text, token] as of `mask_batch`.
         autocast: compute in bfloat16.
     """
     whole = torch.where(labels >= 0, labels, ids)
-    with torch.no_grad(), torch.autocast(ids.device.type, torch.bfloat16, enabled=autocast):
-        goal = teacher(input_ids=whole, attention_mask=attention).last_hidden_state
-    goal, own = (sentence_vectors(s, attention) for s in (goal, states))
-    return 1 - (goal * own).sum(1).mean()
+    with torch.autocast(ids.device.type, torch.bfloat16, enabled=autocast):
+        states = teacher(input_ids=whole, attention_mask=attention).last_hidden_state
+    return sentence_vectors(states, attention)
 
 
 @torch.no_grad()
@@ -239,7 +287,7 @@ def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # n
     for ids, attention, labels in batches:
         n = int((labels >= 0).sum())
         batch = [tensor.to(weight.device) for tensor in (ids, attention, labels)]
-        loss, accuracy, _ = predict(model, weight, *batch, autocast)
+        loss, accuracy, *_ = predict(model, weight, *batch, autocast)
         sums += np.array([float(loss) * n, float(accuracy) * n, n])
     model.train(was_training)
     return sums[0] / sums[2], sums[1] / sums[2]
@@ -292,6 +340,60 @@ def log_frequencies(sequences: list[np.ndarray], vocab_size: int) -> torch.Tenso
     counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
     logs = np.log(counts / counts.sum())
     return torch.from_numpy((logs - logs.mean()).astype(np.float32))
+
+
+def rarity(sequences: list[np.ndarray], vocab_size: int) -> torch.Tensor:
+    """[vocab] how rare each token is, 0 … 1: what the rows of the output layer are multiplied by.
+
+    An inverse document frequency with tokens for documents: the log of how rarely a token occurs,
+    smoothed, by that of the median token, 1 at most, to a power that was chosen on STS-B dev. In
+    half precision, in which it is shipped.
+    """
+    counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
+    logs = -np.log(counts / counts.sum())
+    return torch.from_numpy(
+        (np.minimum(logs / np.median(logs), 1.0) ** RARITY_POWER).astype(np.float16)
+    )
+
+
+@torch.no_grad()
+def meaning_of_tokens(
+    sentence_encoder: BertModel, tokenizer: PreTrainedTokenizerFast
+) -> torch.Tensor:
+    """[1 + d_model, d_model] from a token's row in the embedding table to what it means by itself.
+
+    That is the vector of all-MiniLM-L6-v2 for a text of this token alone, less the mean of them
+    all. The linear map that comes nearest for all tokens (least squares) makes some that differ
+    alike. So its singular values are brought closer: their roots are taken, of `LEAST_SINGULAR` at
+    least, by which no direction is lost. Then the rows get the mean length of the table's. The
+    first row of the result is added to the product with the others. In half precision, in which
+    it is shipped.
+
+    Args:
+        sentence_encoder, tokenizer: all-MiniLM-L6-v2's.
+    """
+    table = sentence_encoder.embeddings.word_embeddings.weight
+    vectors = []
+    for tokens in torch.arange(len(table), device=table.device).split(1024):
+        ids = torch.stack(
+            [
+                torch.full_like(tokens, tokenizer.cls_token_id),
+                tokens,
+                torch.full_like(tokens, tokenizer.sep_token_id),
+            ],
+            dim=1,
+        )
+        states = sentence_encoder(input_ids=ids).last_hidden_state
+        vectors.append(sentence_vectors(states, torch.ones_like(ids)))
+    table, means = table.double(), torch.cat(vectors).double()
+    rows = table - table.mean(dim=0)
+    nearest = torch.linalg.lstsq(rows, means - means.mean(dim=0)).solution
+    # A little of the identity decides on directions that the map loses; rounding would otherwise.
+    nearest += IDENTITY * torch.eye(len(nearest), dtype=nearest.dtype, device=nearest.device)
+    left, singular, right = torch.linalg.svd(nearest)
+    milder = left * singular.clamp_min(LEAST_SINGULAR).sqrt() @ right
+    milder *= table.norm(dim=1).mean() / (rows @ milder).norm(dim=1).mean()
+    return torch.cat([-table.mean(dim=0, keepdim=True) @ milder, milder]).half().cpu()
 
 
 def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -> float:
@@ -352,6 +454,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="weight of the distance between a masked text's mean-pooled states and "
         "all-MiniLM-L6-v2's vector of the whole text",
     )
+    parser.add_argument(
+        "--lessons",
+        type=float,
+        default=0.0,
+        help="weight of the distance between what a text's masked tokens teach the last bias and "
+        "all-MiniLM-L6-v2's vector of the whole text",
+    )
     parser.add_argument("--length", type=int, default=128, help="tokens per window")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -360,7 +469,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     options = {name: getattr(args, name) for name in SAME_OPTIONS}
     found = last_checkpoint(args.run, args.steps, args.decay_steps)
-    for name, value in ({"keep_meaning": 0.0} | found["options"]).items() if found else ():
+    for name, value in found["options"].items() if found else ():
         if options[name] != value:
             parser.error(f"the run in {args.run} was begun with --{name.replace('_', '-')} {value}")
     torch.set_num_threads(args.threads)
@@ -379,7 +488,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     total_tokens = sum(map(len, sequences))
     print(f"{len(sequences):,} windows, {total_tokens:,} tokens")
 
-    model = build(load_file(args.start) if args.start else None).to(device).train()
+    start = load_file(args.start) if args.start else {}
+    model = build(start or None).to(device).train()
     if bfloat16:
         model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
     for module in model.modules():
@@ -394,7 +504,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
     optimizers = make_optimizers(model, args.lr, args.lr_head, bfloat16)
-    weight = model.bert.embeddings.word_embeddings.weight.detach()
+    output = found["output"] if found else {n: t for n, t in start.items() if n in OF_OUTPUT}
+    if not output:
+        output = {
+            RARITY: rarity(sequences, len(tokenizer)),
+            MEANING: meaning_of_tokens(build(None).to(device).bert, tokenizer),
+        }
+    weight = output_weight(
+        model.bert.embeddings.word_embeddings.weight.detach(),
+        *(output[name].to(device, torch.float32) for name in OF_OUTPUT),
+    )
     weight = weight.to(torch.bfloat16 if bfloat16 else torch.float32)
     if not args.start:
         with torch.no_grad():
@@ -421,11 +540,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         rng = np.random.default_rng([args.seed, 0, step])
         masked = mask_batch(next(batches), tokenizer, rng)
         masked = [tensor.to(device) for tensor in masked]
-        loss, _, states = predict(model, weight, *masked, autocast=bfloat16)
+        vectors = goals = None
+        if teacher is not None:
+            vectors = teachers_vectors(teacher, *masked, autocast=bfloat16)
+            if args.lessons and len(vectors) > 1:
+                goals = vectors - vectors.mean(dim=0)
+        loss, _, states, lesson = predict(
+            model, weight, *masked, autocast=bfloat16, goals=goals, share=args.lessons
+        )
         total = loss
         if teacher is not None:
-            distance = distance_from_teacher(teacher, states, *masked, autocast=bfloat16)
-            distances.append(float(distance.detach()))
+            distance = 1 - (vectors * sentence_vectors(states, masked[1])).sum(1).mean()
+            distances.append([float(distance.detach()), float(lesson)])
             total = loss + args.keep_meaning * distance
         total.backward()
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
@@ -435,7 +561,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         losses.append(float(loss.detach()))
         step += 1
         if step % 25 == 0:
-            meaning = f" distance {np.mean(distances[-25:]):.3f}" if distances else ""
+            meaning = f" distances {np.mean(distances[-25:], axis=0).round(3)}" if distances else ""
             print(f"step {step} loss {np.mean(losses[-25:]):.3f}{meaning}", flush=True)
         if step % args.every and step != last:
             continue
@@ -451,14 +577,16 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"{held_out_loss:.4f}",
             f"{accuracy:.4f}",
             f"{news:.4f}",
+            *(f"{one:.4f}" for one in np.mean(distances or [[np.nan] * 2], axis=0)),
             f"{cpu / len(losses) / args.threads:.2f}",
         ]
         print("  ".join(map(str, row)), flush=True)
-        losses = []
+        losses, distances = [], []
         state = {
             "step": step,
             "steps": args.steps,
             "options": options,
+            "output": output,
             "tensors": {n: t.contiguous() for n, t in trained_tensors(model).items()},
             "optimizers": [optimizer.state_dict() for optimizer in optimizers],
         }
@@ -467,6 +595,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         append_row(log_path, row)
     if args.decay_steps:
         half = {n: t.detach().cpu().half().contiguous() for n, t in trained_tensors(model).items()}
+        half |= output
         write_beside_and_move(
             args.run / "encoder_and_head.safetensors", lambda p: save_file(half, p)
         )

@@ -28,12 +28,13 @@ LINKS = {
 }  # fmt: skip
 
 HEAD = """\
-# Texts that the bundled model was trained on
+# Texts that `bundled_model/train.py` trains on
 
 None of these texts is in the repository or in the package, which contain only the weights. Every
 licence below allows any use; those that ask for attribution get it here. Changes to the texts:
 markup, links, code, lists and citations in brackets were removed, quotation marks and dashes were
-made plain, and paragraphs were joined or split.
+made plain, and paragraphs were joined or split. Standard Ebooks believes that the works behind its
+editions are in the public domain in the United States; elsewhere some may still be protected.
 
 Texts marked with ○ were not trained on: they measure how well the model reads text of another kind.
 """

@@ -107,8 +107,12 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         part.mkdir(parents=True)
         try:
+            state = model.network.state_dict()
+            if not getattr(model.network.config, "tie_word_embeddings", True):
+                # of tensors that share their memory one would be written, and not tied again
+                state = {name: tensor.clone() for name, tensor in state.items()}
             with quiet_transformers():
-                model.network.save_pretrained(part)
+                model.network.save_pretrained(part, state_dict=state)
             model.tokenizer.save_pretrained(part)
             if folder.exists():
                 folder.rmdir()

@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 from bundled_model import passages, train
 from bundled_model.muon import Muon, nearest_orthogonal
 from neuralviz.models import load_sentence_transformer
-from neuralviz.models.bundled.network import build, load_minilm_tokenizer
+from neuralviz.models.bundled import MEANING, RARITY
+from neuralviz.models.bundled.network import build, load_minilm_tokenizer, output_weight
 
 COEFFICIENTS = (3.4445, -4.775, 2.0315)
 
@@ -89,20 +90,70 @@ def test_what_is_kept_is_the_vector_of_the_sentence_encoder() -> None:
     )
     ids, attention, labels = masked
 
-    def vectors_and_distance(ids: torch.Tensor) -> tuple[np.ndarray, float]:
-        batch = ids, attention, labels
+    def own(ids: torch.Tensor) -> np.ndarray:
         with torch.no_grad():
-            _, _, states = train.predict(model, weight, *batch, autocast=False)
-            apart = train.distance_from_teacher(model.bert, states, *batch, autocast=False)
-        return train.sentence_vectors(states, attention).numpy(), float(apart)
+            states = train.predict(model, weight, ids, attention, labels, autocast=False)[2]
+        return train.sentence_vectors(states, attention).numpy()
 
-    whole, no_distance = vectors_and_distance(torch.where(labels >= 0, labels, ids))
-    own, distance = vectors_and_distance(ids)
     published = encoder.encode(texts, normalize_embeddings=True)
-    np.testing.assert_allclose(whole, published, atol=1e-5)
-    assert no_distance == pytest.approx(0, abs=1e-5)
-    assert distance == pytest.approx(1 - np.mean(np.sum(own * published, axis=1)), abs=1e-5)
-    assert distance > 0.01
+    teachers = train.teachers_vectors(model.bert, *masked, autocast=False).numpy()
+    np.testing.assert_allclose(teachers, published, atol=1e-5)
+    np.testing.assert_allclose(own(torch.where(labels >= 0, labels, ids)), published, atol=1e-5)
+    assert np.sum(own(ids) * published, axis=1).max() < 0.99
+
+
+def test_what_a_text_teaches_is_led_to_its_goal() -> None:
+    """Loss, distance and their gradients are those that autograd finds on whole logits."""
+    draw = torch.Generator().manual_seed(0)
+    n, d_model, vocabulary, n_texts, share = 400, 16, 300, 7, 3.0
+    hidden = torch.randn(n, d_model, generator=draw, requires_grad=True)
+    bias = torch.randn(vocabulary, generator=draw, requires_grad=True)
+    weight = torch.randn(vocabulary, d_model, generator=draw)
+    labels = torch.randint(vocabulary, (n,), generator=draw)
+    texts = torch.randint(n_texts, (n,), generator=draw)
+    goals = torch.randn(n_texts, d_model, generator=draw)
+    loss, _, distance = train.FrozenOutputCrossEntropy.apply(
+        hidden, weight, bias, labels, texts, goals, share
+    )
+    found = torch.autograd.grad(loss, (hidden, bias))
+
+    logits = hidden @ weight.T + bias
+    plain = torch.nn.functional.cross_entropy(logits, labels)
+    missed = torch.nn.functional.one_hot(labels, vocabulary) - logits.softmax(dim=1)
+    lessons = torch.zeros_like(goals).index_add(0, texts, missed @ weight)
+    apart = 1 - torch.nn.functional.cosine_similarity(lessons, goals).mean()
+    expected = torch.autograd.grad(plain + share * apart, (hidden, bias))
+    torch.testing.assert_close(loss, plain)
+    torch.testing.assert_close(distance, apart.detach())
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-7, rtol=1e-4)
+
+
+def test_the_rows_of_frequent_tokens_are_made_shorter() -> None:
+    often, sometimes, vocabulary = 500, 20, 100
+    rare = train.rarity([np.array([1] * often + [2] * sometimes)], vocabulary)
+    total = often + sometimes + vocabulary / 2  # every token counts half a time more
+    logs = np.log(total / np.array([often + 0.5, sometimes + 0.5, 0.5]))
+    assert rare.dtype == torch.float16
+    np.testing.assert_allclose(rare[[1, 2, 3]], (logs / logs[2]) ** train.RARITY_POWER, rtol=1e-3)
+    assert (rare[3:] == 1).all()
+
+
+@pytest.mark.slow
+def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
+    tokenizer, model = load_minilm_tokenizer(), build(None)
+    table = model.get_input_embeddings().weight.detach()
+    meaning = train.meaning_of_tokens(model.bert, tokenizer)
+    rows = output_weight(table, torch.ones(len(table)), meaning.float())
+    encoder, _ = load_sentence_transformer("all-MiniLM-L6-v2")
+    words = ["guitar", "violin", "river", "lake", "monday", "tuesday", "doctor", "nurse"]
+    ids = tokenizer.convert_tokens_to_ids(words)
+    published = torch.from_numpy(encoder.encode(words))
+    apart = torch.nn.functional.cosine_similarity(rows[ids], published)
+    assert apart.min() > 0.5
+    alike = torch.nn.functional.normalize(rows[ids]) @ torch.nn.functional.normalize(rows[ids]).T
+    others = alike - 2 * torch.eye(len(words))
+    assert (others.argmax(dim=1) == torch.arange(len(words)) ^ 1).all()  # each one's partner
 
 
 @pytest.mark.slow
@@ -113,7 +164,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
         asked = {
             "passages": folder, "run": tmp_path / name, "steps": steps, "tokens": tokens,
             "decay-steps": decay_steps, "warmup": 2, "every": 1, "threads": 1, "length": 16,
-            "keep-meaning": 1.0,
+            "keep-meaning": 1.0, "lessons": 1.0,
         }  # fmt: skip
         train.main([part for key, value in asked.items() for part in (f"--{key}", str(value))])
 
@@ -134,8 +185,10 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     )
     for name, tensor in whole.items():
         assert torch.equal(tensor, killed[name]), name
-    steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]
-    assert steps == ["1", "3", "4"]  # killed between the second checkpoint and its row
+    network = build(whole)
+    table = network.get_input_embeddings().weight
+    expected = output_weight(table, whole[RARITY].float(), whole[MEANING].float())
+    torch.testing.assert_close(network.get_output_embeddings().weight, expected)
 
 
 def killed_after(append, rows: int):

@@ -389,6 +389,37 @@ def test_other_weights_for_the_bundled_model(bundled: LanguageModel, tmp_path: P
     torch.testing.assert_close(bias, torch.ones_like(bias), atol=0.02, rtol=0)  # half precision
 
 
+def test_an_output_layer_of_meaning_and_rarity(
+    bundled: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights that bring one have an output layer of their own, also where they are exported."""
+    from safetensors.torch import load_file, save_file
+    from transformers import BertForMaskedLM
+
+    draw = torch.Generator().manual_seed(0)
+    table = bundled.network.get_input_embeddings().weight.detach()
+    rarity = torch.rand(len(table), generator=draw)
+    meaning = torch.randn(1 + table.shape[1], table.shape[1], generator=draw) / 20
+    made = {bundled_module.RARITY: rarity, bundled_module.MEANING: meaning}
+    path = tmp_path / "others.safetensors"
+    save_file({**load_file(bundled_module.WEIGHTS), **made}, path)
+    monkeypatch.setattr(bundled_module, "WEIGHTS", path)
+    model = load_model("bundled", device="cpu")
+    output = model.network.get_output_embeddings()
+    expected = (table @ meaning[1:] + meaning[0]) * rarity[:, None]
+    torch.testing.assert_close(output.weight.detach(), expected)
+    assert output.bias is model.network.cls.predictions.bias
+    assert torch.equal(model.network.get_input_embeddings().weight, table)
+    assert model.layers == bundled.layers
+    assert model.fingerprint != bundled.fingerprint
+    assert set(layers_of(bundled_module.shapes(), "bert")) == set(model.layers)
+
+    network = BertForMaskedLM.from_pretrained(export_model(model, tmp_path / "plain")).eval()
+    inputs = model.tokenizer("A [MASK] barks.", return_tensors="pt")
+    with torch.no_grad():
+        torch.testing.assert_close(network(**inputs).logits, model.network(**inputs).logits)
+
+
 def test_the_scripts_of_the_bundled_model_run_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

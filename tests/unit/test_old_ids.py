@@ -86,17 +86,23 @@ def loaders() -> dict[str, Callable[[str], object]]:
     return {kind: cache(load) for kind, load in LOADERS.items()}
 
 
-@pytest.mark.parametrize(("method", "typed", "kept_as"), IDS)
-@pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
-def test_ids_are_those_of_the_version_before(
-    method: str, typed: dict, kept_as: str, loaders: dict
-) -> None:
-    def load_as_then(kind: str, name: str) -> object:
+@pytest.fixture(scope="module")
+def loaders_of_then(loaders: dict) -> dict[str, Callable[[str], object]]:
+    """The bundled model is taken for that of the version before."""
+
+    def load(kind: str, name: str) -> object:
         model = loaders[kind](name)
         return replace(model, fingerprint=BUNDLED) if model.id == "bundled" else model
 
-    as_then = {kind: partial(load_as_then, kind) for kind in ("masked", "text")}
-    new, old = embedder_ids(make_embedder(embedder_spec(method, typed), {**loaders, **as_then}))
+    return {**loaders, **{kind: partial(load, kind) for kind in ("masked", "text")}}
+
+
+@pytest.mark.parametrize(("method", "typed", "kept_as"), IDS)
+@pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
+def test_ids_are_those_of_the_version_before(
+    method: str, typed: dict, kept_as: str, loaders_of_then: dict
+) -> None:
+    new, old = embedder_ids(make_embedder(embedder_spec(method, typed), loaders_of_then))
     assert old == kept_as
     assert new not in {one for _, _, one in IDS}
 
@@ -128,7 +134,7 @@ def test_what_came_later_has_no_old_id() -> None:
 
 
 def test_vectors_and_maps_of_a_version_before_are_used(
-    old_store: CorpusStore, loaders: dict
+    old_store: CorpusStore, loaders_of_then: dict
 ) -> None:
     (corpus,) = old_store.corpora()
     before = old_store.vectors.embedders()
@@ -136,13 +142,14 @@ def test_vectors_and_maps_of_a_version_before_are_used(
         "mean", "neural-1", "mean+neural-1",
     ]  # fmt: skip
     for kept in before:
-        embedder = make_embedder(EmbedderSpec.from_json(kept.spec), loaders)
+        embedder = make_embedder(EmbedderSpec.from_json(kept.spec), loaders_of_then)
         assert old_store.vectors.of(embedder) == kept
         (event,) = embed_corpus(old_store, corpus, embedder)
         assert (event.found, event.done, event.total) == (5, 5, 5)
         assert event.embedder == kept
-        vectors = old_store.vectors.get(kept, old_store.keys(corpus))
-        np.testing.assert_allclose(vectors, embedder.encode(old_store.texts(corpus)), atol=1e-5)
+        if "neural" not in kept.spec:  # the bundled weights are others by now
+            vectors = old_store.vectors.get(kept, old_store.keys(corpus))
+            np.testing.assert_allclose(vectors, embedder.encode(old_store.texts(corpus)), atol=1e-5)
     assert old_store.vectors.embedders() == before, "a table was made beside an old one"
     (kept_map,) = KeptMaps(old_store).of(corpus)
     found = make_map(old_store, corpus, before[0], ProjectionSettings("pca"))

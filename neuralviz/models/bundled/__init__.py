@@ -22,6 +22,9 @@ from neuralviz.errors import ModelError
 WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = Path(__file__).with_name("encoder_and_head.safetensors")
+# in that file, of what the output layer is made, but no parameters of the network
+RARITY = "cls.predictions.rarity"  # [vocab] 0 … 1
+MEANING = "cls.predictions.meaning"  # [1 + d_model, d_model]
 
 
 def minilm_folder() -> Path:
@@ -77,7 +80,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
     for path, prefix in ((minilm_folder() / "model.safetensors", "bert."), (WEIGHTS, "")):
         with safe_open(path, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118  the file is no mapping
-                wanted = name.startswith("embeddings.") and not name.endswith("position_ids")
-                if wanted or not prefix:
+                of_table = name.startswith("embeddings.") and not name.endswith("position_ids")
+                if of_table if prefix else name not in (RARITY, MEANING):
                     found[prefix + name] = tuple(file.get_slice(name).get_shape())
     return found

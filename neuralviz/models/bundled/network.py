@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
 MINILM_WINDOW = 256  # most tokens of one input of the sentence encoder, as published
-_OUTPUT = "cls.predictions.decoder."  # tied to the word embeddings and to cls.predictions.bias
+_OUTPUT = "cls.predictions.decoder."  # made of the word embeddings, and of cls.predictions.bias
 
 
 def load_minilm_tokenizer(window: int = bundled.WINDOW) -> PreTrainedTokenizerFast:
@@ -66,20 +66,25 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
     """A ``BertForMaskedLM`` on all-MiniLM-L6-v2's embeddings, in float32 and eval mode.
 
     Args:
-        tensors: encoder and head by their names in the model; ``None`` takes the encoder of
-            all-MiniLM-L6-v2 and a fresh head, where training starts.
+        tensors: encoder and head by their names in the model, with what the output layer is made
+            of (`output_weight`); without that, the layer is tied to the word embeddings. ``None``
+            takes the encoder of all-MiniLM-L6-v2 and a fresh head, where training starts.
     """
     with quiet_transformers():
         from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig.from_pretrained(bundled.minilm_folder())
-    config.tie_word_embeddings = True
+    config.tie_word_embeddings = tensors is None or bundled.RARITY not in tensors
     config.architectures = ["BertForMaskedLM"]
     state = {f"bert.{name}": tensor for name, tensor in minilm_tensors().items()}
     if tensors is not None:
         state |= {name: tensor.float() for name, tensor in tensors.items()}
         state[f"{_OUTPUT}bias"] = state["cls.predictions.bias"]
         state[f"{_OUTPUT}weight"] = state["bert.embeddings.word_embeddings.weight"]
+        if bundled.RARITY in tensors:
+            state[f"{_OUTPUT}weight"] = output_weight(
+                state[f"{_OUTPUT}weight"], state.pop(bundled.RARITY), state.pop(bundled.MEANING)
+            )
     model = BertForMaskedLM(config) if tensors is None else _without_initialisation(config)
     missing, _ = model.load_state_dict(state, strict=False, assign=True)
     if tensors is not None and missing:
@@ -87,7 +92,19 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
             f"The bundled weights are incomplete ({missing[0]} is missing). Reinstall neuralviz."
         )
     model.tie_weights()
+    model.cls.predictions.decoder.bias = model.cls.predictions.bias
     return model.eval()
+
+
+def output_weight(table: torch.Tensor, rarity: torch.Tensor, meaning: torch.Tensor) -> torch.Tensor:
+    """[vocab, d_model] of the output layer: what each token means, the shorter the more frequent.
+
+    Args:
+        table: [vocab, d_model] word embeddings.
+        rarity: [vocab] 0 … 1, of each token.
+        meaning: [1 + d_model, d_model] maps a row of the table; its first row is added.
+    """
+    return torch.addmm(meaning[0], table, meaning[1:]) * rarity[:, None]
 
 
 def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
