@@ -496,7 +496,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     teacher = None
-    if args.keep_meaning:
+    if args.keep_meaning or args.lessons:
         teacher = build(None).to(device).bert
         if bfloat16:
             teacher.set_attn_implementation("eager")
