@@ -51,6 +51,15 @@ def test_what_the_dataset_raises_is_raised():
         list(rows_of(FakeDataset(fail)))
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C is heard also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_is_raised_where_rows_are_waited_for_and_not_in_the_dataset():
     dataset = FakeDataset(lambda: time.sleep(0.3), n=1000)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
