@@ -189,6 +189,8 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     table = network.get_input_embeddings().weight
     expected = output_weight(table, whole[RARITY].float(), whole[MEANING].float())
     torch.testing.assert_close(network.get_output_embeddings().weight, expected)
+    steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]
+    assert steps == ["1", "3", "4"]  # killed between the second checkpoint and its row
 
 
 def killed_after(append, rows: int):

@@ -77,10 +77,16 @@ def text_reader() -> TextReader:
 def shapes() -> dict[str, tuple[int, ...]]:
     """Shapes of the parameters by name, read from the files' headers, without torch."""
     found = {}
-    for path, prefix in ((minilm_folder() / "model.safetensors", "bert."), (WEIGHTS, "")):
+    files = (
+        (minilm_folder() / "model.safetensors", "bert.", _is_of_table),
+        (WEIGHTS, "", lambda name: name not in (RARITY, MEANING)),
+    )
+    for path, prefix, is_wanted in files:
         with safe_open(path, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118  the file is no mapping
-                of_table = name.startswith("embeddings.") and not name.endswith("position_ids")
-                if of_table if prefix else name not in (RARITY, MEANING):
-                    found[prefix + name] = tuple(file.get_slice(name).get_shape())
+            for name in filter(is_wanted, file.keys()):
+                found[prefix + name] = tuple(file.get_slice(name).get_shape())
     return found
+
+
+def _is_of_table(name: str) -> bool:
+    return name.startswith("embeddings.") and not name.endswith("position_ids")
