@@ -1,11 +1,10 @@
 """Train the bundled masked language model from all-MiniLM-L6-v2's weights.
 
 The embedding table (words, positions, its layer norm) stays all-MiniLM-L6-v2's own and frozen.
-The output layer is made of that table, and frozen, too: tokens that mean alike have rows that are
-alike (`meaning_of_tokens`), and frequent tokens short ones (`rarity`), so that what a text teaches
-the head is what the text means. Encoder and prediction head are trained on the masked-token task. A
-sequence is masked at a ratio from 15 to 75 %, because masking blueprints mask that much,
-and always by ``[MASK]``, because blueprints do. Light masking is drawn more often.
+The output layer is made of that table, and frozen, too (`output_layer`). Encoder and prediction
+head are trained on the masked-token task. A sequence is masked at a ratio from 15 to 75 %, because
+masking blueprints mask that much, and always by ``[MASK]``, because blueprints do. Light masking is
+drawn more often.
 
 The learning rate warms up, stays constant, and falls linearly to zero over the last steps, so a
 run can be made longer after the fact: ``--steps`` is how long it stays constant, and a checkpoint
@@ -43,11 +42,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertForMaskedLM, BertModel, PreTrainedTokenizerFast
+from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bundled_model.muon import Muon
+from bundled_model.output_layer import make_output_layer
 from bundled_model.passages import read_passages, split
 from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled import MEANING, RARITY
@@ -60,9 +60,6 @@ from neuralviz.models.bundled.network import (
 
 MASK_RATIO = (0.15, 0.75)
 FEWEST_TOKENS = 8  # of a window behind the first one of a passage
-RARITY_POWER = 1.5
-IDENTITY = 0.01  # that is added to the map from the embedding table to what tokens mean
-LEAST_SINGULAR = 0.2  # of that map, whose largest is 2.1
 OF_OUTPUT = (RARITY, MEANING)
 # of a run that goes on
 SAME_OPTIONS = (
@@ -356,60 +353,6 @@ def log_frequencies(sequences: list[np.ndarray], vocab_size: int) -> torch.Tenso
     return torch.from_numpy((logs - logs.mean()).astype(np.float32))
 
 
-def rarity(sequences: list[np.ndarray], vocab_size: int) -> torch.Tensor:
-    """[vocab] how rare each token is, 0 … 1: what the rows of the output layer are multiplied by.
-
-    An inverse document frequency with tokens for documents: the log of how rarely a token occurs,
-    smoothed, by that of the median token, 1 at most, to a power that was chosen on STS-B dev. In
-    half precision, in which it is shipped.
-    """
-    counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
-    logs = -np.log(counts / counts.sum())
-    return torch.from_numpy(
-        (np.minimum(logs / np.median(logs), 1.0) ** RARITY_POWER).astype(np.float16)
-    )
-
-
-@torch.no_grad()
-def meaning_of_tokens(
-    sentence_encoder: BertModel, tokenizer: PreTrainedTokenizerFast
-) -> torch.Tensor:
-    """[1 + d_model, d_model] from a token's row in the embedding table to what it means by itself.
-
-    That is the vector of all-MiniLM-L6-v2 for a text of this token alone, less the mean of them
-    all. The linear map that comes nearest for all tokens (least squares) makes some that differ
-    alike. So its singular values are brought closer: their roots are taken, of `LEAST_SINGULAR` at
-    least, by which no direction is lost. Then the rows get the mean length of the table's. The
-    first row of the result is added to the product with the others. In half precision, in which
-    it is shipped.
-
-    Args:
-        sentence_encoder, tokenizer: all-MiniLM-L6-v2's.
-    """
-    table = sentence_encoder.embeddings.word_embeddings.weight
-    vectors = []
-    for tokens in torch.arange(len(table), device=table.device).split(1024):
-        ids = torch.stack(
-            [
-                torch.full_like(tokens, tokenizer.cls_token_id),
-                tokens,
-                torch.full_like(tokens, tokenizer.sep_token_id),
-            ],
-            dim=1,
-        )
-        states = sentence_encoder(input_ids=ids).last_hidden_state
-        vectors.append(sentence_vectors(states, torch.ones_like(ids)))
-    table, means = table.double(), torch.cat(vectors).double()
-    rows = table - table.mean(dim=0)
-    nearest = torch.linalg.lstsq(rows, means - means.mean(dim=0)).solution
-    # A little of the identity decides on directions that the map loses; rounding would otherwise.
-    nearest += IDENTITY * torch.eye(len(nearest), dtype=nearest.dtype, device=nearest.device)
-    left, singular, right = torch.linalg.svd(nearest)
-    milder = left * singular.clamp_min(LEAST_SINGULAR).sqrt() @ right
-    milder *= table.norm(dim=1).mean() / (rows @ milder).norm(dim=1).mean()
-    return torch.cat([-table.mean(dim=0, keepdim=True) @ milder, milder]).half().cpu()
-
-
 def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -> float:
     """Factor on the learning rate at a step: warm-up, constant, linear to zero."""
     if step < warmup:
@@ -529,10 +472,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     optimizers = make_optimizers(model, args.lr, args.lr_head, bfloat16)
     output = found["output"] if found else {n: t for n, t in start.items() if n in OF_OUTPUT}
     if not output:
-        output = {
-            RARITY: rarity(sequences, len(tokenizer)),
-            MEANING: meaning_of_tokens(build(None).to(device).bert, tokenizer),
-        }
+        encoder = build(None).to(device).bert
+        output = make_output_layer(passages.train, sequences, encoder, tokenizer)
     weight = output_weight(
         model.bert.embeddings.word_embeddings.weight.detach(),
         *(output[name].to(device, torch.float32) for name in OF_OUTPUT),

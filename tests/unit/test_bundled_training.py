@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import lzma
 import random
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bundled_model import passages, train
+from bundled_model import output_layer, passages, train
 from bundled_model.muon import Muon, nearest_orthogonal
 from neuralviz.models import load_sentence_transformer
 from neuralviz.models.bundled import MEANING, RARITY
@@ -145,28 +146,65 @@ def test_what_a_text_teaches_is_led_to_its_goal() -> None:
 
 def test_the_rows_of_frequent_tokens_are_made_shorter() -> None:
     often, sometimes, vocabulary = 500, 20, 100
-    rare = train.rarity([np.array([1] * often + [2] * sometimes)], vocabulary)
+    rare = output_layer.rarity([np.array([1] * often + [2] * sometimes)], vocabulary)
     total = often + sometimes + vocabulary / 2  # every token counts half a time more
     logs = np.log(total / np.array([often + 0.5, sometimes + 0.5, 0.5]))
-    assert rare.dtype == torch.float16
-    np.testing.assert_allclose(rare[[1, 2, 3]], (logs / logs[2]) ** train.RARITY_POWER, rtol=1e-3)
+    expected = (logs / logs[2]) ** output_layer.RARITY_POWER
+    np.testing.assert_allclose(rare[[1, 2, 3]], expected, rtol=1e-5)
     assert (rare[3:] == 1).all()
+
+
+def test_sentences_are_drawn_from_passages_the_same_way_every_time() -> None:
+    passages_ = [f"Too short. {one} This is another of {i} sentences! " + "a " * 31 + "." for i, one
+                 in enumerate(TEXTS)]  # fmt: skip
+    drawn = output_layer.draw_sentences(passages_, 100)
+    assert drawn == output_layer.draw_sentences(passages_, 100)
+    assert len(set(drawn)) == 100
+    assert [len(one) for one in drawn] == sorted(len(one) for one in drawn)
+    assert all(one in TEXTS or one.startswith("This is another of") for one in drawn)
+    assert len(output_layer.draw_sentences(passages_)) == 2 * len(passages_)
+
+
+def test_rows_are_fitted_to_where_texts_should_lead() -> None:
+    """Sums of rows by a hidden map and hidden factors are found again."""
+    draw = torch.Generator().manual_seed(0)
+    rows = torch.randn(50, 8, generator=draw)
+    hidden = torch.linalg.qr(torch.randn(8, 8, generator=draw))[0]
+    factors = torch.rand(50, generator=draw) + 0.2
+    bags = list(torch.randint(1, 50, (3000, 6), generator=draw))
+    goals = torch.stack([(rows[bag] * factors[bag, None]).sum(dim=0) for bag in bags]) @ hidden
+
+    def distance(of: torch.Tensor, mapping: torch.Tensor) -> float:
+        sums = torch.stack([(rows[bag] * of[bag, None]).sum(dim=0) for bag in bags]) @ mapping
+        return float(1 - torch.cosine_similarity(sums, goals).mean())
+
+    start = torch.ones(50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output_layer, "BATCH", 100)
+        patch.setattr(output_layer, "EPOCHS", 30)
+        found, mapping = output_layer.fit(rows, bags, goals, start)
+    assert distance(start, torch.eye(8)) > 0.5
+    assert distance(found, mapping) < 0.02
+    assert found[0] == 1  # a token of no text
+    assert np.corrcoef(found[1:], factors[1:])[0, 1] > 0.95
 
 
 @pytest.mark.slow
 def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
     tokenizer, model = load_minilm_tokenizer(), build(None)
     table = model.get_input_embeddings().weight.detach()
-    meaning = train.meaning_of_tokens(model.bert, tokenizer)
-    rows = output_weight(table, torch.ones(len(table)), meaning.float())
-    encoder, _ = load_sentence_transformer("all-MiniLM-L6-v2")
+    with (Path(__file__).parents[2] / "sample_data/textbooks.csv").open(newline="") as file:
+        texts = [row["text"] for row in csv.DictReader(file)]
+    sequences = train.windows(texts, tokenizer, 128)
+    made = output_layer.make_output_layer(texts, sequences, model.bert, tokenizer)
+    assert {tensor.dtype for tensor in made.values()} == {torch.float16}
+    rows = output_weight(table, made[RARITY].float(), made[MEANING].float())
+    assert rows.norm(dim=1).median() == pytest.approx(float(table.norm(dim=1).mean()), rel=0.1)
+    the, of, river = tokenizer.convert_tokens_to_ids(["the", "of", "river"])
+    assert rows[[the, of]].norm(dim=1).max() < 0.5 * rows[river].norm()
     words = ["guitar", "violin", "river", "lake", "monday", "tuesday", "doctor", "nurse"]
-    ids = tokenizer.convert_tokens_to_ids(words)
-    published = torch.from_numpy(encoder.encode(words))
-    apart = torch.nn.functional.cosine_similarity(rows[ids], published)
-    assert apart.min() > 0.5
-    alike = torch.nn.functional.normalize(rows[ids]) @ torch.nn.functional.normalize(rows[ids]).T
-    others = alike - 2 * torch.eye(len(words))
+    units = torch.nn.functional.normalize(rows[tokenizer.convert_tokens_to_ids(words)])
+    others = units @ units.T - 2 * torch.eye(len(words))
     assert (others.argmax(dim=1) == torch.arange(len(words)) ^ 1).all()  # each one's partner
 
 
