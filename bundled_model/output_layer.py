@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from transformers import BertModel, PreTrainedTokenizerFast
 
-from neuralviz.models.bundled import MEANING, RARITY
+from neuralviz.models.bundled import FACTORS, MAP
 
 SENTENCES = 60_000
 OF_A_PASSAGE = 2  # sentences, at most
@@ -47,7 +47,7 @@ def make_output_layer(
         sentence_encoder, tokenizer: all-MiniLM-L6-v2's.
 
     Returns:
-        ``RARITY``, [vocab], the factors, and ``MEANING``, [1 + d_model, d_model], whose first row
+        ``FACTORS``, [vocab], the factors, and ``MAP``, [1 + d_model, d_model], whose first row
         is added to the product with the others; in half precision, in which they are shipped.
     """
     table = sentence_encoder.embeddings.word_embeddings.weight.detach().float()
@@ -61,7 +61,7 @@ def make_output_layer(
     shift = table.double().mean(dim=0, keepdim=True)
     rows = (table - shift) @ milder
     milder *= table.norm(dim=1).mean() / rows.norm(dim=1).mean()  # rows as long as the table's
-    made = {RARITY: factors, MEANING: torch.cat([-shift @ milder, milder])}
+    made = {FACTORS: factors, MAP: torch.cat([-shift @ milder, milder])}
     return {name: tensor.half().cpu().contiguous() for name, tensor in made.items()}
 
 

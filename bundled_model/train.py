@@ -50,7 +50,7 @@ from bundled_model.muon import Muon
 from bundled_model.output_layer import make_output_layer
 from bundled_model.passages import read_passages, split
 from neuralviz.models.bfloat16 import has_native_bf16
-from neuralviz.models.bundled import MEANING, RARITY
+from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import (
     build,
     load_minilm_tokenizer,
@@ -60,7 +60,7 @@ from neuralviz.models.bundled.network import (
 
 MASK_RATIO = (0.15, 0.75)
 FEWEST_TOKENS = 8  # of a window behind the first one of a passage
-OF_OUTPUT = (RARITY, MEANING)
+OF_OUTPUT = (FACTORS, MAP)
 # of a run that goes on
 SAME_OPTIONS = (
     "seed", "length", "shortest", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",

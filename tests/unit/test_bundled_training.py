@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from bundled_model import output_layer, passages, train
 from bundled_model.muon import Muon, nearest_orthogonal
 from neuralviz.models import load_sentence_transformer
-from neuralviz.models.bundled import MEANING, RARITY
+from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, output_weight
 
 COEFFICIENTS = (3.4445, -4.775, 2.0315)
@@ -198,7 +198,7 @@ def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
     sequences = train.windows(texts, tokenizer, 128)
     made = output_layer.make_output_layer(texts, sequences, model.bert, tokenizer)
     assert {tensor.dtype for tensor in made.values()} == {torch.float16}
-    rows = output_weight(table, made[RARITY].float(), made[MEANING].float())
+    rows = output_weight(table, made[FACTORS].float(), made[MAP].float())
     assert rows.norm(dim=1).median() == pytest.approx(float(table.norm(dim=1).mean()), rel=0.1)
     the, of, river = tokenizer.convert_tokens_to_ids(["the", "of", "river"])
     assert rows[[the, of]].norm(dim=1).max() < 0.5 * rows[river].norm()
@@ -239,7 +239,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
         assert torch.equal(tensor, killed[name]), name
     network = build(whole)
     table = network.get_input_embeddings().weight
-    expected = output_weight(table, whole[RARITY].float(), whole[MEANING].float())
+    expected = output_weight(table, whole[FACTORS].float(), whole[MAP].float())
     torch.testing.assert_close(network.get_output_embeddings().weight, expected)
     steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]
     assert steps == ["1", "3", "4"]  # killed between the second checkpoint and its row

@@ -389,7 +389,7 @@ def test_other_weights_for_the_bundled_model(bundled: LanguageModel, tmp_path: P
     torch.testing.assert_close(bias, torch.ones_like(bias), atol=0.02, rtol=0)  # half precision
 
 
-def test_an_output_layer_of_meaning_and_rarity(
+def test_an_output_layer_of_its_own(
     bundled: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights that bring one have an output layer of their own, also where they are exported."""
@@ -398,15 +398,15 @@ def test_an_output_layer_of_meaning_and_rarity(
 
     draw = torch.Generator().manual_seed(0)
     table = bundled.network.get_input_embeddings().weight.detach()
-    rarity = torch.rand(len(table), generator=draw)
-    meaning = torch.randn(1 + table.shape[1], table.shape[1], generator=draw) / 20
-    made = {bundled_module.RARITY: rarity, bundled_module.MEANING: meaning}
+    factors = torch.rand(len(table), generator=draw)
+    mapping = torch.randn(1 + table.shape[1], table.shape[1], generator=draw) / 20
+    made = {bundled_module.FACTORS: factors, bundled_module.MAP: mapping}
     path = tmp_path / "others.safetensors"
     save_file({**load_file(bundled_module.WEIGHTS), **made}, path)
     monkeypatch.setattr(bundled_module, "WEIGHTS", path)
     model = load_model("bundled", device="cpu")
     output = model.network.get_output_embeddings()
-    expected = (table @ meaning[1:] + meaning[0]) * rarity[:, None]
+    expected = (table @ mapping[1:] + mapping[0]) * factors[:, None]
     torch.testing.assert_close(output.weight.detach(), expected)
     assert output.bias is model.network.cls.predictions.bias
     assert torch.equal(model.network.get_input_embeddings().weight, table)

@@ -23,8 +23,8 @@ WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = Path(__file__).with_name("encoder_and_head.safetensors")
 # in that file, of what the output layer is made, but no parameters of the network
-RARITY = "cls.predictions.rarity"  # [vocab] 0 … 1
-MEANING = "cls.predictions.meaning"  # [1 + d_model, d_model]
+FACTORS = "cls.predictions.factors"  # [vocab]
+MAP = "cls.predictions.map"  # [1 + d_model, d_model]
 
 
 def minilm_folder() -> Path:
@@ -79,7 +79,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
     found = {}
     files = (
         (minilm_folder() / "model.safetensors", "bert.", _is_of_table),
-        (WEIGHTS, "", lambda name: name not in (RARITY, MEANING)),
+        (WEIGHTS, "", lambda name: name not in (FACTORS, MAP)),
     )
     for path, prefix, is_wanted in files:
         with safe_open(path, framework="numpy") as file:

@@ -74,16 +74,16 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
         from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig.from_pretrained(bundled.minilm_folder())
-    config.tie_word_embeddings = tensors is None or bundled.RARITY not in tensors
+    config.tie_word_embeddings = tensors is None or bundled.FACTORS not in tensors
     config.architectures = ["BertForMaskedLM"]
     state = {f"bert.{name}": tensor for name, tensor in minilm_tensors().items()}
     if tensors is not None:
         state |= {name: tensor.float() for name, tensor in tensors.items()}
         state[f"{_OUTPUT}bias"] = state["cls.predictions.bias"]
         state[f"{_OUTPUT}weight"] = state["bert.embeddings.word_embeddings.weight"]
-        if bundled.RARITY in tensors:
+        if bundled.FACTORS in tensors:
             state[f"{_OUTPUT}weight"] = output_weight(
-                state[f"{_OUTPUT}weight"], state.pop(bundled.RARITY), state.pop(bundled.MEANING)
+                state[f"{_OUTPUT}weight"], state.pop(bundled.FACTORS), state.pop(bundled.MAP)
             )
     model = BertForMaskedLM(config) if tensors is None else _without_initialisation(config)
     missing, _ = model.load_state_dict(state, strict=False, assign=True)
@@ -96,15 +96,17 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
     return model.eval()
 
 
-def output_weight(table: torch.Tensor, rarity: torch.Tensor, meaning: torch.Tensor) -> torch.Tensor:
-    """[vocab, d_model] of the output layer: what each token means, the shorter the more frequent.
+def output_weight(
+    table: torch.Tensor, factors: torch.Tensor, mapping: torch.Tensor
+) -> torch.Tensor:
+    """[vocab, d_model] of the output layer, which is made of the embedding table.
 
     Args:
         table: [vocab, d_model] word embeddings.
-        rarity: [vocab] 0 … 1, of each token.
-        meaning: [1 + d_model, d_model] maps a row of the table; its first row is added.
+        factors: [vocab] that rows are multiplied by.
+        mapping: [1 + d_model, d_model] maps a row of the table; its first row is added.
     """
-    return torch.addmm(meaning[0], table, meaning[1:]) * rarity[:, None]
+    return torch.addmm(mapping[0], table, mapping[1:]) * factors[:, None]
 
 
 def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
