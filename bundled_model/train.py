@@ -64,6 +64,7 @@ OF_OUTPUT = (FACTORS, MAP)
 # of a run that goes on
 SAME_OPTIONS = (
     "seed", "length", "shortest", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
+    "dense_scale",
 )  # fmt: skip
 LOG_COLUMNS = (
     "step",
@@ -353,6 +354,19 @@ def log_frequencies(sequences: list[np.ndarray], vocab_size: int) -> torch.Tenso
     return torch.from_numpy((logs - logs.mean()).astype(np.float32))
 
 
+@torch.no_grad()
+def scale_dense(model: BertForMaskedLM, factor: float) -> None:
+    """Multiply weights and bias of the head's dense layer.
+
+    The layer norm behind it takes out nearly all of it (not all, as GELU is between them), so that
+    predictions hardly change; but the rates of micro-tuning are absolute, and a step on the bias
+    goes less far.
+    """
+    dense = model.cls.predictions.transform.dense
+    dense.weight *= factor
+    dense.bias *= factor
+
+
 def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -> float:
     """Factor on the learning rate at a step: warm-up, constant, linear to zero."""
     if step < warmup:
@@ -418,6 +432,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="weight of the distance between what a text's masked tokens teach the last bias and "
         "all-MiniLM-L6-v2's vector of the whole text",
     )
+    parser.add_argument(
+        "--dense-scale",
+        type=float,
+        default=1.0,
+        help="what a new run multiplies the head's dense layer by: the larger it is, the less a "
+        "step of micro-tuning on its bias moves",
+    )
     parser.add_argument("--length", type=int, default=128, help="tokens per window, at most")
     parser.add_argument(
         "--shortest",
@@ -479,6 +500,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         *(output[name].to(device, torch.float32) for name in OF_OUTPUT),
     )
     weight = weight.to(torch.bfloat16 if bfloat16 else torch.float32)
+    scale_dense(model, args.dense_scale)
     if not args.start:
         with torch.no_grad():
             model.cls.predictions.bias.copy_(log_frequencies(sequences, len(tokenizer)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import lzma
 import random
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,29 @@ def test_rows_are_fitted_to_where_texts_should_lead() -> None:
     assert distance(found, mapping) < 0.02
     assert found[0] == 1  # a token of no text
     assert np.corrcoef(found[1:], factors[1:])[0, 1] > 0.95
+
+
+def test_a_larger_dense_layer_predicts_alike_and_is_moved_less(bundled) -> None:
+    network = deepcopy(bundled.network)
+    inputs = bundled.tokenizer("She sat on the [MASK] of the river.", return_tensors="pt")
+    step = 0.01 * torch.randn(384, generator=torch.Generator().manual_seed(0)).sign()
+
+    def predicted() -> torch.Tensor:
+        with torch.no_grad():
+            return network(**inputs).logits[0, 5]
+
+    def moved() -> float:
+        before, dense = predicted(), network.cls.predictions.transform.dense
+        with torch.no_grad():
+            dense.bias += step
+            after = predicted()
+            dense.bias -= step
+        return float((after - before).norm())
+
+    before, was_moved = predicted(), moved()
+    train.scale_dense(network, 2.0)
+    assert torch.nn.functional.cosine_similarity(before, predicted(), dim=0) > 0.98
+    assert moved() == pytest.approx(was_moved / 2, rel=0.2)
 
 
 @pytest.mark.slow
