@@ -59,11 +59,10 @@ from neuralviz.models.bundled.network import (
 )
 
 MASK_RATIO = (0.15, 0.75)
-FEWEST_TOKENS = 8  # of a window behind the first one of a passage
 OF_OUTPUT = (FACTORS, MAP)
 # of a run that goes on
 SAME_OPTIONS = (
-    "seed", "length", "shortest", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
+    "seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
     "dense_scale",
 )  # fmt: skip
 LOG_COLUMNS = (
@@ -81,20 +80,10 @@ LOG_COLUMNS = (
 
 
 def windows(
-    passages: list[str],
-    tokenizer: PreTrainedTokenizerFast,
-    length: int,
-    *,
-    shortest: int | None = None,
-    seed: int = 0,
+    passages: list[str], tokenizer: PreTrainedTokenizerFast, length: int
 ) -> list[np.ndarray]:
-    """Token ids of the passages, special tokens included, cut to windows of at most ``length``.
-
-    With ``shortest``, the most that a window may hold is drawn anew for each, from ``shortest`` to
-    ``length``, one doubling as likely as another.
-    """
-    rng = np.random.default_rng([seed, 1])
-    bounds = np.log([length if shortest is None else shortest, length])
+    """Token ids of the passages, special tokens included, cut to windows of at most ``length``."""
+    inner = length - 2
     out = []
     for start in range(0, len(passages), 4096):
         encoded = tokenizer(
@@ -105,14 +94,11 @@ def windows(
             verbose=False,
         )["input_ids"]
         for ids in encoded:
-            at = 0
-            while at < len(ids):
-                most = length if shortest is None else round(np.exp(rng.uniform(*bounds)))
-                piece = ids[at : at + most - 2]
-                if len(piece) >= FEWEST_TOKENS - 2 or at == 0:
+            for at in range(0, len(ids), inner):
+                piece = ids[at : at + inner]
+                if len(piece) >= 6 or at == 0:
                     whole = [tokenizer.cls_token_id, *piece, tokenizer.sep_token_id]
                     out.append(np.array(whole, dtype=np.int32))
-                at += most - 2
     return out
 
 
@@ -439,19 +425,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="what a new run multiplies the head's dense layer by: the larger it is, the less a "
         "step of micro-tuning on its bias moves",
     )
-    parser.add_argument("--length", type=int, default=128, help="tokens per window, at most")
-    parser.add_argument(
-        "--shortest",
-        type=int,
-        help="cut at random lengths, of so many tokens at least, for texts that are short, too",
-    )
+    parser.add_argument("--length", type=int, default=128, help="tokens per window")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
-    if args.shortest is not None and not FEWEST_TOKENS <= args.shortest <= args.length:
-        parser.error(f"--shortest must be from {FEWEST_TOKENS} to --length, {args.length}")
     options = {name: getattr(args, name) for name in SAME_OPTIONS}
     found = last_checkpoint(args.run, args.steps, args.decay_steps)
     for name, value in found["options"].items() if found else ():
@@ -465,9 +444,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     tokenizer = load_minilm_tokenizer()
     passages = split(read_passages(args.passages))
-    sequences = windows(
-        passages.train, tokenizer, args.length, shortest=args.shortest, seed=args.seed
-    )
+    sequences = windows(passages.train, tokenizer, args.length)
     checks = [
         evaluation_batches(windows(texts, tokenizer, args.length)[:400], tokenizer)
         for texts in (shuffled(passages.all_held_out()), shuffled(passages.unseen["Wikinews"]))

@@ -82,20 +82,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_windows_are_cut_at_one_length_or_at_many() -> None:
-    tokenizer = load_minilm_tokenizer()
-    text = " ".join(["harbour"] * 1000)
-    alike = train.windows([text, ""], tokenizer, 32)
-    assert [len(one) for one in alike] == [32] * 33 + [12]
-    drawn = train.windows([text, ""], tokenizer, 32, shortest=8, seed=1)
-    lengths = [len(one) for one in drawn]
-    assert set(lengths[:-1]) <= set(range(8, 33))
-    assert len(set(lengths)) > 10
-    assert sum(lengths) - 2 * len(lengths) >= 1000 - train.FEWEST_TOKENS
-    again = train.windows([text, ""], tokenizer, 32, shortest=8, seed=1)
-    assert lengths == [len(one) for one in again]
-
-
 def test_what_is_kept_is_the_vector_of_the_sentence_encoder() -> None:
     tokenizer, model = load_minilm_tokenizer(), build(None)
     encoder, _ = load_sentence_transformer("all-MiniLM-L6-v2")
