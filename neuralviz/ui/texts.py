@@ -144,8 +144,9 @@ def _pasted(key: str, height: int) -> ReadTexts:
         persist_state="session",
     )
     read = split_pasted(pasted, mode)
-    if read.texts:
-        st.caption(f"{many(len(read.texts), 'text')}.")
+    # Always one line: one that came with the first text would push a button away that is being
+    # pressed, and the press would be lost.
+    st.caption(f"{many(len(read.texts), 'text')}." if read.texts else "No text yet.")
     return read
 
 

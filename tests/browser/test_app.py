@@ -283,6 +283,22 @@ def test_the_example_is_there_and_tuning_a_text_keeps_zoom_and_places(
     assert "bridge" not in page.url
 
 
+def test_a_press_right_after_typing_counts_however_long_it_takes(page: Page, address: str) -> None:
+    """The page counts the texts as the field is left: the button must not move away meanwhile."""
+    page.goto(address)
+    page.get_by_role("radio", name="Paste").click()
+    page.get_by_role("textbox", name="Your texts").fill("The baker waits for the ship.")
+    button = page.get_by_role("button", name="Tune", exact=True)
+    place = button.bounding_box()
+    assert place is not None
+    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + 8)
+    page.mouse.down()
+    expect(page.get_by_text("1 text.", exact=True)).to_be_visible()
+    assert button.bounding_box() == place
+    page.mouse.up()
+    expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
+
+
 def assert_nothing_was_run(page: Page) -> None:
     assert page.locator("img[src=x]").count() == 0
     assert page.evaluate("window.hacked") is None

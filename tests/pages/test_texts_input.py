@@ -50,6 +50,8 @@ def test_nothing_typed_is_lost(page: AppTest) -> None:
     assert given(page) == "[]"
     choose(page, "Paste")
     assert given(page) == '["one","two"]'
+    page.text_area(key="t-pasted").set_value(" ").run()
+    assert [caption.value for caption in page.caption] == ["No text yet."]
 
 
 def test_it_says_what_was_changed_and_left_out(page: AppTest) -> None:
