@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +33,13 @@ NAME = "Example: topics and forms"
 def add_example_once(store: CorpusStore) -> Corpus | None:
     """Keep the example with its maps, unless that has been done before; None then.
 
+    Where the models are others by now, the maps by the new ones are added to it.
+
     Raises:
         StoreError: it cannot be written.
     """
-    return once(store, "example", lambda: add_example(store))
+    embedders = " ".join(one["embedder"] for one in _about())
+    return once(store, "example", lambda: add_example(store), embedders)
 
 
 def add_example(store: CorpusStore) -> Corpus:
@@ -49,9 +53,8 @@ def add_example(store: CorpusStore) -> Corpus:
     read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
-        about = json.loads(str(recorded["about"]))
         corpus = store.find(NAME, read) or store.add(NAME, read)
-        for place, one in enumerate(about):
+        for place, one in enumerate(_about()):
             vectors = recorded[f"vectors-{place}"]
             kept = store.vectors.restore(one["embedder"], one["spec"], vectors.shape[1])
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
@@ -67,6 +70,13 @@ def add_example(store: CorpusStore) -> Corpus:
             )
             KeptMaps(store).put(corpus, kept, projection, clusters, one["words"])
     return corpus
+
+
+@cache
+def _about() -> list[dict[str, Any]]:
+    """Of each recorded map, what it is by."""
+    with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
+        return json.loads(str(recorded["about"]))
 
 
 def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, KeptMap]]) -> bytes:

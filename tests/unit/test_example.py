@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neuralviz.embedders import EmbedderSpec, make_embedder
+from neuralviz.maps import example
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.settings import ProjectionSettings
@@ -107,3 +108,26 @@ def test_adding_that_was_cut_off_is_finished_the_next_time(
     corpus = add_example_once(store)
     assert store.corpora() == (corpus,)
     assert len(KeptMaps(store).of(corpus)) == 2
+
+
+def test_maps_by_other_models_are_added_unless_the_example_was_deleted(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    """As a new version finds the store of the one before, whose bundled model was another."""
+    neural, mean = recorded()
+
+    def embedders() -> set[str]:
+        return {one.embedder for one in KeptMaps(store).of(corpus)}
+
+    with monkeypatch.context() as before:
+        before.setattr(example, "_about", lambda: [neural | {"embedder": "1" * 16}, mean])
+        corpus = add_example_once(store)
+    assert embedders() == {"1" * 16, mean["embedder"]}
+    assert add_example_once(store) is None
+    assert embedders() == {"1" * 16, mean["embedder"], neural["embedder"]}
+    assert store.corpora() == (corpus,)
+    with monkeypatch.context() as later:
+        later.setattr(example, "_about", lambda: [neural | {"embedder": "2" * 16}, mean])
+        store.delete(corpus)
+        assert add_example_once(store) is None
+    assert store.corpora() == ()
