@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from neuralviz import models
 from neuralviz.errors import ModelError
 from neuralviz.locks import NamedLocks
+from neuralviz.models import bundled
 from neuralviz.models.language_model import LanguageModel, TextModel
 from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.server_settings import server_settings
@@ -66,7 +67,12 @@ class ModelRef:
 
 
 def _commit(model_id: str) -> str:
-    """The commit of a hub model that the local cache would give; empty where there is none."""
+    """The commit of a hub model that the local cache would give; empty where there is none.
+
+    Of the bundled model, which another version may bring anew, it is what its weights are.
+    """
+    if model_id == models.BUNDLED:
+        return bundled.identity(bundled.WEIGHTS)
     if not _HUB_ID.fullmatch(model_id):
         return ""
     from huggingface_hub import constants

