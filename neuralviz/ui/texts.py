@@ -72,17 +72,24 @@ def texts_input(
     )
     if source == "Paste":
         read = _pasted(key, height)
+        said = [f"{many(len(read.texts), 'text')}." if read.texts else "No text yet."]
     elif source == "Upload":
         read = _uploaded(key)
+        name = st.session_state[f"{key}-kept-file"].name if read.texts else ""
+        said = [f"{many(len(read.texts), 'text')} from {name}."] if read.texts else []
     else:
-        read = _example(key, examples)
-    for note in read.notes:
-        st.caption(plain(note))
+        read, said = _example(key, examples), []
     n_texts, n_allowed = len(read.texts), n_within_limits(read.texts)
-    if min(n_allowed, max_texts) < n_texts:
-        why = f"{too_much()} " if n_allowed < max_texts else ""
-        st.caption(f"{why}Using the first {min(n_allowed, max_texts):,} of {n_texts:,} texts.")
-    return read.first(min(n_allowed, max_texts))
+    n_used = min(n_allowed, max_texts)
+    said += read.notes
+    if n_used < n_texts:
+        why = [too_much()] if n_allowed < max_texts else []
+        said += [*why, f"Using the first {n_used:,} of {n_texts:,} texts."]
+    # One paragraph, and for pasted texts always: one that came as the field is left would push a
+    # button away that is being pressed, and the press would be lost. A long one moves it by a line.
+    if said:
+        st.caption(plain(" ".join(said)))
+    return read.first(n_used)
 
 
 def _bring_back(key: str, view: View) -> None:
@@ -143,11 +150,7 @@ def _pasted(key: str, height: int) -> ReadTexts:
         key=f"{key}-pasted",
         persist_state="session",
     )
-    read = split_pasted(pasted, mode)
-    # Always one line: one that came with the first text would push a button away that is being
-    # pressed, and the press would be lost.
-    st.caption(f"{many(len(read.texts), 'text')}." if read.texts else "No text yet.")
-    return read
+    return split_pasted(pasted, mode)
 
 
 def _ask_mode(key: str) -> Mode:
@@ -189,5 +192,4 @@ def _uploaded(key: str) -> ReadTexts:
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
-    st.caption(plain(f"{many(len(read.texts), 'text')} from {source.name}."))
     return read

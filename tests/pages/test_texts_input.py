@@ -58,9 +58,7 @@ def test_it_says_what_was_changed_and_left_out(page: AppTest) -> None:
     choose(page, "Paste").text_area(key="t-pasted").set_value("1\x00\n\n2\n3\n4").run()
     assert given(page) == '["1","2","3"]'
     assert [caption.value for caption in page.caption] == [
-        "4 texts.",
-        "Replaced 1 unreadable character with spaces.",
-        "Using the first 3 of 4 texts.",
+        "4 texts. Replaced 1 unreadable character with spaces. Using the first 3 of 4 texts."
     ]
 
 
