@@ -36,6 +36,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
+from neuralviz.training.example import add_textbooks
 from neuralviz.ui import precision
 from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.cluster_list import LIST_HEIGHT, table_height
@@ -125,6 +126,14 @@ def has_map(page: AppTest) -> bool:
 def with_pca(page: AppTest) -> AppTest:
     """Choose PCA, which has nothing to compile."""
     return page.selectbox(key="map-a-reducer").set_value("pca").run()
+
+
+def test_the_example_with_maps_comes_before_that_of_the_training_page(visited: CorpusStore) -> None:
+    textbooks = add_textbooks(visited)
+    assert visited.corpora()[0] == textbooks  # the newest
+    page = opened()
+    assert page.selectbox(key="corpus").value != textbooks.id
+    assert visited.corpus(page.selectbox(key="corpus").value).name == NAME
 
 
 def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kept: CorpusStore):

@@ -13,6 +13,7 @@ from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.opened import OpenCorpus
     from neuralviz.ui.corpus.saved import Saved
 
+_LAST = (NAME, TEXTBOOKS)  # one's own come first; of the examples, the one that has maps
 _SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
 
 
@@ -67,7 +69,7 @@ def _show() -> None:
         store = CorpusStore()
         add_example_once(store)
         seen = corpus_store().corpora()
-        corpora = sorted(seen, key=lambda one: one.name == NAME)  # one's own come first
+        corpora = sorted(seen, key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1)
     except NeuralvizError as error:
         show_error(error)
         return
