@@ -2,9 +2,10 @@
 
     NEURALVIZ_DATA=… python benchmarks/knn.py
 
-Embeds the corpus; each text is given the label of its 10 nearest other texts by cosine distance.
-Prints a table in markdown with the time that embedding took. Micro-tuning takes long, so the neural
-embedding is measured on an even sample; the other methods are measured on the same sample too.
+Embeds the corpus as `neuralviz corpus add` does; each text is given the label of its 10 nearest
+other texts by cosine distance. Prints a table in markdown with the time that embedding took.
+Micro-tuning takes long, so the neural embedding is measured on an even sample; the other methods
+are measured on the same sample too.
 Embeddings are saved in ``--store`` and reused; the time is then that of the missing ones.
 """
 
@@ -21,7 +22,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.embedders import Embedder, embedder_spec, make_embedder
+from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.reading.source import Source
@@ -70,7 +71,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = CorpusStore(args.store or Path(folder))
         for method in METHODS:
-            spec = embedder_spec(method)
+            spec = embedder_spec(method, defaults=FOR_CORPORA)
             embedder = make_embedder(spec)
             embedder.encode(read.texts[:8])
             cells = ["–", "–"] if method in SLOW else measure(store, method, embedder, read)

@@ -16,8 +16,7 @@ of that phase can be gone on from at any time.
 
 A run that is interrupted goes on from its last checkpoint as if nothing had happened; it has to be
 asked for with the same options. A finished one is gone on from with
-``--start encoder_and_head.safetensors`` and another ``--run``; ``checkpoint.safetensors`` beside
-this file is how far the training of the next bundled weights has come.
+``--start encoder_and_head.safetensors`` and another ``--run``.
 
 With ``--keep-meaning``, the loss also counts how far the mean of a masked text's last states is
 from the vector that all-MiniLM-L6-v2 gives to the whole text, so that the encoder keeps what it

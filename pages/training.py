@@ -1,4 +1,4 @@
-"""Training: an encoder learns from a corpus, and one sees how well it knows it, layer by layer."""
+"""Training: an encoder learns from a corpus, and one sees how well it knows it, step by step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from neuralviz.ui.training.opened import open_folder
 
 page_header(
     "Training",
-    "Can an encoder learn **your** texts, without a single label? Watch it, layer by layer.",
+    "Can an encoder learn **your** texts, without a single label? Watch it, step by step.",
     (
         "$$\\ell_i=-\\log\\frac{e^{\\cos(a_i,p_i)/\\tau}}{\\sum_j e^{\\cos(a_i,p_j)/\\tau}}$$\n\n"
         "Of a batch of texts, each anchor $a_i$ has to find its own positive $p_i$ among those of "

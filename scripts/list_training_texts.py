@@ -28,7 +28,7 @@ LINKS = {
 }  # fmt: skip
 
 HEAD = """\
-# Texts that `bundled_model/train.py` trains on
+# Texts that the bundled model was trained on, and tested on (○)
 
 None of these texts is in the repository or in the package, which contain only the weights. Every
 licence below allows any use; those that ask for attribution get it here. Changes to the texts:

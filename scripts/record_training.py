@@ -3,7 +3,7 @@
 python scripts/record_training.py
 
 To be run after a change of the example, of the bundled weights, of the page's settings,
-or of the training; a test says when. It takes about a quarter of an hour on one core.
+or of the training; a test says when. It takes a minute.
 """
 
 from __future__ import annotations

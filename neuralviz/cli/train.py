@@ -19,7 +19,7 @@ from neuralviz.cli.train_similarity import train_similarity
 from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.jobs.example_training import first_rate
+from neuralviz.jobs.example_training import RATES
 from neuralviz.models.names import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
@@ -80,8 +80,8 @@ def _command(kind: PairKind) -> Callable[..., None]:
         learning_rate: Annotated[
             float | None,
             typer.Option(
-                help="Adam's highest learning rate. Default: 1e-4, of “bundled” 3e-4, of a table "
-                "0.003; the paper, with far more texts, has 2e-5 and 0.5."
+                help="Adam's highest learning rate. Default: 1e-4, or 0.003 for a table. The "
+                "paper, with far more texts, has 2e-5 and 0.5."
             ),
         ] = None,
         temperature: Annotated[float, typer.Option(help="Divides the cosines.")] = 0.05,
@@ -115,7 +115,7 @@ def _command(kind: PairKind) -> Callable[..., None]:
         }
         settings = with_options(TrainingSettings(), **given)
         if learning_rate is None:
-            settings = with_options(settings, learning_rate=first_rate(model, settings.part))
+            settings = with_options(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json=as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."

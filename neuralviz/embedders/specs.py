@@ -174,8 +174,8 @@ def embedder_spec(
         typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
             option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method.
         model_id: the model for all parts; by default each method's own.
-        defaults: values of options that are not typed, for the methods that have them;
-            `FOR_CORPORA` where vectors are kept.
+        defaults: values of options that are not typed, ``NAME`` for all methods that have it or
+            ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
 
     Raises:
         SettingsError: there is no such method, it has no such option, or a value cannot be read.
@@ -211,12 +211,9 @@ def embedder_specs(
         )
     if len(set(names_of)) != len(names_of):
         raise SettingsError("A method is named twice. Name it only once.")
-    values: dict[str, dict[str, str]] = {
-        name: {key: value for key, value in (defaults or {}).items() if key in _options(name)}
-        for name in names
-    }
+    values = {name: defaults_of(name, defaults or {}) for name in names}
     typed = typed or {}
-    for key in sorted(typed, key=lambda key: "." in key):  # what is for one method comes last
+    for key in sorted(typed, key=_is_of_one):
         name, dot, option = key.rpartition(".")
         if dot and name not in names:
             raise SettingsError(
@@ -234,6 +231,19 @@ def embedder_specs(
         joined = EmbedderSpec(JOIN.join(method_names), "", parts=parts)
         out.append(parts[0] if len(parts) == 1 else joined)
     return tuple(out)
+
+
+def defaults_of(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
+    """Those of a method's options that have other defaults, as of `embedder_spec`."""
+    by_name = {
+        key.removeprefix(f"{method}."): defaults[key] for key in sorted(defaults, key=_is_of_one)
+    }
+    return {key: value for key, value in by_name.items() if key in _options(method)}
+
+
+def _is_of_one(key: str) -> bool:
+    """Whether an option is for one method alone; these come last, and win."""
+    return "." in key
 
 
 def _options(method: str) -> dict[str, Option]:

@@ -10,7 +10,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import read_lessons
-from neuralviz.training.settings import PAIR_KINDS, Part, TrainingSettings, with_options
+from neuralviz.training.settings import Part, TrainingSettings, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,24 +23,20 @@ if TYPE_CHECKING:
 # A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
 # chapters of the example: docs/training.md has all rates that were tried.
 RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
-RATE_OF_BUNDLED = 3e-4  # a smaller model, which has learnt nothing of whole texts before
 EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
-ENCODER = BUNDLED  # has most to learn; all-MiniLM-L6-v2 has learnt from a billion pairs before
-KINDS: tuple[PairKind, ...] = PAIR_KINDS[:2]
-WATCHED = 400  # texts: to look at more would take longer than the training
+ENCODER = BUNDLED
+PART: Part = "table"  # learns in seconds what a whole model takes minutes for
+KINDS: tuple[PairKind, ...] = ("crops", "masking")
+WATCHED = 1_000  # texts, at most: a snapshot of so many takes as long as three steps
 SNAPSHOTS = 4  # of each encoder, after the one before
 RECORDED = "recorded_training.npz"
 
 
-def first_rate(model_id: str, part: Part) -> float:
-    """The learning rate for corpora that people bring, of a model."""
-    return RATE_OF_BUNDLED if model_id == BUNDLED and part == "model" else RATES[part]
-
-
-def first_settings(model_id: str, part: Part = "model") -> TrainingSettings:
-    """What the page begins with for a model."""
-    rate = first_rate(model_id, part)
-    return with_options(TrainingSettings(), part=part, learning_rate=rate, epochs=EPOCHS[part])
+def first_settings(part: Part = PART) -> TrainingSettings:
+    """What the page begins with, for a part to train."""
+    return with_options(
+        TrainingSettings(), part=part, learning_rate=RATES[part], epochs=EPOCHS[part]
+    )
 
 
 def watched_training(
@@ -72,7 +68,7 @@ def watched_training(
 
 def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
     """What is recorded: the example by what the page begins with."""
-    settings = [with_options(first_settings(ENCODER), pairs=kind) for kind in KINDS]
+    settings = [with_options(first_settings(), pairs=kind) for kind in KINDS]
     source = PairSource(texts, settings[0].pairs, settings[0].seed)
     return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
 

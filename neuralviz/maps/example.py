@@ -80,7 +80,10 @@ def _about() -> list[dict[str, Any]]:
 
 
 def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, KeptMap]]) -> bytes:
-    """The content of the recorded file, from maps by UMAP of the example in a store."""
+    """The content of the recorded file, from maps by UMAP of the example in a store.
+
+    Its vectors are rounded to 16 bits.
+    """
     arrays: dict[str, Any] = {}
     about = []
     keys = store.keys(corpus)
@@ -88,7 +91,7 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
         projection = KeptMaps(store).projection(kept)
         _, clusters = KeptMaps(store).points(kept)
         arrays |= {
-            f"vectors-{place}": store.vectors.get(embedder, keys),
+            f"vectors-{place}": _of_16_bits(store.vectors.get(embedder, keys)),
             f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),
             f"points-{place}": projection.coordinates,
             f"neighbours-{place}": projection.neighbours.indices,
@@ -107,3 +110,9 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
     file = io.BytesIO()
     np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
     return file.getvalue()
+
+
+def _of_16_bits(vectors: np.ndarray) -> np.ndarray:
+    """float32 values rounded to 16 significant bits, 0.002%; they compress to three quarters."""
+    bits = np.ascontiguousarray(vectors, np.float32).view(np.uint32)
+    return ((bits + 0x80) & np.uint32(0xFFFFFF00)).view(np.float32)

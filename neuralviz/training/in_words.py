@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
 LEVEL = 0.005  # shares that differ by less are written alike
 TOO_FEW = ": with so few texts, that may be chance."
-GAINING = 0.01  # from the last snapshot but one to the last
+GAINING = 0.01  # what counts as a gain, in shares, and less it as a loss
 
 
 def is_decided(lessons: Sequence[Lesson]) -> bool | None:
@@ -112,27 +112,33 @@ def _two(
             f"{_kind(lessons[1])}."
         )
     over = all(one.is_over for one in lessons)
-    ahead = "teaches more" if over else "is ahead so far"
-    if now[better] - now[worse] < LEVEL:
+    so_far = "" if over else " so far"
+    gained, lost = now[better] >= before + GAINING, now[worse] < before - GAINING
+    if now[better] - now[worse] < LEVEL or not (gained or lost):
         return f"{shares[0].upper()}{shares[1:]}."
-    kind = _kind(lessons[better])
-    return f"**{kind[0].upper()}{kind[1:]}** {ahead}: {shares}."
+    if gained:
+        ahead = "teaches more" if over else "is ahead so far"
+        return f"**{_kind(lessons[better]).capitalize()}** {ahead}: {shares}."
+    if now[better] < before - GAINING:
+        return f"**Both** do harm{so_far}, **{_kind(lessons[worse])}** more: {shares}."
+    return f"**{_kind(lessons[worse]).capitalize()}** does harm{so_far}: {shares}."
 
 
 def layers_point(lessons: Sequence[Lesson]) -> str:
     """Which layer's accuracy has changed most, in a sentence of markdown.
 
     Args:
-        lessons: of those with accuracies of several layers and steps, the best one is told of.
+        lessons: with accuracies of several layers and steps; the one that changed a layer most is
+            told of.
     """
-    best = max(lessons, key=lambda one: float(one.accuracy[-1, -1]))
-    before, now = best.accuracy[0], best.accuracy[-1]
+    most = max(lessons, key=lambda one: float(np.abs(one.accuracy[-1] - one.accuracy[0]).max()))
+    before, now = most.accuracy[0], most.accuracy[-1]
     points = 100 * np.abs(now - before)
     layer = int(points.argmax())
     if points[layer] < 1:
         return "No layer's accuracy has changed by a point."
     took = (
-        f"{_kind(best)} took it from {_percent(before[layer])} to **{_percent(now[layer])}**."
+        f"{_kind(most)} took it from {_percent(before[layer])} to **{_percent(now[layer])}**."
     )  # fmt: skip
     alike = np.flatnonzero(points > points[layer] - 1)
     if len(alike) == len(points):
@@ -230,9 +236,9 @@ def what_next(lessons: Sequence[Lesson]) -> str:
     best = max(over, key=lambda one: one.accuracy[-1, -1] if len(one.accuracy) else 0.0)
     accuracy = best.accuracy
     if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
+        gain = many(round(100 * (accuracy[-1, -1] - accuracy[-2, -1])), "point")
         return (
-            f"Try **more epochs**: {_kind(best)} still gained "
-            f"{100 * (accuracy[-1, -1] - accuracy[-2, -1]):.0f} points in the last "
+            f"Try **more epochs**: {_kind(best)} still gained {gain} in the last "
             f"{many(best.snapshots[-1].step - best.snapshots[-2].step, 'step')}."
         )
     if best.settings.part == "table":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, embedder_spec
+from neuralviz.embedders.specs import defaults_of
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
 from neuralviz.ui.allowed import allowed
@@ -38,18 +39,18 @@ def choose_method(
     key: str,
     label: str,
     first: str,
+    defaults: Mapping[str, str],
     *,
     optional: bool = False,
     more: Mapping[str, EmbedderSpec] | None = None,
 ) -> EmbedderSpec | None:
     """A method with its settings and its model; a link brings all of it back.
 
-    Micro-tuning is *fast* unless something else is chosen: a page should answer soon.
-
     Args:
         key: begins the keys of all its widgets.
         label: of the method.
         first: the method at the start.
+        defaults: of options, as of `embedder_spec`.
         optional: whether ``none`` can be chosen.
         more: what can be chosen beside the methods, as it is. Then ``first`` is the first of all,
             so that the session may choose it anew.
@@ -86,36 +87,38 @@ def choose_method(
             if len(parts) > 1:
                 st.markdown(f"**{part.method}**")
             has_tolerance = False
+            other = defaults_of(part.method, defaults)
             for option in METHODS[part.method].options:
                 option_key = f"{key}-{part.method}-{option.name}"
+                default = other.get(option.name, option.default)
                 if option.name == "precision":
-                    value: str = choose_precision("Precision", option_key, "fast")
+                    value: str = choose_precision("Precision", option_key, default)
                     has_tolerance = is_fast(value)
                 elif option.name == "tolerance" and not has_tolerance:
                     continue
                 else:
-                    value = _ask(option_key, option)
+                    value = _ask(option_key, option, default)
                 if value != option.default:
                     typed[f"{part.method}.{option.name}"] = value
-            default = chosen_model_id() if part.model_id == BUNDLED else part.model_id
+            usual = chosen_model_id() if part.model_id == BUNDLED else part.model_id
             model = st.selectbox(
                 "Model",
                 offline_models(METHODS[part.method].kind),
                 index=None,
-                placeholder=default,
+                placeholder=usual,
                 key=f"{key}-{part.method}-model",
                 bind="query-params",
                 accept_new_options=not allowed().demo,
                 help=MODEL_HELP,
             )
-            typed[f"{part.method}.model"] = (model or "").strip() or default
+            typed[f"{part.method}.model"] = (model or "").strip() or usual
     return embedder_spec(method, typed)
 
 
-def _ask(key: str, option: Option) -> str:
+def _ask(key: str, option: Option, default: str) -> str:
     label = option.name.replace("_", " ").capitalize()
     if option.choices:
-        place = option.choices.index(option.default)
+        place = option.choices.index(default)
         chosen = st.selectbox(
             label,
             option.choices,
@@ -124,12 +127,12 @@ def _ask(key: str, option: Option) -> str:
             bind="query-params",
             help=f"{option.line}.",
         )
-        return chosen or option.default
+        return chosen or default
     typed = st.text_input(
         label,
-        option.default,
+        default,
         key=key,
         bind="query-params",
         help=f"{option.line}: {option.expects}.",
     )
-    return (typed or "").strip() or option.default
+    return (typed or "").strip() or default

@@ -43,7 +43,7 @@ STOPS = (
         "pages/micro_tuning.py",
         "Micro-tuning",
         "What does a language model learn from a text?",
-        "Three texts of a small corpus: two questions, two about money. The model trains on "
+        "Three texts of a small corpus: two questions and a headline. The model trains on "
         "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
         "in its weights is the text's **neural embedding**. Below, it fills in a "
         "blank, before and after; press **Predict** to try another sentence.",
@@ -64,9 +64,9 @@ STOPS = (
         "pages/corpus_map.py",
         "Corpus map",
         "Do two methods sort a corpus alike?",
-        "All 480 texts, each a point. The same texts make two different maps: one by topic, one "
-        "by form. Type a sentence of your own "
-        "and press Enter: where does it land?",
+        "All 480 texts, each a point. By **mean**, nearly every text lies among texts on its "
+        "topic; by **neural** embedding, three in four do. Type a sentence of your own and press "
+        "Enter: where does it land?",
         fields={"corpus-how": "By meaning"},
     ),
     Stop(
@@ -75,7 +75,8 @@ STOPS = (
         "Which method is better, and how sure is that?",
         "It depends on the question: here it is the **form**. The sentence says who is ahead and "
         "whether the data decide it; the intervals are the proof. Switch to the topics: "
-        "another method wins.",
+        "another method wins. Here **neural** takes ten epochs, on the map it took five: the more "
+        "epochs, the more the form counts.",
     ),
     Stop(
         "pages/layers.py",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MINUTE = 60_000
 TEXTS_OF_EXAMPLE = 824
+WHOLE = "training-part=Whole+model&pairs=Crops&pairs=Dropout"  # in an address
 LOSS = "[aria-label^='Loss']"
 
 pytestmark = pytest.mark.browser
@@ -48,7 +49,8 @@ def test_a_training_is_watched_stopped_resumed_compared_and_its_encoder_saved(
     page: Page, address: str, encoder: Path
 ) -> None:
     page.goto(
-        f"{address}/training?encoder={encoder}&training-epochs-model=100&training-batch_size=16"
+        f"{address}/training?encoder={encoder}&{WHOLE}&training-epochs-model=100"
+        "&training-batch_size=16"
     )
     page.get_by_text("Recorded run.").wait_for()
     train(page)
@@ -57,7 +59,7 @@ def test_a_training_is_watched_stopped_resumed_compared_and_its_encoder_saved(
     zoom_stays_while_it_runs(page)
     stopped_it_goes_on(page)
 
-    page.goto(f"{address}/training?encoder={encoder}&training-epochs-model=1")
+    page.goto(f"{address}/training?encoder={encoder}&training-epochs-model=1&{WHOLE}")
     train(page)
     page.get_by_text(re.compile("Done in|Result of")).wait_for(timeout=2 * MINUTE)
     for label in ("Before", "Crops", "Dropout"):

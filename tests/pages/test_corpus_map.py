@@ -722,16 +722,17 @@ def test_what_was_left_out_is_said_where_no_text_is_left(visited: CorpusStore) -
     assert not any(one.label.startswith("Save") for one in page.button)
 
 
-def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) -> None:
+def test_the_page_opens_with_its_point_and_both_maps_coloured_alike(visited: CorpusStore) -> None:
     page = AppTest.from_file(PAGE, default_timeout=90).run()
     assert page.selectbox(key="colour-a").value == "label:topic"
-    assert page.selectbox(key="colour-b").value == "label:form"
+    assert page.selectbox(key="colour-b").value == "label:topic"
     assert re.search(
-        r"\*\*mean\*\* sorts texts better by topic.*: guessed from its ten nearest texts, a text's "
-        r"topic is right for \*\*93%\*\* of texts.* \(neural: \d\d%\)",
+        r"\*\*mean\*\* sorts texts better by topic and form: guessed from its ten nearest "
+        r"texts, a text's topic is right for \*\*93%\*\* of texts.* \(neural: \d\d%\)",
         said(page),
     )
-    assert re.search(r"form .*\(mean: 57%", said(page))
+    assert re.search(r"form for \*\*57%\*\* \(neural: \d\d%\)", said(page))
+    page.selectbox(key="colour-b").set_value("label:form").run()
     page.selectbox(key="map-a").set_value("cls").run()  # there is no such map yet
     assert page.selectbox(key="colour-b").value == "label:form"
     one = opened()

@@ -439,11 +439,15 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     def sentence():
         return labelled(page.text_input, "A sentence with a blank: ___")
 
-    assert sentence().value == "She ___ on the bank of the river and watched the boats."
+    text = recorded_run().texts[0]
+    start, end = sentence().value.split("___")
+    assert text.startswith(start)
+    assert text.endswith(end)
+    word = text[len(start) : len(text) - len(end)].lower()
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
-    assert re.search(r"after micro-tuning on text 1 it is (still )?“sat” \(\d\d%\)\.", said(page))
+    assert re.search(rf"after micro-tuning on text 1 it is “{word}” \(\d\d%\)\.", said(page))
     sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)
     before = re.search(r"best guess was (“\w+” \([\d.]+%\)); after micro-tuning on", said(page))

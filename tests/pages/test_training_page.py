@@ -58,8 +58,10 @@ def kept(texts: Sequence[str] = TEXTS, labels: Mapping[str, Sequence[str]] | Non
 
 
 def opened(corpus: Corpus, model: str, **address: str | list[str]) -> AppTest:
-    """The page at an address, with a corpus of ours and a model of ours."""
-    return page_at("training", training_corpus=corpus.id, encoder=model, **address).run()
+    """The page at an address: a corpus and a model of ours, all of which is trained."""
+    whole = {"training_part": "Whole model", "pairs": ["Crops", "Dropout"]}
+    given = {"training_corpus": corpus.id, "encoder": model, **whole, **address}
+    return page_at("training", **given).run()
 
 
 def train(page: AppTest) -> AppTest:
@@ -87,7 +89,8 @@ def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> N
     page = page_at("training").run()
     assert "Recorded run" in said(page)
     assert "**Crops** teaches more: the ten nearest texts point to the right chapter" in said(page)
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Masking"]
+    assert "Embedding table: 60 steps of 64 pairs" in said(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()

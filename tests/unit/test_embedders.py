@@ -643,7 +643,7 @@ def test_every_method_that_learns_can_be_told_how_exactly() -> None:
         assert embedder_spec("cls-diff", same) == embedder_spec("cls-diff")
 
 
-def test_corpora_are_fast_unless_a_precision_is_given() -> None:
+def test_corpora_are_fast_and_of_five_epochs_unless_it_is_given() -> None:
     def specs(*methods: str, **typed: str) -> tuple[tuple[str, ...], ...]:
         return tuple(
             spec.precisions for spec in embedder_specs(methods, typed, defaults=FOR_CORPORA)
@@ -652,10 +652,14 @@ def test_corpora_are_fast_unless_a_precision_is_given() -> None:
     assert specs("neural", "mean", "neural+mean") == (("fast",), (), ("fast",))
     assert specs("neural", "cls-diff", precision="exact") == (("exact",), ("exact",))
     assert specs("neural+cls-diff", **{"neural.precision": "bf16"}) == (("bf16", "fast"),)
-    fast = embedder_spec("neural", {"precision": "fast"})
+    fast = embedder_spec("neural", {"precision": "fast", "epochs": "5"})
     assert embedder_spec("neural", defaults=FOR_CORPORA) == fast
     assert EmbedderSpec.from_json(fast.to_json()) == fast
     assert embedder_spec("neural").precisions == ("exact",)
+    typed = {"epochs": "3", "precision": "exact"}
+    assert embedder_spec("neural", typed, defaults=FOR_CORPORA) == embedder_spec("neural", typed)
+    diff = embedder_spec("cls-diff", {"precision": "fast"})
+    assert embedder_spec("cls-diff", defaults=FOR_CORPORA) == diff
     assert embedder_spec("mean", defaults=FOR_CORPORA) == embedder_spec("mean")
 
 

@@ -13,6 +13,7 @@ from neuralviz.embedders import EmbedderSpec, make_embedder
 from neuralviz.maps import example
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
@@ -58,6 +59,7 @@ def test_the_recording_is_what_is_computed_today(store: CorpusStore, place: int)
     products[0] = -1
     assert neighbours.indices[0, 0] == products.argmax()
     assert neighbours.distances[0, 0] == pytest.approx(1 - products.max(), abs=1e-4)
+    assert not (everything.view(np.uint32) & 0xFF).any()  # 16 bits, for the package to stay small
 
 
 def test_the_example_is_the_sample_texts_by_two_methods(store: CorpusStore):
@@ -131,3 +133,20 @@ def test_maps_by_other_models_are_added_unless_the_example_was_deleted(
         store.delete(corpus)
         assert add_example_once(store) is None
     assert store.corpora() == ()
+
+
+def test_the_tour_says_what_the_maps_show(store: CorpusStore):
+    corpus = add_example(store)
+    methods = {one["embedder"]: EmbedderSpec.from_json(one["spec"]).method for one in recorded()}
+    shares = {}
+    for kept in KeptMaps(store).of(corpus):
+        near = KeptMaps(store).neighbours(kept).first(10)
+        shares[methods[kept.embedder]] = [
+            f"{knn_accuracy(near, list(store.labels(corpus, name))).accuracy:.0%}"
+            for name in ("topic", "form")
+        ]
+    (topic, form), (neural_topic, neural_form) = shares["mean"], shares["neural"]
+    said = (Path(__file__).parents[2] / "docs" / "tour.md").read_text("utf-8")
+    assert f"{topic} of texts by mean pooling and for {neural_topic} by neural embedding" in said
+    assert f"its form for {form} and {neural_form}." in said
+    assert neural_topic in ("74%", "75%", "76%"), "the tour says three in four"

@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from neuralviz import models
 from neuralviz.errors import ModelError
@@ -316,7 +317,16 @@ def test_the_bundled_model(bundled: LanguageModel) -> None:
     assert not bundled.network.training
     assert {p.dtype for p in bundled.network.parameters()} == {torch.float32}
     table = bundled.network.get_input_embeddings().weight
-    assert bundled.network.get_output_embeddings().weight is table
+    output = bundled.network.get_output_embeddings()
+    with safe_open(bundled_module.WEIGHTS, framework="pt") as file:
+        factors, mapping = (
+            file.get_tensor(name).float() for name in (bundled_module.FACTORS, bundled_module.MAP)
+        )
+    rows = table @ mapping[1:] + mapping[0]
+    torch.testing.assert_close(output.weight, rows * factors[:, None])
+    assert output.bias is bundled.network.cls.predictions.bias
+    the, river = bundled.tokenizer.convert_tokens_to_ids(["the", "river"])
+    assert 0 < factors[the] < factors[river] / 4
 
 
 def test_it_predicts_words(bundled: LanguageModel) -> None:

@@ -147,7 +147,7 @@ def test_vectors_and_maps_of_a_version_before_are_used(
         (event,) = embed_corpus(old_store, corpus, embedder)
         assert (event.found, event.done, event.total) == (5, 5, 5)
         assert event.embedder == kept
-        if "neural" not in kept.spec:  # whatever the bundled weights are
+        if "neural" not in kept.spec:  # the bundled weights are others by now
             vectors = old_store.vectors.get(kept, old_store.keys(corpus))
             np.testing.assert_allclose(vectors, embedder.encode(old_store.texts(corpus)), atol=1e-5)
     assert old_store.vectors.embedders() == before, "a table was made beside an old one"

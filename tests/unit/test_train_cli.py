@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
+from neuralviz.jobs.example_training import first_settings
 from neuralviz.models.trained import ABOUT, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
@@ -27,6 +28,7 @@ from tests.support.trained import CORPUS, save_trained
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
+    from neuralviz.training.settings import Part
 
 ROOT = Path(__file__).parents[2]
 CHUNKS = ["--sentences", "1", "--shortest", "5", "--longest", "400"]
@@ -90,6 +92,17 @@ def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str, kind
     about = json.loads((encoders_folder() / "my-encoder" / ABOUT).read_text("utf-8"))
     assert about["settings"]["pairs"]["kind"] == kind
     assert not any(kept.home().joinpath("trainings").iterdir())
+
+
+@pytest.mark.parametrize(("words", "part"), [((), "model"), (("--part", "table"), "table")])
+def test_the_rate_is_that_of_the_page_unless_one_is_given(
+    corpus: str, words: tuple[str, ...], part: Part
+) -> None:
+    few = ["--batch-size", "4", "--epochs", "1", *CHUNKS]
+    result = run("train", "crops", corpus, "-o", "my-encoder", *few, *words)
+    assert result.exit_code == 0, result.stderr
+    about = json.loads((encoders_folder() / "my-encoder" / ABOUT).read_text("utf-8"))
+    assert about["settings"]["learning_rate"] == first_settings(part).peak_rate
 
 
 def test_without_json_it_says_what_was_before_and_after(corpus: str) -> None:

@@ -15,6 +15,7 @@ from neuralviz.ui.page import plain, show_error
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
 
+QUICK = {"precision": "fast"}  # unless something else is chosen: a page should answer soon
 FIRST_CHOICE = ("mean", "neural", "sbert-wk", NOTHING)
 
 
@@ -26,7 +27,9 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
     for number, (place, first) in enumerate(zip(places, FIRST_CHOICE, strict=True), 1):
         with place:
             try:
-                spec = choose_method(f"m{number}", f"Method {number}", first, optional=number > 2)
+                spec = choose_method(
+                    f"m{number}", f"Method {number}", first, QUICK, optional=number > 2
+                )
             except NeuralvizError as error:
                 show_error(error)
                 sound = False

@@ -98,7 +98,7 @@ def _show() -> None:
         ]
         maps = open_maps(corpus, [kept for *_, kept in made])
         options = colours_of(opened, maps)
-        colours = [choose_colour(place, options, number) for number, place, _ in made]
+        colours = [choose_colour(place, options) for _, place, _ in made]
     except NeuralvizError as error:
         show_error(error)
         return

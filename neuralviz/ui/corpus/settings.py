@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.embedders import FOR_CORPORA
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MapChoice
 from neuralviz.maps.settings import (
@@ -67,7 +68,12 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
             try:
                 with row:
                     spec = choose_method(
-                        f"map-{key}", label, first, optional=key != PLACES[0][0], more=imported
+                        f"map-{key}",
+                        label,
+                        first,
+                        FOR_CORPORA,
+                        optional=key != PLACES[0][0],
+                        more=imported,
                     )
                 if spec is not None:
                     with row:
@@ -91,18 +97,15 @@ def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
         st.session_state[key] = first
 
 
-def choose_colour(place: Place, options: Mapping[str, str], number: int) -> str:
-    """What the points of a map are coloured by.
+def choose_colour(place: Place, options: Mapping[str, str]) -> str:
+    """What the points of a map are coloured by: the first label to begin with, on both maps.
 
     Args:
         place: of the map.
         options: in words, by what they are.
-        number: of the map: it begins with the option of this place among the labels, so that two
-            maps show two labels.
     """
     key = f"colour-{place.key}"
-    labels = [one for one in options if one.startswith("label:")]
-    first = labels[min(number, len(labels) - 1)] if labels else next(iter(options))
+    first = next((one for one in options if one.startswith("label:")), next(iter(options)))
     if st.session_state.get(key, first) not in options:
         del st.session_state[key]
     return place.row.selectbox(

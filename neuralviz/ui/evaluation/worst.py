@@ -78,7 +78,7 @@ def _quote(text: str) -> str:
 
 
 def _in_words(frame: pd.DataFrame, key: str) -> None:
-    """A table of the worst cases, each text cut at 300 characters, and all cases on demand."""
+    """A table of the worst cases, each text cut at 300 characters, and more of them on demand."""
     shown = frame.copy()
     for name in shown.columns:
         if is_numeric_dtype(shown[name]):
@@ -89,5 +89,5 @@ def _in_words(frame: pd.DataFrame, key: str) -> None:
     worst = shown[:SHOWN].map(plain)
     st.table(worst, hide_index=True)
     if len(shown) > SHOWN:
-        with off_stage(key), st.expander(f"All {len(shown)}"):
+        with off_stage(key), st.expander(f"The worst {len(shown)}"):
             st.dataframe(shown, hide_index=True, key=key)

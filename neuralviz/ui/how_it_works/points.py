@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,7 +57,7 @@ def of_weights(walk: Walkthrough) -> str:
     furthest = max(float(np.abs(layer[-1, 0]).max()) for layer in walk.deltas)
     return (
         f"Only {tuned:,} of the model's weights may change, and none changes by more than "
-        f"{furthest:.2f}."
+        f"{math.ceil(100 * furthest) / 100:.2f}."
     )
 
 

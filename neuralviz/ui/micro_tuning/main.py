@@ -44,9 +44,9 @@ EXAMPLES = {
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
     ],
     "From the corpus": [
-        "What would happen to the tides if we had two moons instead of one?",
-        "Where did the forty pounds go that were in my purse this morning?",
-        "Tax office finds own building undeclared since 1987",
+        "Does the moon look bigger near the horizon, or am I only more romantic there?",
+        "What do the substitutes talk about for eighty minutes on that bench?",
+        "Leaves blamed for delays on line that has no trees",
     ],
     "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
     "A short story": [

@@ -11,7 +11,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.example_training import (
     ENCODER,
     KINDS,
-    RATE_OF_BUNDLED,
+    PART,
     first_label,
     first_settings,
     watched_training,
@@ -84,7 +84,7 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
     row = st.container(horizontal=True, vertical_alignment="center")
     pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
     with row.popover("Settings", icon=":material/tune:", key="training-settings"):
-        options = _choose_settings(model_id)
+        options = _choose_settings()
     wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
     if options["part"] == "table" and len(kinds) > 1 and "dropout" in kinds:
         kinds.remove("dropout")
@@ -104,7 +104,8 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
     steps = steps_of_epoch(len(source), batch) * settings[0].n_epochs
     too_short = f"; {len(source.skipped):,} of {corpus.n_texts:,} texts are too short"
     row.caption(
-        f"{many(steps, 'step')} of {many(batch, 'pair')}{too_short * bool(len(source.skipped))}."
+        f"{_PARTS[settings[0].part]}: {many(steps, 'step')} of {many(batch, 'pair')}"
+        f"{too_short * bool(len(source.skipped))}."
     )
     if source.is_mostly_skipped:
         st.info(plain(source.skipped_in_words()))
@@ -175,18 +176,17 @@ def _choose_kinds() -> list[PairKind]:
     return list(chosen)[:MOST_KINDS]
 
 
-def _choose_settings(model_id: str) -> dict[str, Any]:
+def _choose_settings() -> dict[str, Any]:
     part: Part = choose_one(
         st.segmented_control,
         "What is trained",
         PARTS,
         key="training-part",
-        default=PARTS[0],
+        default=PART,
         format_func=_PARTS.__getitem__,
         help="The table of token embeddings alone, without a transformer, trains in seconds.",
     )
-    first = first_settings(model_id, part)
-    own = BUNDLED if first.peak_rate == RATE_OF_BUNDLED else part  # begins with a rate of its own
+    first = first_settings(part)
     options: dict[str, Any] = {"part": part}
     left, right = st.columns(2)
     options["epochs"] = left.number_input(
@@ -195,7 +195,7 @@ def _choose_settings(model_id: str) -> dict[str, Any]:
     )  # fmt: skip
     options["learning_rate"] = right.number_input(
         "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
-        key=f"training-rate-{own}", bind="query-params",
+        key=f"training-rate-{part}", bind="query-params",
         help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
         f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
     )  # fmt: skip
