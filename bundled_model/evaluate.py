@@ -8,7 +8,7 @@ passages that the checksum held out, and sources of which nothing is trained on.
 model was trained on other texts, which hold nearly all of the held-out speeches.) Spearman's
 correlation is between the human score of a sentence pair and the product of the two sentences'
 embeddings. On the example corpus, it is the share of texts whose ten nearest others vote for their
-topic, and for their form, by raw and by centred vectors. The recorded map uses ten epochs.
+topic, and for their form, by raw and by centred vectors. The recorded map uses five epochs.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def evaluate(
     ] = None,
     option: Annotated[
         list[str] | None,
-        options_option("exact"),
+        options_option({"precision": "exact"}),
     ] = None,
     model: MethodsModel = None,
     measure: Annotated[

@@ -36,7 +36,7 @@ EmbedCorpus = Callable[
 CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 OptionsOption = Annotated[
     list[str] | None,
-    options_option("fast"),
+    options_option(FOR_CORPORA),
 ]
 
 
@@ -196,7 +196,7 @@ def corpus_spec(
     option: Sequence[str] | None,
     model: str | None,
 ) -> EmbedderSpec:
-    """How a kept corpus is embedded: fast, unless a precision is given; or vectors of a file.
+    """How a kept corpus is embedded, as `FOR_CORPORA` has it; or vectors of a file.
 
     Raises:
         NeuralvizError: nothing of this name was imported for the corpus.

@@ -6,8 +6,9 @@ from textwrap import fill
 
 import typer
 
-from neuralviz.embedders import METHODS
+from neuralviz.embedders import FOR_CORPORA, METHODS
 from neuralviz.micro_tuning.settings import PRECISION_LINES
+from neuralviz.words import joined
 
 _JOINING = (
     "Use --option NAME=VALUE to set an option and --model MODEL to choose the "
@@ -15,8 +16,8 @@ _JOINING = (
     "each embedding is normalised,\nthen the concatenation is normalised again. An "
     "option applies to every method that has it; use\nMETHOD.NAME=VALUE, such as "
     "mean.layer=all, for one method, and METHOD.model=MODEL for its "
-    "model.\n\nPrecision is how exactly micro-tuning is computed. The default is "
-    "exact; `neuralviz corpus` uses\nfast."
+    "model.\n\nPrecision is how exactly micro-tuning is computed. Where nothing else is "
+    f"set, `neuralviz corpus`\nuses {joined([f'{k}={v}' for k, v in FOR_CORPORA.items()])}."
 )
 
 

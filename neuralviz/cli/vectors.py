@@ -20,9 +20,11 @@ from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.embedding import embed
-from neuralviz.words import many
+from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from neuralviz.embedders import Embedder, EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
     from neuralviz.store.vectors import VectorStore
@@ -49,19 +51,22 @@ MethodsModel = Annotated[
 ]
 
 
-def options_option(precision: str = "") -> Any:
+def options_option(defaults: Mapping[str, str] | None = None) -> Any:
     """``--option`` of commands with several methods.
 
     Args:
-        precision: what neural methods use unless another is set; by default each method's own.
+        defaults: of options that are not set, as of `embedder_spec`; by default each method's own.
     """
-    note = f" Neural methods use precision={precision} here unless you set another."
+    note = ""
+    if defaults:
+        given = joined([f"{name}={value}" for name, value in defaults.items()])
+        note = f" Methods that micro-tune use {given} here unless you set another value."
     return typer.Option(
         "--option",
         metavar="NAME=VALUE",
         help=(
             "Set an option for every method that has it, or for one method with "
-            f"METHOD.NAME=VALUE. Repeatable.{note if precision else ''}"
+            f"METHOD.NAME=VALUE. Repeatable.{note}"
         ),
     )
 

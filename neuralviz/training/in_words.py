@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
 LEVEL = 0.005  # shares that differ by less are written alike
 TOO_FEW = ": with so few texts, that may be chance."
-GAINING = 0.01  # what counts as a gain, in shares, and less it as a loss
+GAINING = 0.01  # what counts as a gain, in shares
 
 
 def is_decided(lessons: Sequence[Lesson]) -> bool | None:
@@ -40,6 +40,14 @@ def is_decided(lessons: Sequence[Lesson]) -> bool | None:
         return None
     low, high = paired_share_interval(first, second)
     return not low <= 0 <= high
+
+
+def does_harm(lesson: Lesson) -> bool:
+    """Whether fewer labels are found at the end than before, beyond chance."""
+    if not lesson.is_over or len(lesson.snapshots) < 2:
+        return False
+    before, now = lesson.snapshots[0].right, lesson.snapshots[-1].right
+    return before is not None and now is not None and paired_share_interval(before, now)[0] > 0
 
 
 def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None = None) -> str:
@@ -106,22 +114,21 @@ def _two(
         f"texts after **{_kind(lessons[better])}**, for {_percent(now[worse])} after "
         f"**{_kind(lessons[worse])}** and for {_percent(before)} before"
     )
+    harmed = [_kind(one) for one in lessons if does_harm(one)]
+    if len(harmed) == len(lessons):
+        return f"**Both** do harm: {shares}."
+    is_ahead = now[better] >= before + GAINING and now[better] - now[worse] >= LEVEL
+    if is_ahead and decided is not False:
+        ahead = "teaches more" if all(one.is_over for one in lessons) else "is ahead so far"
+        also = f", **{harmed[0]}** does harm" if harmed else ""
+        return f"**{_kind(lessons[better]).capitalize()}** {ahead}{also}: {shares}."
+    if harmed:
+        return f"**{harmed[0].capitalize()}** does harm: {shares}."
+    shares = f"{shares[0].upper()}{shares[1:]}"
     if decided is False:
-        return (
-            f"{shares[0].upper()}{shares[1:]}: too few texts to tell {_kind(lessons[0])} from "
-            f"{_kind(lessons[1])}."
-        )
-    over = all(one.is_over for one in lessons)
-    so_far = "" if over else " so far"
-    gained, lost = now[better] >= before + GAINING, now[worse] < before - GAINING
-    if now[better] - now[worse] < LEVEL or not (gained or lost):
-        return f"{shares[0].upper()}{shares[1:]}."
-    if gained:
-        ahead = "teaches more" if over else "is ahead so far"
-        return f"**{_kind(lessons[better]).capitalize()}** {ahead}: {shares}."
-    if now[better] < before - GAINING:
-        return f"**Both** do harm{so_far}, **{_kind(lessons[worse])}** more: {shares}."
-    return f"**{_kind(lessons[worse]).capitalize()}** does harm{so_far}: {shares}."
+        kinds = " from ".join(map(_kind, lessons))
+        return f"{shares}: too few texts to tell {kinds}."
+    return f"{shares}."
 
 
 def layers_point(lessons: Sequence[Lesson]) -> str:

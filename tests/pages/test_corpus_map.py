@@ -712,6 +712,16 @@ def test_few_texts_can_be_saved_without_a_map(visited: CorpusStore, texts: str, 
     assert ("at least 5 different texts" in said(page)) == (label == "Save")
 
 
+def test_neural_takes_five_epochs_unless_another_number_is_typed(visited: CorpusStore) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    field = page.text_input(key="map-b-neural-epochs")
+    assert field.value == "5"
+    assert "Make" not in " ".join(one.label for one in page.button)
+    field.set_value("10").run()
+    assert "Make the second map" in [one.label for one in page.button]
+    assert not page.exception
+
+
 def test_what_was_left_out_is_said_where_no_text_is_left(visited: CorpusStore) -> None:
     page = AppTest.from_file(PAGE, default_timeout=90).run()
     page.session_state["corpus-add-source"] = "Paste"

@@ -135,6 +135,15 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "mine" in again.selectbox(key="encoder").options
 
 
+def test_what_the_page_begins_with_trains_the_table_by_crops_and_by_masking(tiny: str) -> None:
+    corpus = kept()
+    short = {"training_sentences": "1", "training_shortest": "5"}
+    page = train(page_at("training", training_corpus=corpus.id, encoder=tiny, **short).run())
+    assert runs(page)[-1].status == "done", runs(page)[-1].error
+    assert {one.settings.part for one in runs(page)[-1].result} == {"table"}
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Masking"]
+
+
 def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
     page = train(opened(kept(labels={}), tiny, **SHORT, pairs=["Crops"]))
     assert "no labels: accuracy cannot be measured" in said(page)
@@ -147,6 +156,7 @@ def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
     page = train(opened(kept(), tiny, **SHORT, training_part="Embedding table"))
     assert "The table has no dropout: crops alone" in said(page)
     assert "The experiments train the whole model" in said(page)
+    assert page.pills(key="training-table").value == "pairs"
     assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops"]
     assert [one.label for one in page.metric] == ["Before", "Crops"]
 

@@ -23,7 +23,7 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.cli import terminal
 from neuralviz.cli.commands import COMMANDS, load_command
-from neuralviz.embedders import METHODS, NeuralEmbedder
+from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS, makers
 from neuralviz.micro_tuning import check_settings
 from neuralviz.micro_tuning.record import RunRecord
@@ -231,6 +231,10 @@ def test_methods_lists_every_method_and_option(run: Callable[..., Result]):
         for option in method.options:
             assert f"{option.name}={option.default}" in said
     assert "neural+mean" in said
+    embedding = " ".join(run("corpus", "embed", "--help").stdout.replace("│", "").split())
+    for name, value in FOR_CORPORA.items():
+        assert f"{name}={value}" in said
+        assert f"{name}={value}" in embedding
     for precision, line in PRECISION_LINES.items():
         assert f"\n  {precision:<11}{line.split()[0]}" in said
 

@@ -658,6 +658,8 @@ def test_corpora_are_fast_and_of_five_epochs_unless_it_is_given() -> None:
     assert embedder_spec("neural").precisions == ("exact",)
     typed = {"epochs": "3", "precision": "exact"}
     assert embedder_spec("neural", typed, defaults=FOR_CORPORA) == embedder_spec("neural", typed)
+    as_usual = embedder_spec("neural", {"epochs": "10"}, defaults=FOR_CORPORA)
+    assert as_usual == embedder_spec("neural", {"precision": "fast"})
     diff = embedder_spec("cls-diff", {"precision": "fast"})
     assert embedder_spec("cls-diff", defaults=FOR_CORPORA) == diff
     assert embedder_spec("mean", defaults=FOR_CORPORA) == embedder_spec("mean")

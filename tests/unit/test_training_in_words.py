@@ -76,22 +76,34 @@ UNLABELLED = replace(
             "of texts after **crops**, for 55% after **dropout** and for 50% before.",
         ),
         (
+            (CROPS, lesson(0.5, 0.3, pairs="dropout")),
+            "**Crops** teaches more, **dropout** does harm: the ten nearest texts point to the "
+            "right topic for **70%** of texts after **crops**, for 30% after **dropout** and for "
+            "50% before.",
+        ),
+        (
             (lesson(0.5, 0.505), lesson(0.5, 0.4, pairs="dropout")),
             "**Dropout** does harm: the ten nearest texts point to the right topic for **51%** of "
             "texts after **crops**, for 40% after **dropout** and for 50% before.",
         ),
         (
-            (lesson(0.5, 0.45), lesson(0.5, 0.3, pairs="dropout")),
-            "**Both** do harm, **dropout** more: the ten nearest texts point to the right topic "
-            "for **45%** of texts after **crops**, for 30% after **dropout** and for 50% before.",
+            (lesson(0.5, 0.3), lesson(0.5, 0.32, pairs="dropout")),
+            "**Both** do harm: the ten nearest texts point to the right topic for **32%** of "
+            "texts after **dropout**, for 30% after **crops** and for 50% before.",
         ),
         (
-            (
-                replace(lesson(0.5, 0.508), is_over=False),
-                replace(lesson(0.5, 0.495, pairs="dropout"), is_over=False),
+            (lesson(0.5, 0.505), lesson(0.5, 0.485, pairs="dropout")),
+            "The ten nearest texts point to the right topic for **51%** of texts after **crops**, "
+            "for 49% after **dropout** and for 50% before: too few texts to tell crops from "
+            "dropout.",
+        ),
+        (
+            tuple(
+                replace(one, is_over=False)
+                for one in (lesson(0.5, 0.505), lesson(0.5, 0.3, pairs="dropout"))
             ),
             "The ten nearest texts point to the right topic for **51%** of texts after **crops**, "
-            "for 50% after **dropout** and for 50% before.",
+            "for 30% after **dropout** and for 50% before.",
         ),
         (
             (CROPS,),

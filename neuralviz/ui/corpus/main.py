@@ -91,14 +91,10 @@ def _show() -> None:
             return
         saved = {place.choice: find_saved(corpus, place.choice) for place in places}
         opened = open_corpus(corpus)
-        made = [
-            (number, place, kept)
-            for number, place in enumerate(places)
-            if (kept := saved[place.choice].map) is not None
-        ]
-        maps = open_maps(corpus, [kept for *_, kept in made])
+        made = [(place, kept) for place in places if (kept := saved[place.choice].map) is not None]
+        maps = open_maps(corpus, [kept for _, kept in made])
         options = colours_of(opened, maps)
-        colours = [choose_colour(place, options) for _, place, _ in made]
+        colours = [choose_colour(place, options) for place, _ in made]
     except NeuralvizError as error:
         show_error(error)
         return

@@ -14,6 +14,7 @@ from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     training_table,
 )
+from neuralviz.jobs.example_training import first_settings
 from neuralviz.jobs.training_tables import FillTrainingTable
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training_tables import training_table_figure
@@ -48,14 +49,14 @@ def show_experiments(
         corpus: that is trained on.
         model: to begin with.
         label: column of labels; empty without.
-        settings: that all rows share.
+        settings: that all rows share; of the table alone, those of the whole model instead.
     """
     if not label:
         st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
         return
     if settings.part == "table":
-        st.info("The experiments train the whole model. Choose it under *Settings*.")
-        return
+        st.caption("The experiments train the whole model, with its own epochs and rate.")
+        settings = first_settings("model")
     name = choose_one(
         st.pills,
         "Experiment",
