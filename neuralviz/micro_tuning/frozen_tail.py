@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning.output_layer import OutputLayer
 
-CANDIDATES = 384  # at the default tolerance, for vocabularies of up to BERT_WORDS
-BERT_WORDS = 30_522
+CANDIDATES = 384  # the fewest, at the default tolerance
+CANDIDATES_OF = 20  # of so many words of the vocabulary, one is a candidate
 ROUNDED_CANDIDATES = 2  # times as many where products are bfloat16
 # by a mean drift of 1. Chosen, with the cautions of `run`, so that of 1,400 texts learnt by models
 # of random weights, drawn as in tests/unit/test_precision.py, 3 lost more than the tolerance
@@ -54,7 +54,7 @@ def count_candidates(vocab: int, tolerance: float, dtype: torch.dtype = torch.fl
     All of them where it would be more than half: no work would be spared. With products in
     bfloat16 they are more, since rounding takes its part of the tolerance.
     """
-    base = CANDIDATES * max(1.0, vocab / BERT_WORDS)
+    base = max(CANDIDATES, vocab / CANDIDATES_OF)
     if dtype == torch.bfloat16:
         base *= ROUNDED_CANDIDATES
     n_words = math.ceil(min(vocab, base * (DEFAULT_TOLERANCE / tolerance) ** 0.75))
