@@ -737,11 +737,11 @@ def test_the_page_opens_with_its_point_and_both_maps_coloured_alike(visited: Cor
     assert page.selectbox(key="colour-a").value == "label:topic"
     assert page.selectbox(key="colour-b").value == "label:topic"
     assert re.search(
-        r"\*\*mean\*\* sorts texts better by topic and form: guessed from its ten nearest "
+        r"\*\*mean\*\* sorts texts better by topic: guessed from its ten nearest "
         r"texts, a text's topic is right for \*\*93%\*\* of texts.* \(neural: \d\d%\)",
         said(page),
     )
-    assert re.search(r"form for \*\*57%\*\* \(neural: \d\d%\)", said(page))
+    assert re.search(r"does not decide on form \(mean: 57%, neural: \d\d%\)", said(page))
     page.selectbox(key="colour-b").set_value("label:form").run()
     page.selectbox(key="map-a").set_value("cls").run()  # there is no such map yet
     assert page.selectbox(key="colour-b").value == "label:form"
