@@ -1,8 +1,9 @@
 """Micro-tuning's loss over a few candidate words, with all other words as one frozen tail.
 
-The first pass over the vocabulary is exact. It leaves, for each text, the words that matter most
-(its labels, and those of the largest probability, summed over its positions) and, for each
-position, what all others sum to. From then on an epoch costs as many words as there are candidates.
+The first pass over the vocabulary is exact. After the step that follows it, each text's candidates
+are chosen: its labels, and the words of the largest probability, summed over its positions, as it
+is or as it will be at the end of the run if all steps are like this one. What all others sum to is
+kept for each position. From then on an epoch costs as many words as there are candidates.
 
 Let ``y0`` be a position's vector at the exact pass and ``y`` what it has become. The tail's part of
 the softmax is continued to second order,
@@ -11,7 +12,8 @@ the softmax is continued to second order,
 
 with ``g`` the position's own mean tail word, which makes the first step exact. ``H``, the
 covariance of the tail's words, is that of the whole vocabulary, scaled to the variance of the
-text's own tail: one matrix serves all texts.
+text's own tail: one matrix serves all texts. Only in the direction of the step that chose the
+candidates is it the tail's own, since the words that rise most in it are no longer there.
 
 What is left out can be told from the tail's probability and ``Δᵀ H Δ``. Before it would come to
 more than the tolerance over a text's run, the text gets another exact pass, with the candidates of
@@ -22,6 +24,7 @@ was trained on; the tail is trusted the less, the worse it is.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,10 +38,10 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.output_layer import OutputLayer
 
 CANDIDATES = 384  # the fewest, at the default tolerance
-CANDIDATES_OF = 20  # of so many words of the vocabulary, one is a candidate
+CANDIDATES_OF = 40  # of so many words of the vocabulary, one is a candidate
 ROUNDED_CANDIDATES = 2  # times as many where products are bfloat16
-# by a mean drift of 1. Chosen, with the cautions of `run`, so that of 1,400 texts learnt by models
-# of random weights, drawn as in tests/unit/test_precision.py, 3 lost more than the tolerance
+# by a mean drift of 1. Chosen, with the cautions of `run`, so that of 1,800 texts learnt by models
+# of random weights, drawn as in tests/unit/test_precision.py, one lost more than the tolerance
 COSINE_LOST = 0.006
 MOST_ABOVE = 10  # nats above log(vocab) that are counted
 TOO_LARGE = 1e18  # a value of a vector whose logits may overflow: the text has diverged
@@ -98,12 +101,15 @@ class FrozenTail:
             self._is_spare = place >= n_labels.clamp_min(n_words)[:, None, None]
         self._allowed = math.sqrt(tolerance / COSINE_LOST) * epochs  # sum of drifts
         self._epochs, self._epoch = epochs, 0
+        self._passes: list[_ExactPass] = []  # those of the last epoch
         width, make = layer.weight.shape[1], torch.empty
         like = {"device": layer.weight.device}
         self._start = make(n_texts, n_slots, width, **like)
         self._tail_word = make(n_texts, n_slots, width, **like)
         self._tail = make(n_texts, n_slots, **like)
         self._variance = make(n_texts, **like)
+        self._along = make(n_texts, width, **like)
+        self._excess = make(n_texts, **like)
         self._distrust = make(n_texts, **like)  # factor of the drift, at least 1
         self._words = make(n_texts, self._n_words, width, dtype=layer.weight.dtype, **like)
         self._bias = None if layer.bias is None else make(n_texts, 1, self._n_words, **like)
@@ -115,9 +121,9 @@ class FrozenTail:
     @staticmethod
     def size_in_bytes(layer: OutputLayer, n_texts: int, n_slots: int, tolerance: float) -> int:
         """About what one holds."""
-        width = layer.weight.shape[1]
-        n_words = count_candidates(len(layer.weight), tolerance, layer.weight.dtype)
-        return n_texts * width * (layer.weight.itemsize * n_words + 4 * 3 * n_slots)
+        vocab, width = layer.weight.shape
+        n_words = count_candidates(vocab, tolerance, layer.weight.dtype)
+        return n_texts * (width * (layer.weight.itemsize * n_words + 4 * 3 * n_slots) + 4 * vocab)
 
     def _count_labels(self) -> Tensor:
         """[text] different labels."""
@@ -139,24 +145,22 @@ class FrozenTail:
             loss, grad = torch.empty_like(self._tail), torch.empty_like(self._start)
             stale = torch.arange(len(vectors), device=vectors.device)
         else:
+            while self._passes:
+                self._freeze(self._passes.pop(), vectors)
             loss, grad, drift = self._continued(vectors)
             n_left = self._epochs - self._epoch + 1
             is_stale = self._drift + n_left * drift > self._allowed
             stale = is_stale.nonzero()[:, 0]
             self._drift += torch.where(is_stale, 0, drift)
-        if len(stale):
-            self._freeze(vectors, stale, loss, grad)
+        for some in stale.split(max(1, positions_at_once(self._layer.weight) // vectors.shape[1])):
+            if len(some):
+                loss[some], grad[some] = self._exactly(vectors[some], some)
         slope = torch.einsum("tp,tpd->td", self._share, grad)
         self._slope += slope.square().sum(dim=1)
         return loss, grad
 
-    def _freeze(self, vectors: Tensor, at: Tensor, loss: Tensor, grad: Tensor) -> None:
-        """Set the exact loss and gradient of the texts ``at``, and freeze their tails anew."""
-        for some in at.split(max(1, positions_at_once(self._layer.weight) // vectors.shape[1])):
-            loss[some], grad[some] = self._exactly(vectors[some], some)
-
     def _exactly(self, vectors: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-        """As `loss`, of the texts ``at``; what `_continued` needs of them is left behind."""
+        """As `loss`, of the texts ``at``; what `_freeze` needs of them is left behind."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, _ = vectors.shape
         labels, label_word = self._labels[at], self._label_word[at]
@@ -177,7 +181,28 @@ class FrozenTail:
             summed = _SummedProbability(self._layer, given[some], label_logit[some], share, of_word)
             total[some], mean_word[some] = softmax_mean(vectors[some], weight, bias, summed.add)
 
-        words = of_word.scatter(1, labels, torch.inf).topk(self._n_words, dim=1).indices
+        self._start[at] = vectors
+        self._passes.append(_ExactPass(at, total, mean_word, of_word))
+        loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
+        above = (self._share[at] * loss).sum(dim=1) - math.log(len(weight))
+        self._distrust[at] = self._caution * (self._caution * above.clamp_(0, MOST_ABOVE)).exp_()
+        return loss, mean_word - label_word
+
+    def _freeze(self, passed: _ExactPass, vectors: Tensor) -> None:
+        """Choose the candidates of some texts, and freeze their tails as they were at the pass.
+
+        Args:
+            passed: what the pass of the last epoch left.
+            vectors: [text, slot, width] those of this epoch.
+        """
+        weight, bias = self._layer.weight, self._layer.bias
+        at, total, of_word = passed.texts, passed.total, passed.of_word
+        labels, given = self._labels[at], self._start[at].to(weight.dtype)
+        step = torch.einsum("tp,tpd->td", self._share[at], vectors[at] - self._start[at])
+        step *= self._epochs - self._epoch + 1  # all that are left, taken to be like the last one
+        rise = (step.to(weight.dtype) @ weight.T).float()
+        score = _most(of_word, rise).scatter_(1, labels, torch.inf)
+        words = score.topk(self._n_words, dim=1).indices
         if self._is_spare is not None:  # a label again, which is masked below
             words = torch.where(self._is_spare[at][:, 0], words[:, :1], words)
         candidates = weight[words]  # [text, word, width]
@@ -194,13 +219,13 @@ class FrozenTail:
             logits.masked_fill_(self._is_spare[at], -torch.inf)
         probability = logits.sub_(total[..., None]).exp_()
         tail = (1 - probability.sum(dim=2)).clamp_min_(_LEAST)
-        tail_word = mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
+        tail_word = passed.mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
         tail_word /= (tail + _ROUNDING[weight.dtype])[..., None]
 
-        self._start[at] = vectors
         self._tail[at] = total + tail.log()
         self._tail_word[at] = tail_word
         self._variance[at] = self._variance_of(of_word.scatter_(1, words, 0), tail, tail_word, at)
+        self._along[at], self._excess[at] = self._along_step(of_word, rise, step, at)
         self._words[at] = candidates
         if self._bias is not None and bias is not None:
             self._bias[at] = bias[words][:, None].float()
@@ -208,10 +233,6 @@ class FrozenTail:
         order = torch.arange(self._n_words, device=at.device).expand_as(words)
         place.scatter_reduce_(1, words, order, "amin", include_self=False)  # not a spare one
         self._label_at[at] = place.gather(1, labels)[..., None]
-        loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
-        above = (self._share[at] * loss).sum(dim=1) - math.log(len(weight))
-        self._distrust[at] = self._caution * (self._caution * above.clamp_(0, MOST_ABOVE)).exp_()
-        return loss, mean_word - label_word
 
     def _variance_of(self, of_word: Tensor, tail: Tensor, tail_word: Tensor, at: Tensor) -> Tensor:
         """[text] summed variance of the tails' words, whose probabilities are ``of_word``."""
@@ -220,6 +241,26 @@ class FrozenTail:
         share = self._share[at] * tail
         mean = torch.einsum("tp,tpd->td", share, tail_word) / share.sum(dim=1, keepdim=True)
         return (mean_square - mean.square().sum(dim=1)).clamp_min_(0)
+
+    def _along_step(
+        self, of_word: Tensor, rise: Tensor, step: Tensor, at: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What the tails' covariance has in a step's direction beyond that of all words.
+
+        With the words that rise most among the candidates, there is less of it.
+
+        Returns:
+            [text, width] vectors and [text] factors: ``factor * outer(vector, vector)``.
+        """
+        covariance, _ = self._layer.spread()
+        along = (step.to(covariance.dtype) @ covariance).float()
+        of_all = torch.einsum("td,td->t", along, step)
+        chance = of_word / of_word.sum(dim=1, keepdim=True).clamp_min(_LEAST)
+        mean = (chance * rise).sum(dim=1, keepdim=True)
+        of_tail = (chance * (rise - mean).square()).sum(dim=1)
+        excess = (of_tail / of_all - self._variance[at]) / of_all
+        is_known = (of_all > _LEAST) & excess.isfinite()
+        return along.masked_fill(~is_known[:, None], 0), excess.masked_fill(~is_known, 0)
 
     def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Loss and gradient with the tails as they were frozen, and [text] the drift."""
@@ -232,7 +273,9 @@ class FrozenTail:
             logits.masked_fill_(self._is_spare, -torch.inf)
         moved = vectors - self._start
         bent = (moved.to(covariance.dtype) @ covariance).float().mul_(self._variance[:, None, None])
-        spread = torch.einsum("tpd,tpd->tp", moved, bent)
+        aside = torch.einsum("tpd,td->tp", moved, self._along) * self._excess[:, None]
+        bent += aside[..., None] * self._along[:, None]
+        spread = torch.einsum("tpd,tpd->tp", moved, bent).clamp_min_(0)
         tail = self._tail + torch.einsum("tpd,tpd->tp", moved, self._tail_word) + spread / 2
         total = torch.logaddexp(logits.logsumexp(dim=2), tail)
         loss = total - logits.gather(2, self._label_at)[..., 0]
@@ -244,6 +287,30 @@ class FrozenTail:
         third = (self._share * of_tail * spread).sum(dim=1) * self._variance.sqrt()
         slope = (self._slope / (self._epoch - 1)).sqrt().clamp_min(_LEAST)
         return loss, grad, third / slope * self._distrust
+
+
+@dataclass(frozen=True)
+class _ExactPass:
+    """What an exact pass leaves of some texts until their candidates are chosen.
+
+    Attributes:
+        texts: [text] which of all.
+        total: [text, slot] logarithm of what the words' exponentials sum to.
+        mean_word: [text, slot, width] mean of the words by probability.
+        of_word: [text, vocab] probability summed over a text's positions, about.
+    """
+
+    texts: Tensor
+    total: Tensor
+    mean_word: Tensor
+    of_word: Tensor
+
+
+def _most(of_word: Tensor, rise: Tensor) -> Tensor:
+    """[text, vocab] how much words matter, now or when their logits have risen."""
+    now = of_word.clamp_min(_LEAST).log_()
+    then = (now + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
+    return now.log_softmax(dim=1).logaddexp(then)
 
 
 class _SummedProbability:
