@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
-    """A label for each spec: its name and how exactly it learns, as in ``neural, fast``.
+    """A label for each spec, as of `method_label`: ``neural, fast, 5 epochs``.
 
     Behind them in brackets stands what sets it apart from a namesake.
     """
@@ -36,8 +36,14 @@ def labels_by_spec(specs: Iterable[EmbedderSpec]) -> dict[EmbedderSpec, str]:
 
 
 def method_label(spec: EmbedderSpec) -> str:
-    """The method's name, and how exactly it learns the texts where it does."""
-    return spec.label + f", {' and '.join(spec.precisions)}" * bool(spec.precisions)
+    """The method's name, and how it learns the texts where it does: ``neural, fast, 5 epochs``.
+
+    Epochs are named where they are not as many as by default.
+    """
+    epochs = " and ".join(map(str, spec.epochs))
+    noun = "epoch" if epochs == "1" else "epochs"
+    parts = [spec.label, " and ".join(spec.precisions), epochs and f"{epochs} {noun}"]
+    return ", ".join(part for part in parts if part)
 
 
 def spoken(labels: Sequence[str]) -> tuple[str, ...]:
@@ -61,7 +67,7 @@ def method_in_full(spec: EmbedderSpec) -> str:
 
 def _settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec differs from the method's defaults, in words."""
-    in_label = ("precision", "tolerance")
+    in_label = ("precision", "tolerance", "epochs")
     values = [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
     default = METHODS[spec.method].model_id
     return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)

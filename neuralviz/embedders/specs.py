@@ -70,6 +70,20 @@ class EmbedderSpec:
         return tuple(dict.fromkeys(found))
 
     @property
+    def epochs(self) -> tuple[int, ...]:
+        """In how many epochs its parts learn texts, each number once, in the parts' order.
+
+        Empty where nothing is learnt in epochs, or all in as many as is the methods' default.
+        """
+        found, usual = [], []
+        for part in self.singles:
+            for option in METHODS[part.method].options:
+                if option.name == "epochs":
+                    found.append(dict(part.options).get("epochs", option.default))
+                    usual.append(option.default)
+        return () if found == usual else tuple(dict.fromkeys(found))
+
+    @property
     def all_options(self) -> dict[str, str | int | float | bool | None]:
         """Of one method: its options by name, those left at their defaults included, as typed."""
         given = dict(self.options)

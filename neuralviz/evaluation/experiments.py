@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from neuralviz.embedders.labels import method_label, method_labels
+from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.methods import METHODS
 from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
@@ -198,7 +198,7 @@ def _row(
             raise SettingsError(f"The experiment sets the option “{name}” itself. Remove it.")
         options[option] = value
     spec = embedder_spec(method, options | dict(fixed), given.model_id)
-    suffix = method_label(spec).removeprefix(spec.method)  # the options, in words
+    suffix = f", {' and '.join(spec.precisions)}" * spec.learns
     changed = {option.rpartition(".")[2] for option in options} - {"precision", "tolerance"}
     return Row(
         label + suffix, spec, label + suffix.replace(", exact", ""), "" if changed else published

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 MINUTE = 60_000
-MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast']"
+MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast, 5 epochs']"
 PLACES = ("harbour", "forest", "kitchen", "station")
 KINDS = ("A quiet", "The old", "My own", "That noisy", "Our new")
 ENDINGS = (
@@ -132,7 +132,7 @@ def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, addr
     expect(page.get_by_role("radio", name="2", exact=True)).to_be_checked()
     page.keyboard.press("Escape")
     expect(
-        page.get_by_text(re.compile(r"“mean” and “neural, fast” share \d+% of a text"))
+        page.get_by_text(re.compile(r"“mean” and “neural, fast, 5 epochs” share \d+% of a text"))
     ).to_be_visible()
     lasso(page, MEAN)
     said = page.get_by_text(re.compile(r"\d+ texts selected")).first
@@ -276,7 +276,7 @@ def stop_keeps_what_is_embedded(page: Page) -> None:
     page.get_by_role("option", name="neural", exact=True).click()
     page.get_by_role("button", name=re.compile("Make the")).click()
     page.get_by_text(
-        re.compile(r"neural, fast: (?:embedded )?(?!120)[1-9]\d* of 120 different")
+        re.compile(r"neural, fast, 5 epochs: (?:embedded )?(?!120)[1-9]\d* of 120 different")
     ).wait_for(timeout=3 * MINUTE)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
     said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))

@@ -17,7 +17,7 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.reading.source import Source
 from neuralviz.ui import precision
-from neuralviz.ui.compare.main import stopped_in_words
+from neuralviz.ui.compare.main import _of_the_corpus, stopped_in_words
 from neuralviz.ui.compare.pair import framed_in_words
 from neuralviz.ui.page import plain
 from neuralviz.words import number
@@ -94,14 +94,15 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     by_itself = comparison(page)
     assert by_itself.task.specs[1] == embedder_spec("neural", {"precision": "fast"})
     by_itself.stop()
+    assert page.text_input(key="m2-neural-epochs").value == "10"
     page.text_input(key="m2-neural-epochs").set_value("1").run()
     finish(page)
     assert not page.exception
     done = comparison(page)
     assert done.status == "done"
-    assert done.task.methods == ("mean", "neural, fast", "sbert-wk")
+    assert done.task.methods == ("mean", "neural, fast, 1 epoch", "sbert-wk")
     assert titles(page) == [
-        "How neural, fast sees these two texts",
+        "How neural sees these two texts",
         "Two methods compared",
         "Where the methods disagree",
         "Distribution of cosine similarities",
@@ -362,8 +363,8 @@ def test_labels_say_what_sets_namesakes_apart() -> None:
         embedder_spec("mean", model_id="some/where/model"),
     )
     assert method_labels(specs) == (
-        "neural+mean, exact (epochs 3)",
-        "neural+mean, exact (epochs 4)",
+        "neural+mean, exact, 3 epochs",
+        "neural+mean, exact, 4 epochs",
         "mean",
         "mean (model)",
     )
@@ -380,7 +381,7 @@ def test_methods_learn_fast_unless_another_precision_is_chosen() -> None:
     finish(press(page))
     assert not page.exception
     done = comparison(page)
-    assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
+    assert done.task.methods == ("mean", "neural, fast (tolerance 0.01), 1 epoch", "sbert-wk")
     options = {"epochs": 1, "precision": "fast", "tolerance": 0.01}
     assert dict(done.task.specs[1].options) == options
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
@@ -394,7 +395,7 @@ def test_exact_and_fast_beside_each_other() -> None:
     page.selectbox(key="m2-neural-precision").set_value("exact").run()
     finish(press(page))
     done = comparison(page)
-    assert done.task.methods == ("neural, fast (epochs 4)", "neural, exact (epochs 4)")
+    assert done.task.methods == ("neural, fast, 4 epochs", "neural, exact, 4 epochs")
     fast, exact = (one.vectors for one in done.result[:2])
     assert 0.997 < (fast * exact).sum(axis=1).min() < 1
 
@@ -459,3 +460,27 @@ def test_the_framed_texts_are_said_for_the_stage(quick: AppTest) -> None:
     both = framed_in_words(("*a*", "b" * 100), (0, 1))
     assert both == f"Framed: **1** \\*a\\*  \n**2** {'b' * 89}…"
     assert framed_in_words(("a", "b"), (1, 1)) == "Framed: **2** b"
+
+
+def test_the_tour_says_what_the_comparison_shows() -> None:
+    """Its second stop: how many of the twelve texts lie next to one of their topic, or form."""
+    page = finish(opened(tour="2", compare_example="From the corpus", order="By topic"))
+    done = comparison(page)
+    assert done.task.methods == ("mean", "neural, fast", "sbert-wk")
+    labels = _of_the_corpus().labels
+    counts = []
+    for method in done.result:
+        products = method.similarity.products.copy()
+        np.fill_diagonal(products, -np.inf)
+        nearest = products.argmax(axis=1)
+        counts.append(
+            [
+                sum(values[text] == values[near] for text, near in enumerate(nearest))
+                for values in (labels["topic"], labels["form"])
+            ]
+        )
+    assert counts[0] == [12, 0]  # "each next to one on the same topic, never … of the same form"
+    said = (Path(__file__).parents[2] / "docs" / "tour.md").read_text("utf-8")
+    (topic, form), (other_topic, other_form) = counts[1:]
+    assert f"Neural embedding: {topic} by topic, {form} by form." in said
+    assert f"SBERT-WK: {other_topic} and {other_form}." in said

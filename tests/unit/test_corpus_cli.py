@@ -109,13 +109,13 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     neural = ["--method", "neural+mean", "--option", "epochs=1"]
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
     assert result.exit_code == 2
-    assert "has no embeddings by “neural+mean, fast” with these options" in result.stderr
+    assert "has no embeddings by “neural+mean, fast, 1 epoch” with these options" in result.stderr
     assert "Available: mean. Choose one with --method and --option." in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
-    assert "Embedded by neural+mean, fast: 3 embeddings of 1,536 values." in said
+    assert "Embedded by neural+mean, fast, 1 epoch: 3 embeddings of 1,536 values." in said
     said = done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
-    assert "to out.parquet, with embeddings by neural+mean, fast." in said
+    assert "to out.parquet, with embeddings by neural+mean, fast, 1 epoch." in said
     table = parquet.read_table("out.parquet")
     assert table.column_names == ["id", "text", "first_loss", "last_loss", "vector"]
     typed = {"neural.epochs": "1", "precision": "fast"}
@@ -125,16 +125,17 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     methods = {one["method"]: one["embedded"] for one in entry["embedders"]}
-    assert methods == {"mean": 3, "neural, fast": 3, "neural+mean, fast": 3}
+    assert methods == {"mean": 3, "neural, fast, 1 epoch": 3, "neural+mean, fast, 1 epoch": 3}
 
 
 def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..., Result]):
     neural = ["--method", "neural", "--option", "epochs=1"]
     exact, looser = ["--option", "precision=exact"], ["--option", "tolerance=0.01"]
-    assert "Embedded by neural, fast: 6 embeddings" in done(
+    assert "Embedded by neural, fast, 1 epoch: 6 embeddings" in done(
         run("corpus", "add", "rows.csv", *neural)
     )
-    for words, label in ((exact, "neural, exact"), (looser, "neural, fast (tolerance 0.01)")):
+    for words, how in ((exact, "exact"), (looser, "fast (tolerance 0.01)")):
+        label = f"neural, {how}, 1 epoch"
         before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
         assert f"no embeddings by “{label}” with these options" in before.stderr
         said = done(run("corpus", "embed", "rows.csv", *neural, *words))
@@ -142,15 +143,15 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     methods = sorted(one["method"] for one in entry["embedders"])
     assert methods == [
-        "neural, exact (epochs 1)",
-        "neural, fast (epochs 1)",
-        "neural, fast (tolerance 0.01, epochs 1)",
+        "neural, exact, 1 epoch",
+        "neural, fast (tolerance 0.01), 1 epoch",
+        "neural, fast, 1 epoch",
     ]
-    assert "to out.csv (neural, fast)." in done(
+    assert "to out.csv (neural, fast, 1 epoch)." in done(
         run("project", "rows.csv", "-o", "out.csv", *neural, *PCA)
     )
     done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
-    assert "rows.csv, neural, exact" in Path("map.html").read_text("utf-8")
+    assert "rows.csv, neural, exact, 1 epoch" in Path("map.html").read_text("utf-8")
     kept = KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv"))
     assert len({one.embedder for one in kept}) == 2
 
@@ -162,7 +163,7 @@ def test_bf16_that_is_imitated_is_said_of_corpora(
     neural = ["--method", "neural", "--option", "epochs=1", "--option", "precision=bf16"]
     said = done(run("corpus", "add", "lines.txt", *neural))
     assert said.count("This machine has no hardware support for bf16") == 1
-    assert "Embedded by neural, bf16: 3 embeddings" in said
+    assert "Embedded by neural, bf16, 1 epoch: 3 embeddings" in said
 
 
 def test_the_same_file_goes_on_where_it_was_interrupted(

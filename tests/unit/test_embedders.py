@@ -669,6 +669,13 @@ def test_labels_say_how_exactly_a_method_learns() -> None:
     both = embedder_spec("neural+cls-diff", {"neural.precision": "fast"})
     assert method_label(both) == "neural+cls-diff, fast and exact"
     assert method_label(embedder_spec("sbert-wk+mean")) == "sbert-wk+mean"
+    kept = embedder_spec("neural+mean", defaults=FOR_CORPORA)
+    assert method_label(kept) == "neural+mean, fast, 5 epochs"
+    assert method_label(embedder_spec("neural", {"epochs": "1"})) == "neural, exact, 1 epoch"
+    assert method_label(embedder_spec("neural", {"epochs": "10"})) == "neural, exact"
+    differ = {"neural.epochs": "3", "neural.precision": "fast"}
+    of_both = method_label(embedder_spec("cls-diff+neural", differ))
+    assert of_both == "cls-diff+neural, exact and fast, 5 and 3 epochs"
     typed = ({"precision": "fast"}, {"precision": "fast", "tolerance": "0.01"}, {})
     specs = [embedder_spec("neural", options) for options in typed]
     assert method_labels(specs) == (

@@ -52,6 +52,15 @@ def test_how_often_tokens_are_masked():
     assert "every token is masked 1 time, " in points.of_inputs(walk(inputs=inputs))
 
 
+@pytest.mark.parametrize(("furthest", "said"), [(0.104, "0.11"), (0.1, "0.10"), (0.0971, "0.10")])
+def test_no_weight_changes_by_more_than_what_is_said(furthest, said):
+    deltas = [np.array([[[9.0, 9.0]], [[0.01, -furthest]]]), np.array([[[0.0]], [[0.02]]])]
+    found = walk(weights=[np.zeros(1500), np.zeros(2)], deltas=deltas)
+    assert points.of_weights(found) == (
+        f"Only 1,502 of the model's weights may change, and none changes by more than {said}."
+    )
+
+
 def test_how_soon_the_weights_move():
     def norms(*means):
         return walk(tuning=walk(delta_norm=np.array(means)[:, None, None]))

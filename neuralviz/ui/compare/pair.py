@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.embedders.labels import spoken
 from neuralviz.jobs.comparing import FollowPair
 from neuralviz.plots.compare import layer_products_figure
 from neuralviz.plots.micro_tuning import short_layer_names
@@ -91,6 +92,7 @@ def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> No
     a, b = chosen_pair(len(texts)) or (0, 1)
     if a == b:
         return
+    names = spoken([embedded.method for embedded in comparison])
     for place, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
         vectors = embedded.vectors
         if (
@@ -101,7 +103,7 @@ def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> No
             runs = SessionRuns(f"compare-pair-{place}")
             both = vectors[a].tobytes(), vectors[b].tobytes()
             run = runs.start(FollowPair(spec, (texts[a], texts[b]), both))
-            st.subheader(plain(f"How {embedded.method} sees these two texts"), anchor=False)
+            st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
             run_panel(
                 runs,
                 run,
