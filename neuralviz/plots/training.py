@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
+ACCURACY_ROOM = 0.1  # the least that an axis of accuracies spans
 TRAILS = 50  # texts that moved most
 FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
 _GROUPS = COLOURS[:10]
@@ -105,7 +106,7 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
     figure.update_layout(
         title=f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
         xaxis={"title": "layer", "tickvals": apart(range(n_layers))},
-        yaxis={"title": "accuracy", "tickformat": ".0%"},
+        yaxis=_accuracy_axis(lessons),
         showlegend=True,
     )
     return figure
@@ -133,10 +134,20 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     figure.update_layout(
         title=f"10-NN accuracy of “{escape(shorten(label, 20))}”",
         xaxis={"title": "step", "range": [-0.02 * steps, 1.02 * steps]},
-        yaxis={"title": "accuracy", "tickformat": ".0%"},
+        yaxis=_accuracy_axis(lessons, -1),
         showlegend=len(lessons) > 1,
     )
     return figure
+
+
+def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[str, Any]:
+    """An axis around all accuracies, or those at one layer; one value has ten points around it."""
+    chosen = slice(None) if layer is None else layer
+    found = [one.accuracy[:, chosen].ravel() for one in lessons if len(one.accuracy)]
+    values = np.concatenate(found or [np.array([0.5])])
+    margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
+    low, high = float(values.min()) - margin, float(values.max()) + margin
+    return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
 
 
 def _add_layers(figure: go.Figure, accuracy: np.ndarray, name: str, colour: str, dash: str) -> None:

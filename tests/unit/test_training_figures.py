@@ -1,0 +1,55 @@
+"""Axes of a training's figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuralviz.plots.training import accuracy_by_layer_figure, accuracy_by_step_figure
+from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.settings import TrainingSettings
+
+NEAR = np.zeros((4, 3), int)
+
+
+def lesson(*accuracies: list[float]) -> Lesson:
+    """One with a snapshot every 10 steps, with an accuracy at each layer."""
+    seen = [
+        Seen(10 * at, np.array(values), np.ones(4, bool), NEAR)
+        for at, values in enumerate(accuracies)
+    ]
+    return Lesson(
+        TrainingSettings(), n_pairs=64, steps=100, loss=np.ones(10), snapshots=tuple(seen)
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([0.47], 0.42, 0.52),  # the first snapshot: ten points, not −50% to 150%
+        ([0.47, 0.48], 0.42, 0.53),
+        ([0.1, 0.9], 0.05, 0.95),
+        ([0.0, 1.0], -0.02, 1.02),
+    ],
+)
+def test_an_axis_of_accuracies_is_around_the_values(values, low, high) -> None:
+    figure = accuracy_by_step_figure([lesson(*([0.01, value] for value in values))], "topic")
+    assert figure.layout.yaxis.range == pytest.approx((low, high))
+
+
+def test_an_axis_by_layer_is_around_all_layers() -> None:
+    figure = accuracy_by_layer_figure([lesson([0.2, 0.4], [0.3, 0.6])], "topic")
+    assert figure.layout.yaxis.range == pytest.approx((0.15, 0.65))
+    assert len(figure.data) == 2
+
+
+def test_no_accuracy_yet_is_an_axis_in_the_middle() -> None:
+    none = replace(lesson([0.5, 0.5]), snapshots=())
+    for figure in (
+        accuracy_by_step_figure([none], "topic"),
+        accuracy_by_layer_figure([none], "topic"),
+    ):
+        assert not figure.data
+        assert figure.layout.yaxis.range == pytest.approx((0.45, 0.55))
