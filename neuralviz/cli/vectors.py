@@ -129,7 +129,7 @@ def read_file(
 
 
 def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
-    """`` (neural, exact)``: how exactly methods learn texts, to go behind what they gave."""
+    """`` (neural, exact)``: how methods learn texts, to go behind what they gave."""
 
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""

@@ -40,14 +40,15 @@ def method_label(spec: EmbedderSpec) -> str:
 
     Epochs are named where they are not as many as by default.
     """
-    epochs = " and ".join(map(str, spec.epochs))
+    *first, last = map(str, spec.epochs or [""])
+    epochs = " and ".join([*filter(None, [", ".join(first)]), last])
     noun = "epoch" if epochs == "1" else "epochs"
     parts = [spec.label, " and ".join(spec.precisions), epochs and f"{epochs} {noun}"]
     return ", ".join(part for part in parts if part)
 
 
 def spoken(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels as they are said in a sentence: without precision, where that leaves no two alike."""
+    """Labels as they are said in a sentence: only names, where no two are alike."""
     short = [label.partition(",")[0] for label in labels]
     return tuple(
         name if short.count(name) == 1 and "(" not in label else label

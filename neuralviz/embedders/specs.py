@@ -71,7 +71,7 @@ class EmbedderSpec:
 
     @property
     def epochs(self) -> tuple[int, ...]:
-        """In how many epochs its parts learn texts, each number once, in the parts' order.
+        """In how many epochs each of its parts learns texts; one number where all are alike.
 
         Empty where nothing is learnt in epochs, or all in as many as is the methods' default.
         """
@@ -79,9 +79,11 @@ class EmbedderSpec:
         for part in self.singles:
             for option in METHODS[part.method].options:
                 if option.name == "epochs":
-                    found.append(dict(part.options).get("epochs", option.default))
-                    usual.append(option.default)
-        return () if found == usual else tuple(dict.fromkeys(found))
+                    usual.append(option.read(option.default))
+                    found.append(dict(part.options).get("epochs", usual[-1]))
+        if found == usual:
+            return ()
+        return (found[0],) if len(set(found)) == 1 else tuple(found)
 
     @property
     def all_options(self) -> dict[str, str | int | float | bool | None]:

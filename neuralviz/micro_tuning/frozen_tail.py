@@ -24,7 +24,6 @@ was trained on; the tail is trusted the less, the worse it is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -101,7 +100,7 @@ class FrozenTail:
             self._is_spare = place >= n_labels.clamp_min(n_words)[:, None, None]
         self._allowed = math.sqrt(tolerance / COSINE_LOST) * epochs  # sum of drifts
         self._epochs, self._epoch = epochs, 0
-        self._passes: list[_ExactPass] = []  # those of the last epoch
+        self._passes: list[tuple[Tensor, Tensor]] = []  # of the last epoch: as `_freeze` takes them
         width, make = layer.weight.shape[1], torch.empty
         like = {"device": layer.weight.device}
         self._start = make(n_texts, n_slots, width, **like)
@@ -146,7 +145,7 @@ class FrozenTail:
             stale = torch.arange(len(vectors), device=vectors.device)
         else:
             while self._passes:
-                self._freeze(self._passes.pop(), vectors)
+                self._freeze(vectors, *self._passes.pop())
             loss, grad, drift = self._continued(vectors)
             n_left = self._epochs - self._epoch + 1
             is_stale = self._drift + n_left * drift > self._allowed
@@ -170,33 +169,42 @@ class FrozenTail:
         label_logit = torch.einsum("tpd,tpd->tp", given.float(), label_word)
         if bias is not None:
             label_logit += bias[labels]
-        of_word = vectors.new_zeros(n_texts, len(weight))  # summed probability, about
+        is_last = self._epoch == self._epochs  # nothing follows that would need candidates
+        of_word = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
         total = vectors.new_full((n_texts, n_slots), math.log(len(weight)))
         mean_word = torch.zeros_like(vectors)
         text, slot = self._is_used[at].nonzero(as_tuple=True)
         size = positions_at_once(weight)
         for some in zip(text.split(size), slot.split(size), strict=True):
-            share = self._share.new_zeros(n_texts, len(some[0]))
-            share[some[0], torch.arange(len(some[0]), device=at.device)] = self._share[at][some]
-            summed = _SummedProbability(self._layer, given[some], label_logit[some], share, of_word)
-            total[some], mean_word[some] = softmax_mean(vectors[some], weight, bias, summed.add)
+            add = None
+            if not is_last:
+                share = self._share.new_zeros(n_texts, len(some[0]))
+                share[some[0], torch.arange(len(some[0]), device=at.device)] = self._share[at][some]
+                add = _SummedProbability(
+                    self._layer, given[some], label_logit[some], share, of_word
+                ).add
+            total[some], mean_word[some] = softmax_mean(vectors[some], weight, bias, add)
 
-        self._start[at] = vectors
-        self._passes.append(_ExactPass(at, total, mean_word, of_word))
+        if not is_last:
+            self._start[at], self._tail[at], self._tail_word[at] = vectors, total, mean_word
+            self._passes.append((at, of_word))
         loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
         above = (self._share[at] * loss).sum(dim=1) - math.log(len(weight))
         self._distrust[at] = self._caution * (self._caution * above.clamp_(0, MOST_ABOVE)).exp_()
         return loss, mean_word - label_word
 
-    def _freeze(self, passed: _ExactPass, vectors: Tensor) -> None:
+    def _freeze(self, vectors: Tensor, at: Tensor, of_word: Tensor) -> None:
         """Choose the candidates of some texts, and freeze their tails as they were at the pass.
 
+        Until then, what is kept of a tail is of all words: the pass of the last epoch left it.
+
         Args:
-            passed: what the pass of the last epoch left.
-            vectors: [text, slot, width] those of this epoch.
+            vectors: [text, slot, width] those of this epoch, of all texts.
+            at: [text] which of them had the pass.
+            of_word: [text, vocab] their words' probability at it, summed over positions, about.
         """
         weight, bias = self._layer.weight, self._layer.bias
-        at, total, of_word = passed.texts, passed.total, passed.of_word
+        total, mean_word = self._tail[at], self._tail_word[at]
         labels, given = self._labels[at], self._start[at].to(weight.dtype)
         step = torch.einsum("tp,tpd->td", self._share[at], vectors[at] - self._start[at])
         step *= self._epochs - self._epoch + 1  # all that are left, taken to be like the last one
@@ -219,13 +227,15 @@ class FrozenTail:
             logits.masked_fill_(self._is_spare[at], -torch.inf)
         probability = logits.sub_(total[..., None]).exp_()
         tail = (1 - probability.sum(dim=2)).clamp_min_(_LEAST)
-        tail_word = passed.mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
+        tail_word = mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
         tail_word /= (tail + _ROUNDING[weight.dtype])[..., None]
 
         self._tail[at] = total + tail.log()
         self._tail_word[at] = tail_word
-        self._variance[at] = self._variance_of(of_word.scatter_(1, words, 0), tail, tail_word, at)
-        self._along[at], self._excess[at] = self._along_step(of_word, rise, step, at)
+        of_tail = of_word.scatter_(1, words, 0)
+        variance = self._variance_of(of_tail, tail, tail_word, at)
+        self._along[at], self._excess[at] = self._along_step(of_tail, rise, step, variance)
+        self._variance[at] = variance
         self._words[at] = candidates
         if self._bias is not None and bias is not None:
             self._bias[at] = bias[words][:, None].float()
@@ -243,7 +253,7 @@ class FrozenTail:
         return (mean_square - mean.square().sum(dim=1)).clamp_min_(0)
 
     def _along_step(
-        self, of_word: Tensor, rise: Tensor, step: Tensor, at: Tensor
+        self, of_word: Tensor, rise: Tensor, step: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What the tails' covariance has in a step's direction beyond that of all words.
 
@@ -258,9 +268,10 @@ class FrozenTail:
         chance = of_word / of_word.sum(dim=1, keepdim=True).clamp_min(_LEAST)
         mean = (chance * rise).sum(dim=1, keepdim=True)
         of_tail = (chance * (rise - mean).square()).sum(dim=1)
-        excess = (of_tail / of_all - self._variance[at]) / of_all
-        is_known = (of_all > _LEAST) & excess.isfinite()
-        return along.masked_fill(~is_known[:, None], 0), excess.masked_fill(~is_known, 0)
+        along /= of_all.sqrt()[:, None]
+        excess = of_tail / of_all - variance
+        is_unknown = ~((of_all > _LEAST) & of_all.isfinite() & excess.isfinite())
+        return along.masked_fill(is_unknown[:, None], 0), excess.masked_fill(is_unknown, 0)
 
     def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Loss and gradient with the tails as they were frozen, and [text] the drift."""
@@ -287,23 +298,6 @@ class FrozenTail:
         third = (self._share * of_tail * spread).sum(dim=1) * self._variance.sqrt()
         slope = (self._slope / (self._epoch - 1)).sqrt().clamp_min(_LEAST)
         return loss, grad, third / slope * self._distrust
-
-
-@dataclass(frozen=True)
-class _ExactPass:
-    """What an exact pass leaves of some texts until their candidates are chosen.
-
-    Attributes:
-        texts: [text] which of all.
-        total: [text, slot] logarithm of what the words' exponentials sum to.
-        mean_word: [text, slot, width] mean of the words by probability.
-        of_word: [text, vocab] probability summed over a text's positions, about.
-    """
-
-    texts: Tensor
-    total: Tensor
-    mean_word: Tensor
-    of_word: Tensor
 
 
 def _most(of_word: Tensor, rise: Tensor) -> Tensor:

@@ -168,7 +168,7 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     upload(page, written("boats.csv", GROUPS))
     page.get_by_text("36 texts in 12 groups; 2,376 triplets").wait_for()
     page.get_by_role("button", name="Evaluate", exact=True).dblclick()
-    page.get_by_text("embedding by neural, exact").wait_for()
+    page.get_by_text("embedding by neural, exact, 3 epochs").wait_for()
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
     assert stops.count() == 1
     expect(page.get_by_text("Figures appear when all methods are finished")).to_be_visible()

@@ -242,7 +242,7 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: 
     assert "neural, fast" in said(page)
     assert "mean, fast" not in said(page)
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
-    assert "neural, exact: 480 different texts" in said(page).replace("\\", "")
+    assert "neural, exact, 5 epochs: 480 different texts" in said(page).replace("\\", "")
     assert [one for one in page.button if one.label == "Make the second map"]
     (example,) = visited.corpora()
     assert len(KeptMaps(visited).of(example)) == 2  # nothing was computed
@@ -256,7 +256,7 @@ def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore
     page = opened()
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("1").run()
-    assert "neural, fast: 18 different texts, all embedded" in said(page).replace("\\", "")
+    assert "neural, fast, 1 epoch: 18 different texts, all embedded" in said(page).replace("\\", "")
 
 
 @pytest.mark.parametrize(("typed", "chosen"), [("exact", "exact"), ("rough", "fast")])
@@ -837,7 +837,7 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
     page = opened()
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("1").run()
-    texts = f"neural, fast: {len(TEXTS)} different texts; "
+    texts = f"neural, fast, 1 epoch: {len(TEXTS)} different texts; "
     assert texts + "the time left is shown once the first" in said(page).replace("\\", "")
     monkeypatch.setattr(mapping, "LEAST_MEASURED", 0.0)
     spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)

@@ -285,7 +285,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     assert not page.error
     assert runs(page)[-1].status == "done"
     assert "246 embeddings in" in said(page)
-    assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
+    assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact, 1 epoch"]
     assert table(page)["triplets broken"].str.endswith(" of 11,856").all()
     assert views(page) == ["Similar and dissimilar", "Shared errors"]
     errors = proof(page)
@@ -294,7 +294,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     assert 0 < min(broken) < max(broken) < 0.3
     assert errors["data"][0]["text"] == [f"{share:.2%}" for share in broken]
     assert titles(page, "Similar and dissimilar") == [
-        f"Cosines by {label}" for label in ("mean", "sbert-wk", "neural, exact")
+        f"Cosines by {label}" for label in ("mean", "sbert-wk", "neural, exact, 1 epoch")
     ]
     (common,) = of_view(page, "Shared errors")
     assert len(common["data"][0]["x"]) == 3
@@ -763,8 +763,10 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     evaluate(upload(page, SCORED))
     assert not page.exception
     (warning,) = page.warning
-    assert warning.value == "neural, exact\\: The model “bundled” is \\<b\\>nowhere\\</b\\>."
-    assert table(page)["failed"]["neural, exact"] == "yes"
+    assert (
+        warning.value == "neural, exact, 1 epoch\\: The model “bundled” is \\<b\\>nowhere\\</b\\>."
+    )
+    assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
     assert table(page)["triplets error"]["mean"].endswith("%")
     assert titles(page, "Similar and dissimilar") == [
         "Cosines by mean",
@@ -783,7 +785,7 @@ def test_a_method_that_failed_is_tried_again(opened, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(LOADERS, "masked", loader)
     evaluate(page)
     assert "nowhere" not in said(page)
-    assert table(page)["triplets broken"]["neural, exact"].endswith(" of 18")
+    assert table(page)["triplets broken"]["neural, exact, 1 epoch"].endswith(" of 18")
 
 
 def test_no_model_of_an_address_is_loaded_without_being_asked_for(
@@ -811,14 +813,14 @@ def test_another_model_waits_for_the_button_even_with_the_first_example(
 def test_a_loss_that_rose_is_said(opened) -> None:
     page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
     evaluate(upload(page, GROUPS))
-    assert "neural, exact: The run diverged on 5 of 5 texts" in said(page)
+    assert "neural, exact, 2 epochs: The run diverged on 5 of 5 texts" in said(page)
 
 
 def test_a_loss_that_rose_is_said_when_the_vectors_were_kept_before(opened) -> None:
     for _ in range(2):
         page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
         evaluate(upload(page, GROUPS))
-    assert "neural, exact: The run diverged on 5 of 5 texts" in said(page)
+    assert "neural, exact, 2 epochs: The run diverged on 5 of 5 texts" in said(page)
 
 
 # --- experiments and addresses -----------------------------------------------------------------
@@ -875,7 +877,7 @@ def test_an_address_brings_methods_and_settings_back(opened) -> None:
     neural, joined = results(page).rows
     assert dict(neural.spec.options) == {"epochs": 1, "precision": "fast"}
     assert dict(joined.spec.parts[1].options) == {"layer": "all"}
-    assert list(table(page).index) == ["neural, fast", "neural+cls, fast"]
+    assert list(table(page).index) == ["neural, fast, 1 epoch", "neural+cls, fast, 1 epoch"]
     assert proof(page)["layout"]["xaxis"]["title"]["text"] == "Pearson ↑"
 
 
@@ -921,7 +923,7 @@ def test_the_precision_is_for_what_learns_and_a_typed_one_comes_first(opened) ->
     page.multiselect(key="methods").set_value(["mean", "neural"]).run()
     page.text_input(key="options").set_value("precision=exact, epochs=1").run()
     evaluate(upload(page, GROUPS))
-    assert list(table(page).index) == ["mean", "neural, exact"]
+    assert list(table(page).index) == ["mean", "neural, exact, 1 epoch"]
 
 
 def test_an_address_that_makes_no_sense(opened) -> None:

@@ -71,7 +71,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(
     )
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
     assert "Skipped 1 empty line." in result.stderr
-    assert "2 embeddings of 1,152 values to out.parquet (neural, exact)." in result.stderr
+    assert "2 embeddings of 1,152 values to out.parquet (neural, exact, 1 epoch)." in result.stderr
     assert result.stdout == ""
 
 
@@ -176,7 +176,7 @@ def test_an_interrupted_run_keeps_what_is_finished_in_the_order_of_the_file(
     result = run("embed", "texts.txt", "-o", "out.jsonl", "--batch-size", "1", *QUICK)
     assert result.exit_code == 130
     assert "Stopped. Wrote the 2 of 3 embeddings that were finished" in result.stderr
-    assert "to out.jsonl (neural, exact)." in result.stderr
+    assert "to out.jsonl (neural, exact, 1 epoch)." in result.stderr
     rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(row["id"], row["text"]) for row in rows] == [
         ("1", "Three and four."),
@@ -252,7 +252,7 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     words = [*SIMILAR, "--method", "neural", "--method", "mean", "--method", "neural+mean"]
     result = run(*words, *QUICK, "--option", "mean.layer=-1")
     assert result.exit_code == 0, result.stderr
-    methods = "neural, exact; mean; neural+mean, exact"
+    methods = "neural, exact, 1 epoch; mean; neural+mean, exact, 1 epoch"
     assert f"Wrote the cosine similarities of 3 pairs to out ({methods})." in result.stderr
     table = pd.read_parquet("out/products.parquet")
     other = pd.read_csv("out/products.csv")
@@ -260,7 +260,7 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     assert (table.drop(columns="product") == other.drop(columns="product")).all(axis=None)
     np.testing.assert_allclose(table["product"], other["product"], rtol=1e-6)
     assert table["method"].tolist() == [
-        m for m in ("neural, exact", "mean", "neural+mean, exact") for _ in "123"
+        m for m in ("neural, exact, 1 epoch", "mean", "neural+mean, exact, 1 epoch") for _ in "123"
     ]
     assert table["id1"].tolist() == ["x", "x", "y"] * 3
     assert table["text2"].tolist() == [texts[1], texts[2], texts[2]] * 3
@@ -339,12 +339,18 @@ def test_an_interrupted_comparison_keeps_what_is_finished(
     result = run(*words, "--method", "mean", "--method", "neural")
     assert result.exit_code == 130
     wrote = "Stopped. Wrote the cosine similarities of"
-    assert f"{wrote} 3 of 3 texts to out (mean; not finished: neural, exact)." in result.stderr
+    assert (
+        f"{wrote} 3 of 3 texts to out (mean; not finished: neural, exact, 1 epoch)."
+        in result.stderr
+    )
     assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
 
     result = run(*words, "--method", "neural", "--method", "mean")
     assert result.exit_code == 130
-    assert f"{wrote} 2 of 3 texts to out (neural, exact; not finished: mean)." in result.stderr
+    assert (
+        f"{wrote} 2 of 3 texts to out (neural, exact, 1 epoch; not finished: mean)."
+        in result.stderr
+    )
     table = parquet.read_table("out/products.parquet").to_pylist()
     assert [(row["id1"], row["id2"]) for row in table] == [("1", "3")]
 

@@ -673,6 +673,12 @@ def test_labels_say_how_exactly_a_method_learns() -> None:
     assert method_label(kept) == "neural+mean, fast, 5 epochs"
     assert method_label(embedder_spec("neural", {"epochs": "1"})) == "neural, exact, 1 epoch"
     assert method_label(embedder_spec("neural", {"epochs": "10"})) == "neural, exact"
+    both_kept = embedder_spec("neural+cls-diff", defaults=FOR_CORPORA)
+    assert both_kept.epochs == (5,)
+    assert method_label(both_kept) == "neural+cls-diff, fast, 5 epochs"
+    three = {"neural.epochs": "3", "cls-diff.epochs": "3", "cls-tuned.epochs": "4"}
+    of_three = method_label(embedder_spec("neural+cls-diff+cls-tuned", three))
+    assert of_three == "neural+cls-diff+cls-tuned, exact, 3, 3 and 4 epochs"
     differ = {"neural.epochs": "3", "neural.precision": "fast"}
     of_both = method_label(embedder_spec("cls-diff+neural", differ))
     assert of_both == "cls-diff+neural, exact and fast, 5 and 3 epochs"

@@ -147,7 +147,7 @@ def test_a_report_with_every_setting(run) -> None:
     with Path("out/results.csv").open(encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     spearman = [line for line in lines if line["measure"] == "spearman"]
-    assert [line["method"] for line in spearman] == ["mean", "neural, fast"]
+    assert [line["method"] for line in spearman] == ["mean", "neural, fast, 2 epochs"]
     expected = record["data"][1]["results"]["mean"]["spearman"]
     assert float(spearman[0]["value"]) == pytest.approx(expected)
     names = {line["measure"] for line in lines}

@@ -194,6 +194,40 @@ def error_at_the_end(*, is_foreseen: bool) -> float:
     return float((loss - expected)[is_used].abs().mean())
 
 
+def test_the_tail_is_bent_by_its_own_words_along_the_step(monkeypatch) -> None:
+    """The words that rise most are candidates; by the covariance of all, it would rise too far."""
+    error = error_at_the_end(is_foreseen=True)
+    along = FrozenTail._along_step
+    monkeypatch.setattr(
+        FrozenTail, "_along_step", lambda *given: tuple(0 * part for part in along(*given))
+    )
+    assert error_at_the_end(is_foreseen=True) > 1.5 * error
+
+
+@pytest.mark.parametrize("cached", [1, 16, 256])
+def test_passes_over_a_few_texts_at_a_time_come_to_the_same(monkeypatch, cached: int) -> None:
+    """The first one, and one in the middle of the run that two texts of three need."""
+    layer, vectors, labels, is_used = draw(spread=1.0)
+    step = torch.tensor([3.0, 0.03, 2.4])[:, None, None] * moves()
+
+    def run() -> list[torch.Tensor]:
+        tail = FrozenTail(layer, labels, is_used, epochs=6, tolerance=0.01)
+        passed = []
+        exactly_as_it_was = tail._exactly
+        tail._exactly = lambda given, at: (
+            passed.append(len(at)),
+            exactly_as_it_was(given, at),
+        )[1]
+        found = [tail.loss(vectors + epoch * step) for epoch in range(6)]
+        assert sum(passed) >= len(labels) + 2
+        return [part[is_used] for both in found for part in both]
+
+    expected = run()
+    monkeypatch.setattr(cross_entropy, "CACHED_POSITIONS", cached)
+    for one, other in zip(run(), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+
+
 def test_words_that_steps_like_the_first_would_make_likely_are_followed() -> None:
     """A first step of no length, which foretells nothing, makes the error half as large again."""
     assert error_at_the_end(is_foreseen=False) > 1.5 * error_at_the_end(is_foreseen=True)

@@ -204,6 +204,6 @@ def test_the_widest_and_the_narrowest() -> None:
 
 def test_methods_are_said_without_precision_where_that_is_clear() -> None:
     assert spoken(["mean", "neural, fast"]) == ("mean", "neural")
-    both = ("neural, fast (epochs 1)", "neural, fast (epochs 10)")
+    both = ("neural, fast, 1 epoch", "neural, fast")
     assert spoken(both) == both
     assert spoken(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")
