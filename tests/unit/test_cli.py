@@ -208,7 +208,8 @@ def test_every_kind_of_method_is_embedded_with(
     result = run("embed", "texts.txt", "-o", "out.parquet", *words)
     assert result.exit_code == 0, result.stderr
     learns = "epochs=1" in words
-    how = f" ({words[1]}, {'fast' if 'precision=fast' in words else 'exact'})" * learns
+    precision = "fast" if "precision=fast" in words else "exact"
+    how = f" ({words[1]}, {precision}, 1 epoch)" * learns
     assert f"Wrote 2 embeddings of {dim:,} values to out.parquet{how}." in result.stderr
     vectors = np.array(parquet.read_table("out.parquet")["vector"].to_pylist())
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
