@@ -333,7 +333,7 @@ def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
     assert len(scatter["data"][0]["customdata"]) == 300
     assert len(worst(page)) == 20
     assert "The worst 20" in [one.label for one in page.expander]
-    assert [len(one) for one in worst_shown(page)] == [3]
+    assert [len(one) for one in worst_shown(page)] == [3, 3]
     assert titles(page, "Similar and dissimilar") == ["Cosines by mean", "Cosines by cls"]
     assert "Published" not in said(page)
 
