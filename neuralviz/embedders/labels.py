@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.methods import METHODS
+from neuralviz.words import joined
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
@@ -40,10 +41,10 @@ def method_label(spec: EmbedderSpec) -> str:
 
     Epochs are named where they are not as many as by default.
     """
-    *first, last = map(str, spec.epochs or [""])
-    epochs = " and ".join([*filter(None, [", ".join(first)]), last])
-    noun = "epoch" if epochs == "1" else "epochs"
-    parts = [spec.label, " and ".join(spec.precisions), epochs and f"{epochs} {noun}"]
+    parts = [spec.label, spec.precision]
+    if spec.epochs:
+        noun = "epoch" if spec.epochs == (1,) else "epochs"
+        parts.append(f"{joined([str(n) for n in spec.epochs])} {noun}")
     return ", ".join(part for part in parts if part)
 
 

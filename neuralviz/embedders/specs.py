@@ -70,6 +70,11 @@ class EmbedderSpec:
         return tuple(dict.fromkeys(found))
 
     @property
+    def precision(self) -> str:
+        """Its precisions in words; empty where nothing is learnt."""
+        return " and ".join(self.precisions)
+
+    @property
     def epochs(self) -> tuple[int, ...]:
         """In how many epochs each of its parts learns texts; one number where all are alike.
 

@@ -47,7 +47,7 @@ class Row:
     @property
     def precision(self) -> str:
         """How exactly texts are learnt; empty where nothing is learnt."""
-        return " and ".join(self.spec.precisions)
+        return self.spec.precision
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,8 @@ def _row(
             raise SettingsError(f"The experiment sets the option “{name}” itself. Remove it.")
         options[option] = value
     spec = embedder_spec(method, options | dict(fixed), given.model_id)
-    suffix = f", {' and '.join(spec.precisions)}" * spec.learns
+    # The label says already what the row sets, such as the epochs.
+    suffix = f", {spec.precision}" * spec.learns
     changed = {option.rpartition(".")[2] for option in options} - {"precision", "tolerance"}
     return Row(
         label + suffix, spec, label + suffix.replace(", exact", ""), "" if changed else published
