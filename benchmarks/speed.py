@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
@@ -307,9 +308,9 @@ def show_single(model: LanguageModel, args: argparse.Namespace) -> None:
 def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
     from torch.profiler import ProfilerActivity, profile
 
-    if model.device.type != "cpu":
-        print("The profile is available on a CPU only.\n")
-        return
+    on_gpu = model.device.type == "cuda"
+    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
+    spent = attrgetter("self_device_time_total" if on_gpu else "self_cpu_time_total")
     texts = sentences(32)
     weights = sum(p.numel() for name, p in model.network.named_parameters() if "layer." in name)
     vocab, width = output_layer(model).weight.shape
@@ -329,12 +330,13 @@ def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
             dtypes["bf16" if embedder.settings.in_bf16 else "exact"]
         )
         peak = 2 * size**3 / min(timed(lambda s=square: s @ s) for _ in range(10))
-        with profile(activities=[ProfilerActivity.CPU]) as seen:
+        with profile(activities=activities) as seen:
             embedder.encode(texts)
-        events = seen.key_averages()
-        total = sum(event.self_cpu_time_total for event in events)
+            wait()
+        events = [event for event in seen.key_averages() if event.key.startswith("aten::")]
+        total = sum(map(spent, events)) if on_gpu else sum(map(spent, seen.key_averages()))
         shares = [
-            sum(e.self_cpu_time_total for e in events if e.key.removeprefix("aten::") in kind)
+            sum(spent(event) for event in events if event.key.removeprefix("aten::") in kind)
             for kind in (PRODUCTS, ("exp_", "amax", "sub_", "sum", "softmax", "logsumexp"))
         ]
         shares.append(total - sum(shares))

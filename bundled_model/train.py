@@ -26,6 +26,7 @@ mean of the batch's: what the model learns from a text then says more of what th
 less of what all texts have in common.
 
 Matrix products are in bfloat16, and in float32 on a processor that has no instructions for it.
+A GPU is used where there is one.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -62,8 +64,10 @@ OF_OUTPUT = (FACTORS, MAP)
 # of a run that goes on
 SAME_OPTIONS = (
     "seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
-    "dense_scale",
+    "dense_scale", "weight_decay",
 )  # fmt: skip
+CPU_ROWS, GPU_ROWS = 192, 4096  # of logits that exist at once
+WORKERS = 4  # processes that make batches for a GPU
 LOG_COLUMNS = (
     "step",
     "epoch",
@@ -170,17 +174,17 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, labels, texts=None, goals=None, share=0.0):  # noqa: ANN001, ANN205
-        rows_per_block = 192
+        rows_per_block = GPU_ROWS if hidden.is_cuda else CPU_ROWS
         scale = 1.0 / len(labels)
         grad_hidden = torch.empty_like(hidden)
         grad_bias = torch.zeros_like(bias)
         loss = hidden.new_zeros((), dtype=torch.float32)
-        correct = 0
+        correct = torch.zeros_like(loss)
         for start in range(0, len(labels), rows_per_block):
             block = slice(start, start + rows_per_block)
             target = labels[block, None]
             logits = torch.mm(hidden[block], weight.T).float().add_(bias)  # [row, vocab]
-            correct += int((logits.argmax(1, keepdim=True) == target).sum())
+            correct += (logits.argmax(1, keepdim=True) == target).sum()
             peak = logits.amax(1, keepdim=True)
             chosen = logits.gather(1, target)
             logits.sub_(peak).exp_()
@@ -190,7 +194,7 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
             logits.scatter_add_(1, target, torch.full_like(chosen, -scale))
             grad_bias += logits.sum(0)
             grad_hidden[block] = torch.mm(logits.to(weight.dtype), weight)
-        distance = torch.zeros(())
+        distance = torch.zeros_like(loss)
         if goals is not None:
             lessons = torch.zeros_like(goals).index_add_(0, texts, -grad_hidden.float())
             with torch.enable_grad():
@@ -208,7 +212,7 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
                 grad_bias += p.sum(0)
                 grad_hidden[block] += torch.mm(p.to(weight.dtype), weight)
         ctx.save_for_backward(grad_hidden, grad_bias)
-        accuracy, distance = torch.tensor(correct * scale), distance.detach()
+        accuracy, distance = correct * scale, distance.detach()
         ctx.mark_non_differentiable(accuracy, distance)
         return loss * scale, accuracy, distance
 
@@ -240,14 +244,14 @@ def predict(model, weight, ids, attention, labels, autocast=True, goals=None, sh
     """
     with torch.autocast(weight.device.type, dtype=torch.bfloat16, enabled=autocast):
         states = model.bert(input_ids=ids, attention_mask=attention).last_hidden_state
-        masked = labels >= 0
-        hidden = model.cls.predictions.transform(states[masked])
+        texts, tokens = (labels >= 0).nonzero(as_tuple=True)
+        hidden = model.cls.predictions.transform(states[texts, tokens])
     loss, accuracy, distance = FrozenOutputCrossEntropy.apply(
         hidden.to(weight.dtype),
         weight,
         model.cls.predictions.bias,
-        labels[masked],
-        masked.nonzero()[:, 0],
+        labels[texts, tokens],
+        texts,
         goals,
         share,
     )
@@ -278,16 +282,40 @@ def teachers_vectors(teacher, ids, attention, labels, autocast=True):  # noqa: A
 @torch.no_grad()
 def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # noqa: ANN001
     """Held-out loss and accuracy over prepared batches, weighted by masked positions."""
-    was_training = model.training
-    model.eval()
     sums = np.zeros(3)
     for ids, attention, labels in batches:
         n = int((labels >= 0).sum())
         batch = [tensor.to(weight.device) for tensor in (ids, attention, labels)]
         loss, accuracy, *_ = predict(model, weight, *batch, autocast)
         sums += np.array([float(loss) * n, float(accuracy) * n, n])
-    model.train(was_training)
     return sums[0] / sums[2], sums[1] / sums[2]
+
+
+class MaskedBatches(IterableDataset):
+    """The masked batches from a step on, without end: those of `mask_batch`, each by its step.
+
+    The processes of a `DataLoader` make them in turn.
+    """
+
+    def __init__(
+        self,
+        step: int,
+        sequences: list[np.ndarray],
+        tokens_per_batch: int,
+        tokenizer: PreTrainedTokenizerFast,
+        seed: int,
+    ) -> None:
+        self.step, self.sequences, self.tokens_per_batch = step, sequences, tokens_per_batch
+        self.tokenizer, self.seed = tokenizer, seed
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        worker = get_worker_info()
+        turn, turns = (worker.id, worker.num_workers) if worker else (0, 1)
+        batches = batches_from(self.step, self.sequences, self.tokens_per_batch, self.seed)
+        for step, batch in enumerate(batches, self.step):
+            if (step - self.step) % turns == turn:
+                rng = np.random.default_rng([self.seed, 0, step])
+                yield mask_batch(batch, self.tokenizer, rng)
 
 
 def evaluation_batches(
@@ -307,7 +335,7 @@ def shuffled(texts: list[str]) -> list[str]:
 
 
 def make_optimizers(
-    model: BertForMaskedLM, lr: float, lr_head: float, bfloat16: bool
+    model: BertForMaskedLM, lr: float, lr_head: float, weight_decay: float, own_muon: bool
 ) -> list[torch.optim.Optimizer]:
     """Muon for the matrices, AdamW for all of one dimension; the fresh head learns faster."""
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
@@ -325,8 +353,12 @@ def make_optimizers(
             for head, rate in ((False, lr), (True, lr_head))
         ]  # fmt: skip
 
-    muon = (torch.optim.Muon if bfloat16 else Muon)(
-        groups(True), lr=lr, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+    muon = (Muon if own_muon else torch.optim.Muon)(
+        groups(True),
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum=0.95,
+        adjust_lr_fn="match_rms_adamw",
     )
     adam = torch.optim.AdamW(groups(False), lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
     return [muon, adam]
@@ -359,6 +391,11 @@ def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -
     if step < steps or not decay_steps:
         return 1.0
     return max(0.0, 1.0 - (step - steps) / decay_steps)
+
+
+def mean(values: Sequence[torch.Tensor]) -> np.ndarray:
+    """The mean over the first axis, as numbers."""
+    return torch.stack(list(values)).mean(dim=0).cpu().numpy()
 
 
 def append_row(path: Path, row: Sequence[object]) -> None:
@@ -424,6 +461,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="what a new run multiplies the head's dense layer by: the larger it is, the less a "
         "step of micro-tuning on its bias moves",
     )
+    parser.add_argument("--weight-decay", type=float, default=0.01, help="of the matrices")
     parser.add_argument("--length", type=int, default=128, help="tokens per window")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -439,6 +477,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bfloat16 = has_native_bf16(device)
+    on_gpu = device.type == "cuda"
+    if on_gpu:
+        torch.set_float32_matmul_precision("high")
+        torch.backends.cuda.enable_cudnn_sdp(False)  # it takes long to plan for every new shape
     args.run.mkdir(parents=True, exist_ok=True)
 
     tokenizer = load_minilm_tokenizer()
@@ -452,21 +494,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{len(sequences):,} windows, {total_tokens:,} tokens")
 
     start = load_file(args.start) if args.start else {}
-    model = build(start or None).to(device).train()
-    if bfloat16:
+    model = build(start or None).to(device)  # in eval mode: without dropout
+    if bfloat16 and not on_gpu:
         model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
     teacher = None
     if args.keep_meaning or args.lessons:
         teacher = build(None).to(device).bert
-        if bfloat16:
+        if bfloat16 and not on_gpu:
             teacher.set_attn_implementation("eager")
     names = set(trained_tensors(model))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
-    optimizers = make_optimizers(model, args.lr, args.lr_head, bfloat16)
+    own_muon = on_gpu or not bfloat16  # on a GPU, matrices of one shape in turn take longer
+    optimizers = make_optimizers(model, args.lr, args.lr_head, args.weight_decay, own_muon)
     output = found["output"] if found else {n: t for n, t in start.items() if n in OF_OUTPUT}
     if not output:
         encoder = build(None).to(device).bert
@@ -493,15 +533,22 @@ def main(argv: Sequence[str] | None = None) -> None:
         append_row(log_path, LOG_COLUMNS)
 
     last = args.steps + args.decay_steps
-    losses, distances, clock = [], [], time.process_time()
-    batches = batches_from(step, sequences, args.tokens, args.seed)
+    batches = iter(
+        DataLoader(
+            MaskedBatches(step, sequences, args.tokens, tokenizer, args.seed),
+            batch_size=None,
+            num_workers=WORKERS if on_gpu else 0,
+            pin_memory=on_gpu,
+            prefetch_factor=8 if on_gpu else None,
+        )
+    )
+    seconds = time.perf_counter if on_gpu else lambda: time.process_time() / args.threads
+    losses, distances, clock = [], [], seconds()
     while step < last:
         factor = learning_rate_factor(step, args.warmup, args.steps, args.decay_steps)
         for group in (group for optimizer in optimizers for group in optimizer.param_groups):
             group["lr"] = group["peak"] * factor
-        rng = np.random.default_rng([args.seed, 0, step])
-        masked = mask_batch(next(batches), tokenizer, rng)
-        masked = [tensor.to(device) for tensor in masked]
+        masked = [tensor.to(device, non_blocking=True) for tensor in next(batches)]
         vectors = goals = None
         if teacher is not None:
             vectors = teachers_vectors(teacher, *masked, autocast=bfloat16)
@@ -513,34 +560,34 @@ def main(argv: Sequence[str] | None = None) -> None:
         total = loss
         if teacher is not None:
             distance = 1 - (vectors * sentence_vectors(states, masked[1])).sum(1).mean()
-            distances.append([float(distance.detach()), float(lesson)])
+            distances.append(torch.stack([distance.detach(), lesson]))
             total = loss + args.keep_meaning * distance
         total.backward()
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-        losses.append(float(loss.detach()))
+        losses.append(loss.detach())
         step += 1
         if step % 25 == 0:
-            meaning = f" distances {np.mean(distances[-25:], axis=0).round(3)}" if distances else ""
-            print(f"step {step} loss {np.mean(losses[-25:]):.3f}{meaning}", flush=True)
+            meaning = f" distances {mean(distances[-25:]).round(3)}" if distances else ""
+            print(f"step {step} loss {mean(losses[-25:]):.3f}{meaning}", flush=True)
         if step % args.every and step != last:
             continue
         (held_out_loss, accuracy), (_, news) = (
             evaluate(model, weight, check, autocast=bfloat16) for check in checks
         )
-        cpu, clock = time.process_time() - clock, time.process_time()
+        took, clock = seconds() - clock, seconds()
         row = [
             step,
             f"{step * args.tokens / total_tokens:.2f}",
             f"{factor:.3f}",
-            f"{np.mean(losses):.4f}",
+            f"{mean(losses):.4f}",
             f"{held_out_loss:.4f}",
             f"{accuracy:.4f}",
             f"{news:.4f}",
-            *(f"{one:.4f}" for one in np.mean(distances or [[np.nan] * 2], axis=0)),
-            f"{cpu / len(losses) / args.threads:.2f}",
+            *(f"{one:.4f}" for one in (mean(distances) if distances else [np.nan] * 2)),
+            f"{took / len(losses):.3g}",
         ]
         print("  ".join(map(str, row)), flush=True)
         losses, distances = [], []
