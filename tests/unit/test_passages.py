@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import torch
+from torch.utils.data import DataLoader
 
 from bundled_model.passages import (
     HELD_OUT_SHARE,
@@ -17,7 +19,8 @@ from bundled_model.passages import (
     read_sources,
     split,
 )
-from bundled_model.train import batches_from
+from bundled_model.train import MaskedBatches, batches_from
+from neuralviz.models.bundled.network import load_minilm_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,3 +124,21 @@ def test_a_run_that_resumes_gets_the_batches_that_were_left() -> None:
         assert [list(map(len, one)) for one in rest] == [
             list(map(len, one)) for one in whole[step:]
         ]
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_masked_batches_are_the_same_whoever_makes_them(processes: int) -> None:
+    tokenizer = load_minilm_tokenizer()
+    sequences = [np.r_[101, np.arange(2000, 2000 + length), 102] for length in range(6, 60)]
+
+    def batches(step: int, n: int, processes: int = 0) -> list[tuple[torch.Tensor, ...]]:
+        made = MaskedBatches(step, sequences, 128, tokenizer, seed=3)
+        return list(islice(DataLoader(made, batch_size=None, num_workers=processes), n))
+
+    whole = batches(0, 30)
+    for found, expected in zip(batches(7, 20, processes), whole[7:], strict=False):
+        for one, other in zip(found, expected, strict=True):
+            assert torch.equal(one, other)
+    ids, attention, labels = whole[0]
+    assert (ids[labels >= 0] == tokenizer.mask_token_id).all()
+    assert (attention[labels >= 0] == 1).all()
