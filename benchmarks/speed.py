@@ -343,7 +343,8 @@ def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
         rate = operations / took
         rows.append([precision, *(f"{share / total:.0%}" for share in shares),
                      f"{rate / 1e9:,.0f}", f"{peak / 1e9:,.0f}", f"{rate / peak:.0%}"])  # fmt: skip
-    print("32 sentences: shares of the time, and the rate of the unavoidable operations "
+    whose = "the GPU's busy time" if on_gpu else "the time"
+    print(f"32 sentences: shares of {whose}, and the rate of the unavoidable operations "
           "(one forward pass; the output layer, forward and backward, in every epoch of exact and "
           f"in the first of fast) compared with a product of {size} × {size}.\n")  # fmt: skip
     heads = ["", "matrix products", "softmax", "all else", "GFLOP/s", "of the machine", "share"]

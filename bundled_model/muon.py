@@ -1,4 +1,4 @@
-"""Muon whose products are in the gradients' own precision, for machines without bfloat16."""
+"""Muon in the gradients' own precision: for processors without bfloat16, and for GPUs."""
 
 from __future__ import annotations
 

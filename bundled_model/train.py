@@ -14,8 +14,8 @@ of that phase can be gone on from at any time.
     python bundled_model/train.py --passages permissive/ --run runs/bundled \\
         --steps 3000 --decay-steps 1000
 
-A run that is interrupted goes on from its last checkpoint as if nothing had happened; it has to be
-asked for with the same options. A finished one is gone on from with
+A run that is interrupted goes on from its last checkpoint as if nothing had happened (on a GPU, but
+for rounding); it has to be asked for with the same options. A finished one is gone on from with
 ``--start encoder_and_head.safetensors`` and another ``--run``.
 
 With ``--keep-meaning``, the loss also counts how far the mean of a masked text's last states is
@@ -505,7 +505,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = set(trained_tensors(model))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
-    own_muon = on_gpu or not bfloat16  # on a GPU, matrices of one shape in turn take longer
+    own_muon = on_gpu or not bfloat16  # on a GPU, torch's own is slow: one matrix at a time
     optimizers = make_optimizers(model, args.lr, args.lr_head, args.weight_decay, own_muon)
     output = found["output"] if found else {n: t for n, t in start.items() if n in OF_OUTPUT}
     if not output:

@@ -111,9 +111,10 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
 
     It is a word of the vocabulary that stands in the text once and that the model guessed wrong
     before micro-tuning and right after it; of several, the one whose probability rose most. Where
-    there is none, only the rise counts. Without a report, or where no such word was masked, it is
-    the longest word. Of a long text there are only the words around it. A text without a word gets
-    a blank behind it.
+    there is none, only the rise counts. Of the inputs that mask a word, those count that mask the
+    fewest tokens, as they are most like a sentence with one blank. Without a report, or where no
+    such word was masked, it is the longest word. Of a long text there are only the words around
+    it. A text without a word gets a blank behind it.
 
     Args:
         text: as it was given.
@@ -147,12 +148,14 @@ def _learnt_best(report: TextReport) -> tuple[int, int] | None:
     spans = text.word_spans
     spelt = [text.text[slice(*span)].lower() for span in spans]
     rise = predictions.after - predictions.before
+    n_masked = np.bincount(predictions.input)[predictions.input]
     found: list[tuple[bool, float, tuple[int, int]]] = []
     for token, word in enumerate(text.words.tolist()):
         at = np.flatnonzero(predictions.token == token)
         is_word = n_tokens[word] == 1 and not text.unknown[token]
         if not is_word or not len(at) or not _HAS_LETTER.search(spelt[word]):
             continue
+        at = at[n_masked[at] == n_masked[at].min()]
         begins = f"“{text.tokens[token]}” "
         was, is_now = (
             np.mean([words[i].startswith(begins) for i in at]) > 0.5

@@ -65,7 +65,7 @@ STOPS = (
         "Corpus map",
         "Do two methods sort a corpus alike?",
         "All 480 texts, each a point. By **mean**, nearly every text lies among texts on its "
-        "topic; by **neural** embedding, three in four do. Type a sentence of your own and press "
+        "topic; by **neural** embedding, seven in ten do. Type a sentence of your own and press "
         "Enter: where does it land?",
         fields={"corpus-how": "By meaning"},
     ),

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 PASSAGES = 200
 MASKED = 0.15
-LEAST_ACCURACY = 0.35  # 36.0 % over all held-out passages; 36.6 % of these, which are a sample
+LEAST_ACCURACY = 0.41  # 42.0 % over all held-out passages; these are a sample
 PAIRS = 60
 EPOCHS = 5  # beside the plain loop
 BEHIND_TF_IDF = 0.0  # the most, in Spearman's correlation

@@ -110,11 +110,12 @@ def test_a_delta_and_its_opposite_cancel_out(bundled: LanguageModel) -> None:
 
 
 def test_what_was_learnt_of_the_river_is_known_elsewhere(bundled, recorded) -> None:
-    deltas = [(1.0, recorded.text_delta(0))]
-    (blank,) = fill_blanks(bundled, "She sat on the ___ of the river.", deltas)
-    assert blank.before[0].token == "side"
-    assert blank.risen[0].token == "bank"
-    assert blank.risen[0].after > 0.1 > 0.01 > blank.risen[0].before
+    deltas = [(1.0, recorded.text_delta(1))]  # of a text on a river's edge
+    (blank,) = fill_blanks(bundled, "The boat lay at the ___ of the river.", deltas)
+    assert blank.after[0].token == blank.risen[0].token == "edge"
+    assert blank.risen[0].after > 0.5 > 0.2 > blank.risen[0].before
+    (other,) = fill_blanks(bundled, "They gave her ___ for breakfast.", deltas)
+    assert other.after[0].token != "edge"
 
 
 def test_user_text_is_literal(bundled: LanguageModel) -> None:
@@ -175,8 +176,9 @@ def test_deltas_that_do_not_fit(bundled: LanguageModel, tiny: LanguageModel) -> 
 def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:
     texts, reports = recorded.texts, recorded.reports
     made = sentence_with_blank(texts[0], reports[0])
-    assert made == "She sat on the bank of the river and ___ the boats."
-    assert sentence_with_blank(texts[2], reports[2]) == "The bank has raised its ___ rates again."
+    assert made == "She sat on the bank of the river and watched the ___."
+    made = sentence_with_blank(texts[2], reports[2])
+    assert made == "The bank has raised its interest ___ again."
     assert (
         sentence_with_blank(texts[1], None) == "He ___ at the river's edge and looked at the ships."
     )
@@ -203,23 +205,43 @@ def test_it_is_the_word_that_rose_most_not_the_longest(recorded) -> None:
     assert made == "She sat on the ___ of the river and watched the boats."
 
 
-def test_a_word_in_pieces_or_guessed_before_is_no_blank(recorded) -> None:
-    """Of “The bank has raised …”: *interest* rose most, but then it would not do."""
+def test_inputs_with_many_masks_say_nothing_of_a_word(recorded) -> None:
     report, text = recorded.reports[2], recorded.texts[2]
-    interest = report.text.tokens.index("interest")
-    at = report.predictions.token == interest
+    predictions = report.predictions
+    at = np.flatnonzero(predictions.token == report.text.tokens.index("rates"))
+    n_masked = np.bincount(predictions.input)[predictions.input[at]]
+    assert n_masked.min() < n_masked.max()
+
+    def made(right: np.ndarray) -> str:
+        words, after = list(predictions.words_after), predictions.after.copy()
+        for place, is_right in zip(at, right, strict=True):
+            words[place] = "“rates” 99%" if is_right else "“money” 99%"
+            after[place] = float(is_right)
+        changed = replace(predictions, words_after=tuple(words), after=after)
+        return sentence_with_blank(text, replace(report, predictions=changed))
+
+    few = n_masked == n_masked.min()
+    assert made(few) == "The bank has raised its interest ___ again."
+    assert "rates" in made(~few)
+
+
+def test_a_word_in_pieces_or_guessed_before_is_no_blank(recorded) -> None:
+    """Of “The bank has raised …”: *rates* rose most, but then it would not do."""
+    report, text = recorded.reports[2], recorded.texts[2]
+    rates = report.text.tokens.index("rates")
+    at = report.predictions.token == rates
     guessed = tuple(
-        f"“interest” {0.6:.0%}" if here else words
+        f"“rates” {0.6:.0%}" if here else words
         for here, words in zip(at, report.predictions.words_before, strict=True)
     )
     known = replace(report, predictions=replace(report.predictions, words_before=guessed))
     words = report.text.words.copy()
-    words[interest] = words[interest - 1]
+    words[rates] = words[rates - 1]
     in_pieces = replace(report, text=replace(report.text, words=words))
     for other in (known, in_pieces):
         made = sentence_with_blank(text, other)
         assert "___" in made
-        assert "interest" in made
+        assert "rates" in made
 
 
 def test_the_tours_texts_are_two_questions_and_a_headline_of_the_corpus() -> None:
