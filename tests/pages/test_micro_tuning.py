@@ -84,9 +84,7 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
     assert (run.result.loss[-1] < run.result.loss[0]).all()
     report = run.result.reports[0]
     assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
-    assert (
-        report.loss_after < 1.1 * run.result.loss[-1, 0]
-    )  # once learnt, it goes to and fro
+    assert report.loss_after < 1.1 * run.result.loss[-1, 0]  # once learnt, it goes to and fro
     assert len(page.dataframe) == 1
     assert "Done in" in captions(page)
     assert not page.get("progress")

@@ -231,9 +231,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
         train.main([part for key, value in asked.items() for part in (f"--{key}", str(value))])
 
     threads = torch.get_num_threads()
-    monkeypatch.setattr(
-        torch.cuda, "is_available", lambda: False
-    )  # sums differ there
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # sums differ there
     try:
         run("whole", 2, 2)
         with monkeypatch.context() as patch:
