@@ -66,6 +66,7 @@ SAME_OPTIONS = (
     "seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
     "dense_scale", "weight_decay",
 )  # fmt: skip
+DENSE = ("cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias")
 CPU_ROWS, GPU_ROWS = 192, 4096  # of logits that exist at once
 WORKERS = 4  # processes that make batches for a GPU
 LOG_COLUMNS = (
@@ -461,6 +462,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="what a new run multiplies the head's dense layer by: the larger it is, the less a "
         "step of micro-tuning on its bias moves",
     )
+    parser.add_argument(
+        "--last-dense-scale",
+        type=float,
+        default=1.0,
+        help="what the same layer is multiplied by once more, when the weights are finished",
+    )
     parser.add_argument("--weight-decay", type=float, default=0.01, help="of the matrices")
     parser.add_argument("--length", type=int, default=128, help="tokens per window")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
@@ -604,7 +611,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         append_row(log_path, row)
     if args.decay_steps:
         half = {n: t.detach().cpu().half().contiguous() for n, t in trained_tensors(model).items()}
-        half |= output
+        half |= {name: args.last_dense_scale * half[name] for name in DENSE} | output
         write_beside_and_move(
             args.run / "encoder_and_head.safetensors", lambda p: save_file(half, p)
         )

@@ -222,11 +222,13 @@ def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
 def test_a_run_that_was_killed_ends_with_the_same_weights(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(name: str, steps: int, decay_steps: int = 0, tokens: int = 64) -> None:
+    def run(
+        name: str, steps: int, decay_steps: int = 0, tokens: int = 64, last_dense_scale: float = 1
+    ) -> None:
         asked = {
             "passages": folder, "run": tmp_path / name, "steps": steps, "tokens": tokens,
             "decay-steps": decay_steps, "warmup": 2, "every": 1, "threads": 1, "length": 16,
-            "keep-meaning": 1.0, "lessons": 1.0,
+            "keep-meaning": 1.0, "lessons": 1.0, "last-dense-scale": last_dense_scale,
         }  # fmt: skip
         train.main([part for key, value in asked.items() for part in (f"--{key}", str(value))])
 
@@ -252,6 +254,12 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     table = network.get_input_embeddings().weight
     expected = output_weight(table, whole[FACTORS].float(), whole[MAP].float())
     torch.testing.assert_close(network.get_output_embeddings().weight, expected)
+    run("killed", 2, 2, last_dense_scale=1.5)  # finished long ago: only the weights are written
+    again = load_file(tmp_path / "killed/encoder_and_head.safetensors")
+    for name, tensor in whole.items():
+        factor = 1.5 if name in train.DENSE else 1
+        assert torch.equal(again[name], factor * tensor), name
+    assert again[train.DENSE[0]].dtype == torch.float16
     steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]
     assert steps == ["1", "3", "4"]  # killed between the second checkpoint and its row
 
