@@ -83,8 +83,8 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     now = [float(one.accuracy[-1, -1]) for one in known]
     if all(len(one.accuracy) == 1 for one in known):
         return (
-            f"Before: for **{_percent(before)}** of texts, most of the ten nearest have the right "
-            f"{label}. Each step pulls the halves of a text together."
+            f"Before: the ten nearest texts point to the right {label} for **{_percent(before)}** "
+            "of texts. Each step pulls the halves of a text together."
         )
     if len(known) == 1:
         return _one(known[0], label, before, now[0], decided)

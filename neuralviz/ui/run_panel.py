@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +18,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
 from neuralviz.ui.pace import DRAWINGS, letting_others_draw, slot, wait_for_news
 from neuralviz.ui.page import plain
+from neuralviz.ui.session import whole_elements
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
@@ -76,13 +76,43 @@ def run_panel(
     with letting_others_draw():
         live = not run.wait(patience)
     st.session_state[_page_draws(runs, run)] = True
-    panel = st.fragment(_panel, run_every=every if live else None)
-    panel(runs, run, show, words or Words(), bar_stays, every, live)
+    shown = runs, run, show, words or Words(), bar_stays
+    with st.container():  # else what is below moves up where Streamlit takes a drawing back
+        if live:
+            st.fragment(_live_panel, run_every=every)(*shown, every)
+        else:
+            st.fragment(_panel)(*shown)
 
 
 def _page_draws(runs: SessionRuns, run: Run[Any]) -> str:
     """Where the session keeps that the panel is drawn with the whole page, which must go on."""
     return f"{runs.kind}-page-draws-{run.id}"
+
+
+def _live_panel(
+    runs: SessionRuns,
+    run: Run[R],
+    show: Callable[[R, bool], None],
+    words: Words,
+    bar_stays: bool,
+    every: float,
+) -> None:
+    """The panel of a run that goes on: another fragment than that of one that is over.
+
+    The browser asks for it on, for a moment after the run is over, and Streamlit takes back what a
+    fragment drew where it is asked for it again: the result would be gone.
+    """
+    on_its_own, n_events = _on_its_own(runs, run), run.n_events
+    if on_its_own and run.is_over:
+        st.rerun()
+    with slot(), whole_elements():
+        began = time.thread_time()
+        _draw(runs, run, show, words, bar_stays, live=True)
+    DRAWINGS.note(time.thread_time() - began)
+    if on_its_own:
+        wait_for_news(run, n_events, every)
+        if run.is_over:
+            st.rerun()
 
 
 def _panel(
@@ -91,28 +121,36 @@ def _panel(
     show: Callable[[R, bool], None],
     words: Words,
     bar_stays: bool,
-    every: float,
+) -> None:
+    """The panel of a run that is over."""
+    _on_its_own(runs, run)
+    _draw(runs, run, show, words, bar_stays, live=False)
+
+
+def _on_its_own(runs: SessionRuns, run: Run[Any]) -> bool:
+    """Whether only the panel is drawn; runs the page if the run was started again."""
+    on_its_own = not st.session_state.pop(_page_draws(runs, run), False)
+    if on_its_own and (runs.of(run.task) or run) is not run:
+        st.rerun()
+    return on_its_own
+
+
+def _draw(
+    runs: SessionRuns,
+    run: Run[R],
+    show: Callable[[R, bool], None],
+    words: Words,
+    bar_stays: bool,
+    *,
     live: bool,
 ) -> None:
-    on_its_own = not st.session_state.pop(_page_draws(runs, run), False)
-    n_events = run.n_events
-    was_started_again = (runs.of(run.task) or run) is not run
-    if on_its_own and (was_started_again or (live and run.is_over)):
-        st.rerun()
+    """Why it could not be started again, how far it is, and its result."""
     refusal = st.session_state.pop(_refusal(runs, run), "")
     if refusal:
         st.error(plain(refusal))
-    with slot() if live else nullcontext():
-        began = time.thread_time()
-        with st.container(key=f"{runs.kind}-state-{run.id}"):
-            _state(runs, run, words, bar_stays)
-        show(run.result, live)
-    if live:
-        DRAWINGS.note(time.thread_time() - began)
-        if on_its_own:
-            wait_for_news(run, n_events, every)
-            if run.is_over:
-                st.rerun()
+    with st.container(key=f"{runs.kind}-state-{run.id}"):
+        _state(runs, run, words, bar_stays)
+    show(run.result, live)
 
 
 def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:

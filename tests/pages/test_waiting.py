@@ -58,7 +58,7 @@ def pressed_in_between() -> None:
         st.session_state["first"] = first.id
         run_panel._restart(runs, first)  # as the button does
         # the part of the page that follows a run, drawn alone
-        run_panel._panel(runs, first, lambda *_: None, run_panel.Words(), False, 0.5, live=True)
+        run_panel._live_panel(runs, first, lambda *_: None, run_panel.Words(), False, 0.5)
     runs_since = [run.id for run in runs.all() if run.id != st.session_state["first"]]
     st.text(f"started again: {len(runs_since)}")
 
