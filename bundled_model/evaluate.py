@@ -6,11 +6,11 @@ Prints tables in markdown, a column for each file of weights; the figures of the
 from them. Accuracy is that of the masked tokens in windows of up to 64 tokens, by kind of text:
 passages that the checksum held out, and sources of which nothing is trained on. (The first bundled
 model was trained on other texts, which hold nearly all of the held-out speeches.) Spearman's
-correlation is between the human score of a sentence pair and the product of the two sentences'
-embeddings. On the example corpus, it is the share of texts whose ten nearest others vote for their
-topic, and for their form, by raw and by centred vectors. The recorded map uses five epochs. The
-last table says how large each file is, and how long it takes to load and to learn from a sentence:
-all files take turns, and a figure is the median of the turns.
+correlation is between the human score of a sentence pair and the cosine similarity of the two
+sentences' embeddings. On the example corpus, it is the share of texts whose ten nearest others
+vote for their topic, and for their form, by raw and by centred vectors. The recorded map uses five
+epochs. The last table says how large each file is, and how long it takes to load and to micro-tune
+on a sentence: all files take turns, and a figure is the median of the turns.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def print_sts(
     rows: dict[str, Callable[[LanguageModel], str]] = {
         f"neural, {many(n, 'epoch')}": partial(neural, epochs=n) for n in epochs
     }
-    rows["mean pooling, same model"] = lambda model: (
+    rows["mean pooling (avg), same model"] = lambda model: (
         f"{spearman(mean_pooled(model, texts), pairs):.3f}"
     )
     rows["TF-IDF"] = lambda _model: f"{spearman(tf_idf(texts), pairs):.3f}"
@@ -170,15 +170,15 @@ def print_example(models: Mapping[str, LanguageModel]) -> None:
     rows: dict[str, Callable[[LanguageModel], str]] = {
         f"neural, fast, {many(n, 'epoch')}": partial(neural, epochs=n) for n in EXAMPLE_EPOCHS
     }
-    rows["mean pooling, same model"] = lambda model: accuracies(mean_pooled(model, texts))
+    rows["mean pooling (avg), same model"] = lambda model: accuracies(mean_pooled(model, texts))
     print_table(f"Example corpus, {K}-NN: {', '.join(EXAMPLE_LABELS)}", models, rows)
 
 
 def print_cost(models: Mapping[str, LanguageModel]) -> None:
-    """Size of the files, seconds to load each, and seconds to learn from a sentence."""
+    """Size of the files, seconds to load each, and seconds to micro-tune on a sentence."""
     tasks: dict[str, Callable[[str], object]] = {
         "seconds to load": lambda path: network.load(Path(path)),
-        "seconds to learn from a sentence, 1 epoch": lambda path: neuralviz.NeuralEmbedder(
+        "seconds to micro-tune on a sentence, 1 epoch": lambda path: neuralviz.NeuralEmbedder(
             models[path], epochs=1
         ).encode([SENTENCE]),
     }

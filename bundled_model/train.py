@@ -466,7 +466,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--last-dense-scale",
         type=float,
         default=1.0,
-        help="what the same layer is multiplied by once more, when the weights are finished",
+        help="what the same layer is multiplied by once more, when the weights are finished "
+        "(with --decay-steps); a finished run can be asked for again with another factor",
     )
     parser.add_argument("--weight-decay", type=float, default=0.01, help="of the matrices")
     parser.add_argument("--length", type=int, default=128, help="tokens per window")
@@ -475,6 +476,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
+    if args.last_dense_scale != 1.0 and not args.decay_steps:
+        parser.error("--last-dense-scale needs --decay-steps: weights are finished after these")
     options = {name: getattr(args, name) for name in SAME_OPTIONS}
     found = last_checkpoint(args.run, args.steps, args.decay_steps)
     for name, value in found["options"].items() if found else ():

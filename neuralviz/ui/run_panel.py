@@ -97,10 +97,11 @@ def _live_panel(
     bar_stays: bool,
     every: float,
 ) -> None:
-    """The panel of a run that goes on: another fragment than that of one that is over.
+    """The panel of a run that goes on.
 
-    The browser asks for it on, for a moment after the run is over, and Streamlit takes back what a
-    fragment drew where it is asked for it again: the result would be gone.
+    It is a fragment of its own: for a moment after the run is over, the browser still asks for it,
+    and Streamlit then takes back what the fragment has just drawn. Were it the same as that of a
+    run that is over, the result would vanish.
     """
     on_its_own, n_events = _on_its_own(runs, run), run.n_events
     if on_its_own and run.is_over:

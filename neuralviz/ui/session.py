@@ -38,9 +38,10 @@ def is_here(session: str) -> Callable[[], bool]:
 def whole_elements() -> Iterator[None]:
     """Send elements whole, even those of which the browser says that it has them.
 
-    Streamlit 1.67 would send a reference in their place. If a fragment runs anew before the browser
-    has got what it drew last, Streamlit takes that back, but not the references; on these the
-    browser fails, and shows an empty page.
+    Streamlit 1.67 would send a reference in their place. If a fragment runs again before the
+    browser has got what it drew last, Streamlit takes that back, but not the references; on these
+    the browser fails, and shows an empty page. It matters where a clock asks for the fragment.
+    Where a person does, who sees the page first, references save sending large maps again.
     """
     context = get_script_run_ctx(suppress_warning=True)
     if context is None:

@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz import training
+from neuralviz.jobs.example_training import first_settings
 from neuralviz.models import load_text_model
 from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
@@ -157,6 +158,12 @@ def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
     assert "The table has no dropout: crops alone" in said(page)
     assert "The experiments train the whole model" in said(page)
     assert page.pills(key="training-table").value == "pairs"
+    page.number_input(key="training-batch_size").set_value(4).run()
+    page.button(key="training-table-fill").click().run()
+    (table,) = page.session_state["training-table-runs"]
+    assert table.task.settings == with_options(
+        first_settings("model"), sentences=1, shortest=5, batch_size=4
+    )
     assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops"]
     assert [one.label for one in page.metric] == ["Before", "Crops"]
 

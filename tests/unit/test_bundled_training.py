@@ -243,6 +243,8 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
         run("killed", 2, 2)
         with pytest.raises(SystemExit):
             run("killed", 4, tokens=128)
+        with pytest.raises(SystemExit):
+            run("constant", 2, last_dense_scale=1.5)  # there would be nothing to multiply
     finally:
         torch.set_num_threads(threads)
     whole, killed = (

@@ -19,6 +19,7 @@ from neuralviz.jobs.training_tables import FillTrainingTable
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training_tables import training_table_figure
 from neuralviz.store.results import corpus_view
+from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import dimmed, plain
@@ -49,14 +50,17 @@ def show_experiments(
         corpus: that is trained on.
         model: to begin with.
         label: column of labels; empty without.
-        settings: that all rows share; of the table alone, those of the whole model instead.
+        settings: that all rows share; of the table alone, with the whole model's epochs and rate.
     """
     if not label:
         st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
         return
     if settings.part == "table":
         st.caption("The experiments train the whole model, with its own epochs and rate.")
-        settings = first_settings("model")
+        first = first_settings("model")
+        settings = with_options(
+            settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
+        )
     name = choose_one(
         st.pills,
         "Experiment",
