@@ -9,7 +9,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-APP = ("app.py", "pages", "sample_data", ".streamlit/config.toml")
+APP = ("app.py", "pages", "sample_data", "licences", ".streamlit/config.toml")
 
 
 class AppHook(BuildHookInterface):

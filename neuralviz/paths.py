@@ -26,6 +26,11 @@ def similarity_models_folder() -> Path:
     return home() / "similarity-models"
 
 
+def licences() -> Path:
+    """Folder of the licence of the bundled weights, and of the list of their training texts."""
+    return app_folder() / "licences"
+
+
 def sample_data() -> Path:
     """Folder of the corpora written for this project."""
     return app_folder() / "sample_data"

@@ -46,11 +46,11 @@ def _so_far(record: RunRecord, text: int) -> str:
     curves = [record.loss_curve(i) for i in record.alike(text)]
     known = [curve for curve in map(_finite, curves) if len(curve)]
     if not known:
-        return ""
+        return f"Text {text + 1} is in its first epoch."
     first, now = (_range([curve[at] for curve in known], ".2f") for at in (0, -1))
     one = len(known) == 1
     whose = "the loss" if one else f"the losses of {len(known):,} texts"
-    epoch = record.epochs_done(text)
+    epoch = max(map(len, known))
     if epoch == 1:
         return f"{whose.capitalize()} start{'s' * one} at {first}."
     are, began = ("is", "it") if one else ("are", "they")
@@ -203,16 +203,20 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
     differs = what_differs(record.settings, earlier.settings) or "the same settings"
     how = "wide line" if earlier.progress == 1 else "wide line, unfinished"
     said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({how})."
-    ends = [
-        (a[-1], b[-1])
+    are_over = record.progress == earlier.progress == 1
+    curves = [
+        (_finite(record.loss_curve(i)), _finite(earlier.loss_curve(i)))
         for i in range(len(record.texts))
-        for a, b in [(_finite(record.loss_curve(i)), _finite(earlier.loss_curve(i)))]
-        if len(a) and len(b)
     ]
-    if ends:
+    known = [(a, b, min(len(a), len(b))) for a, b in curves if len(a) and len(b)]
+    if known:
+        ends = [(a[-1], b[-1]) if are_over else (a[n - 1], b[n - 1]) for a, b, n in known]
         now, then = np.mean(ends, axis=0)
         kind = "Its loss" if len(ends) == 1 else "Its mean loss"
-        said += f" {kind} is {now:.2f} instead of {then:.2f}."
+        when = "" if are_over else " at the same epoch"
+        said += f" {kind} is {now:.2f} instead of {then:.2f}{when}."
+    if not are_over:
+        return said
     both = sorted(set(record.started()) & set(earlier.started()))
     if both and record.settings.layers == earlier.settings.layers:
         mine, theirs = (

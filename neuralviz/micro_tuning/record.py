@@ -23,7 +23,8 @@ class RunRecord:
 
     Attributes:
         model_id, settings, texts: what is run.
-        loss: [epoch, text] before the epoch's steps; NaN where not known yet, or no number.
+        loss: [epoch, text] mean over the steps of the epoch, each before it; NaN until the epoch is
+            complete, or where it is no number.
         delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
         last: per layer [text, dim] the latest delta, NaN where there is none.
         history: per layer [epoch, text, dim] the delta after each epoch, of as many texts as
@@ -59,7 +60,8 @@ class RunRecord:
             return
         self._batch = len(event.loss)
         epoch, at = event.epoch - 1, slice(first, first + self._batch)
-        self.loss[epoch, at] = event.epoch_loss
+        if event.step * event.epochs % event.steps == 0:  # half an epoch is of other chunks
+            self.loss[epoch, at] = event.epoch_loss
         self.delta_norm[epoch, at] = event.delta_norm
         if event.deltas is not None:
             if not self.last:
@@ -156,7 +158,8 @@ class RunRecord:
 
     def loss_rose(self, text: int) -> bool:
         """Whether the last known loss is above the first, or no number."""
-        losses = self.loss[: self.epochs_done(text), text]
+        complete = int(self.epochs_learnt(text) + 1e-6)
+        losses = self.loss[:complete, text]
         return len(losses) > 1 and not losses[-1] <= losses[0]
 
     def started(self) -> list[int]:

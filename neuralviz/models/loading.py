@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
+from neuralviz.models.bundled import write_papers
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.quiet import quiet_transformers
@@ -95,6 +96,8 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
 def export_model(model: LanguageModel, folder: str | Path) -> Path:
     """Write a model as a plain folder that ``transformers`` loads, float32, config included.
 
+    The bundled model's has its card (``README.md``), licence and list of training texts, too.
+
     Raises:
         ModelError: the folder is not empty or cannot be written.
     """
@@ -114,6 +117,10 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
             with quiet_transformers():
                 model.network.save_pretrained(part, state_dict=state)
             model.tokenizer.save_pretrained(part)
+            if model.id == BUNDLED:
+                write_papers(part)
+            for path in part.iterdir():  # safetensors lets nobody else read its file
+                path.chmod((part / "config.json").stat().st_mode)
             if folder.exists():
                 folder.rmdir()
             part.replace(folder)

@@ -474,6 +474,12 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
     assert again.head_layers == bundled.head_layers
     assert again.window == bundled.window
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain"]  # nothing left beside it
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "Apache-2.0" in card
+    assert "](TRAINING_TEXTS.md)" in card
+    assert "CC BY" in (folder / "TRAINING_TEXTS.md").read_text(encoding="utf-8")
+    assert "Apache License" in (folder / "LICENSE").read_text(encoding="utf-8")
+    assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
 
 
 def test_an_export_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ Nothing here needs torch; `neuralviz.models.bundled.network` loads the network.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
+from neuralviz.paths import licences
 
 WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -59,6 +61,15 @@ def identity(weights: Path) -> str:
         return fingerprint(weights.read_bytes())
     except OSError:
         return ""
+
+
+def write_papers(folder: Path) -> None:
+    """Put model card, licence and list of training texts beside the exported weights."""
+    card = Path(__file__).with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    card = card.replace("../../../licences/", "")
+    (folder / "README.md").write_text(card, encoding="utf-8")  # where the Hub looks for it
+    shutil.copyfile(licences() / "Apache-2.0.txt", folder / "LICENSE")
+    shutil.copyfile(licences() / "TRAINING_TEXTS.md", folder / "TRAINING_TEXTS.md")
 
 
 @dataclass(frozen=True, eq=False)

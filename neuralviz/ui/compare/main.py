@@ -185,7 +185,8 @@ def _show(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) 
     task = run.task
     assert isinstance(task, Compare)
     with slide("heatmaps"):
-        show_point(plain(kept_together(done, look.labels)), key="compare")
+        of_all = [one for one in done if one.done.all()] if live else done
+        show_point(plain(kept_together(of_all, look.labels)), key="compare")
         if not live:
             show_framed(texts, "heatmaps")
         heatmaps, beside = wide_columns([3, 1], "compare-seen")
