@@ -22,6 +22,7 @@ CLOSE_TO_0 = 0.1  # cosine similarities of texts that have taught different thin
 QUOTED = 28  # characters of a text
 
 CANCELLED = 1.0  # sum of the negative shares
+UNREADABLE = 0.5  # share of a text's tokens that stand for what the vocabulary has not
 
 
 def run_point(record: RunRecord, text: int) -> str:
@@ -61,6 +62,11 @@ def _so_far(record: RunRecord, text: int) -> str:
 
 
 def _learnt(record: RunRecord, text: int) -> str:
+    if record.reports[text].text.unknown.mean() > UNREADABLE:
+        return (
+            f"The model cannot read text {text + 1}: it has no token for most of it. All it learnt "
+            "to predict is “[UNK]”, which stands for what it cannot read."
+        )
     reports = [one for i, one in record.reports.items() if i not in record.diverged]
     before, after = (
         float(np.mean([getattr(one.predictions, when).mean() for one in reports]))
@@ -98,11 +104,12 @@ def words_point(record: RunRecord, text: int) -> str:
             "pushed most, and others pulled back."
         )
     (first, share), *others = most
+    aside = ", punctuation aside," if _largest_mark(record, text) > share else ","
     of_change = f"“{first}” ({percent(share)} of the change)"
     if not others:
-        return f"In text {text + 1}, the word that changed the weights most is {of_change}."
+        return f"In text {text + 1}{aside} the word that changed the weights most is {of_change}."
     named = joined([of_change, *(f"“{word}” ({percent(share)})" for word, share in others)])
-    return f"In text {text + 1}, the words that changed the weights most are {named}."
+    return f"In text {text + 1}{aside} the words that changed the weights most are {named}."
 
 
 def _two_authors(record: RunRecord, text: int) -> str:
@@ -121,17 +128,31 @@ def _cancels(record: RunRecord, text: int) -> bool:
     return shares is not None and float(-shares[shares < 0].sum()) > CANCELLED
 
 
-def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
-    """The ``n`` words of the largest shares above 0, and these; each word once."""
+def _shares(record: RunRecord, text: int) -> list[tuple[str, float]]:
+    """The words and marks of a text, as they come, with their shares; empty where not known."""
     report = record.reports[text]
     if report.shares is None:
         return []
+    shares = np.bincount(report.text.words, weights=report.shares).tolist()
+    words = [report.text.text[start:end] for start, end in report.text.word_spans]
+    return list(zip(words, shares, strict=True))
+
+
+def _is_mark(word: str) -> bool:
+    return not any(map(str.isalnum, word))
+
+
+def _largest_mark(record: RunRecord, text: int) -> float:
+    """The largest share of punctuation and the like; 0 where there is none."""
+    return max((share for word, share in _shares(record, text) if _is_mark(word)), default=0.0)
+
+
+def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
+    """The ``n`` words of the largest shares above 0, and these; each word once."""
     shares: dict[str, float] = {}
     spelt: dict[str, str] = {}
-    of_words = np.bincount(report.text.words, weights=report.shares)
-    for (start, end), share in zip(report.text.word_spans, of_words.tolist(), strict=True):
-        word = report.text.text[start:end]
-        if any(map(str.isalnum, word)):
+    for word, share in _shares(record, text):
+        if not _is_mark(word):
             spelt.setdefault(word.lower(), word)
             shares[word.lower()] = shares.get(word.lower(), 0.0) + share
     most = sorted(shares, key=lambda name: -shares[name])[:n]

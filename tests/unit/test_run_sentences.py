@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.events import TuningEvent
 from neuralviz.micro_tuning.in_words import (
     against_earlier,
     neurons_point,
@@ -19,6 +20,7 @@ from neuralviz.micro_tuning.in_words import (
 )
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.watching import WatchedEvent
 from neuralviz.paths import sample_data
 from neuralviz.plots.about_run import about_run
 
@@ -103,6 +105,53 @@ def test_the_point_of_words(three: RunRecord) -> None:
     )
     three.reports[0] = replace(report, shares=None)
     assert words_point(three, 0) == ""
+
+
+def test_words_are_said_even_where_punctuation_counted_more(three: RunRecord) -> None:
+    report = three.reports[0]
+    full_stop = report.text.words.max()
+    three.reports[0] = replace(report, shares=np.where(report.text.words == full_stop, 0.6, 0.03))
+    assert words_point(three, 0).startswith(
+        "In text 1, punctuation aside, the words that changed the weights most are "
+    )
+
+
+def test_a_text_that_the_model_cannot_read(three: RunRecord) -> None:
+    report = three.reports[0]
+    text = replace(report.text, unknown=np.ones(len(report.text), dtype=bool))
+    three.reports[0] = replace(report, text=text)
+    assert run_point(three, 0).startswith("The model cannot read text 1: it has no token for most")
+    assert run_point(three, 1).startswith("At first the model was ")
+
+
+def step_of_three(step: int, loss: float, epoch_loss: float) -> WatchedEvent:
+    """A step of a text of three chunks, of two epochs."""
+    return WatchedEvent(
+        0,
+        TuningEvent(
+            step=step,
+            steps=6,
+            epoch=1 + (step - 1) // 3,
+            epochs=2,
+            loss=np.array([loss]),
+            epoch_loss=np.array([epoch_loss]),
+            delta_norm=np.full((1, 3), 0.1 * step),
+        ),
+    )
+
+
+def test_the_loss_of_a_long_text_is_that_of_whole_epochs(three: RunRecord) -> None:
+    settings = replace(three.settings, epochs=2)
+    record = RunRecord("bundled", settings, ["A text of three chunks."])
+    record = record.having([step_of_three(1, 6.0, 6.0)])
+    assert run_point(record, 0) == "Text 1 is in its first epoch."
+    record = record.having([step_of_three(2, 5.0, 5.5), step_of_three(3, 4.0, 5.0)])
+    assert run_point(record, 0) == "The loss starts at 5.00."
+    record = record.having([step_of_three(4, 5.8, 5.8)])  # of the first chunk, which is harder
+    assert run_point(record, 0) == "The loss starts at 5.00."
+    assert not record.loss_rose(0)
+    record = record.having([step_of_three(5, 6.0, 5.9), step_of_three(6, 6.1, 6.0)])
+    assert record.loss_rose(0)
 
 
 def test_shares_that_cancel_are_not_said_as_parts_of_a_whole(three: RunRecord) -> None:
@@ -204,7 +253,10 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     )
     assert "cosine" not in against_earlier(three, other, (4, 2))
     stopped = unfinished(three, 4)
-    assert "compared with run 1 (wide line, unfinished)." in against_earlier(three, stopped, (2, 1))
+    assert against_earlier(three, stopped, (2, 1)) == (
+        "Run 2 has the same settings, compared with run 1 (wide line, unfinished). Its mean loss "
+        "is 2.71 instead of 2.71 at the same epoch."
+    )
 
 
 @pytest.mark.parametrize(
