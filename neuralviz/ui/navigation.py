@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui import live_figure  # noqa: F401  registers its files, before other threads
+from neuralviz.ui.leaving import send_before_leaving
 from neuralviz.ui.model_choice import load_bundled, model_sidebar
 from neuralviz.ui.pace import slot
 from neuralviz.ui.session import is_served
@@ -43,6 +44,7 @@ page = st.navigation(
 )
 stage_switch()
 model_sidebar()
+send_before_leaving()
 if is_served():
     WARMING.soon(load_bundled)
     import_pages_soon()
