@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of
+from neuralviz.maps.categories import TEXTS_A_LABEL
 from neuralviz.reading.cells import finite_number
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from neuralviz.reading.table import Table
 
 LOOKED_AT = 500  # rows
-TEXTS_A_LABEL = 2  # on average, at least; names and ids have fewer
 SCORE_WORDS = ("score", "rating", "similar", "relat", "gold", "stars")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
-TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
+TEXTS_A_LABEL = 2  # on average, at least; names and ids have fewer
 TEXTS_A_NUMBER = 5
 LOOKED_AT = 20_000  # texts of a large corpus by which the columns are found
 FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
