@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,7 @@ EXAMPLE_LABELS = ("topic", "form")
 SENTENCE = "The baker had opened the shop before the first train came in."
 TURNS = 7
 SECTIONS = ("masked", "sts", "example", "cost")
+M = TypeVar("M")
 
 
 def masked_accuracy(
@@ -106,9 +108,7 @@ def spearman(vectors: np.ndarray, pairs: pd.DataFrame) -> float:
 
 
 def print_table(
-    title: str,
-    models: Mapping[str, LanguageModel],
-    rows: Mapping[str, Callable[[LanguageModel], str]],
+    title: str, models: Mapping[str, M], rows: Mapping[str, Callable[[M], str]]
 ) -> None:
     """A table with a column for each model; every row is printed when it is there."""
     print(f"\n| {title} | {' | '.join(models)} |\n|{' --- |' * (len(models) + 1)}")
@@ -190,11 +190,12 @@ def print_cost(models: Mapping[str, LanguageModel]) -> None:
                 work(path)
                 if turn:
                     took.setdefault((task, path), []).append(time.perf_counter() - began)
-    print(f"\n| cost | {' | '.join(models)} |\n|{' --- |' * (len(models) + 1)}")
-    sizes = (f"{Path(path).stat().st_size / 1e6:.2f}" for path in models)
-    print(f"| MB of the file | {' | '.join(sizes)} |")
+    rows: dict[str, Callable[[str], str]] = {
+        "MB of the file": lambda path: f"{Path(path).stat().st_size / 1e6:.2f}"
+    }
     for task in tasks:
-        print(f"| {task} | {' | '.join(f'{median(took[task, path]):.3f}' for path in models)} |")
+        rows[task] = lambda path, task=task: f"{median(took[task, path]):.3f}"
+    print_table("cost", {path: path for path in models}, rows)
 
 
 def main() -> None:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
-import streamlit.components.v2
 
-_leaving = streamlit.components.v2.component(
-    "neuralviz_leaving",
-    html="<span></span>",
-    js=(Path(__file__).with_name("assets") / "leaving.js").read_text("utf-8"),
-    isolate_styles=False,
-)
+from neuralviz.ui.scripts import script
+
+_leaving = script("leaving")
 
 
 def send_before_leaving() -> None:

@@ -17,6 +17,7 @@ import streamlit.components.v2
 
 from neuralviz.plots.standalone import file_name
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
+from neuralviz.ui.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +39,7 @@ _component = streamlit.components.v2.component(
     js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
     isolate_styles=False,
 )
-_columns = streamlit.components.v2.component(
-    "neuralviz_point_columns",
-    html="<div class='neuralviz-columns' hidden></div>",
-    js=(_ASSETS / "point_columns.js").read_text("utf-8"),
-    isolate_styles=False,
-)
+_columns = script("point_columns", "<div class='neuralviz-columns' hidden></div>")
 MOST_AREAS = 100  # that are selected together
 
 

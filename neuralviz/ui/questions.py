@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import streamlit as st
-import streamlit.components.v2
 
 from neuralviz.paths import app_folder
+from neuralviz.ui.scripts import script
 
 _ASKED = "asked"  # in the address: the number of the question
 _LIST = "questions"  # in the session: whether the list is open
@@ -126,12 +125,7 @@ QUESTIONS = (
     ),
 )
 
-_pointer = streamlit.components.v2.component(
-    "neuralviz_pointer",
-    html="<span></span>",
-    js=(Path(__file__).with_name("assets") / "pointer.js").read_text("utf-8"),
-    isolate_styles=False,
-)
+_pointer = script("pointer")
 
 
 def questions() -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
-import streamlit.components.v2
+
+from neuralviz.ui.scripts import script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_switch = streamlit.components.v2.component(
-    "neuralviz_stage",
-    html="<button class='neuralviz-stage-switch' title='Full screen (S)'>Stage</button>",
-    js=(Path(__file__).with_name("assets") / "stage.js").read_text("utf-8"),
-    isolate_styles=False,
+_switch = script(
+    "stage", "<button class='neuralviz-stage-switch' title='Full screen (S)'>Stage</button>"
 )
 
 
