@@ -18,11 +18,11 @@ from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from neuralviz.evaluation.best_layer import BestLayer
     from neuralviz.evaluation.ladder_events import Ladder, LayerCosines
-    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.evaluation.ladder_table import LadderLine, Prediction
     from neuralviz.training.similarity.settings import Rung
 
     Quote = Callable[[str], str]
@@ -108,10 +108,11 @@ def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
             f"Mean pooling reaches a Spearman of **{number(floor.spearman, '.2f')}** on {pairs}. "
             "The rungs have to beat that."
         )
-    line = next(one for one in ladder_lines(ladder) if one.rung == rung)
+    lines = ladder_lines(ladder)
+    line = next(one for one in lines if one.rung == rung)
     if not np.isfinite([line.spearman, floor.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    lead = line.spearman - floor.spearman
+    lead = round(line.spearman, 2) - round(floor.spearman, 2)  # as the table has them
     than = "as that of"
     if abs(lead) >= LEVEL:
         than = f"{number(abs(lead), '.2f')} {'above' if lead > 0 else 'below'}"
@@ -125,9 +126,26 @@ def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
     is_decided = not bounds[0] <= 0 <= bounds[1]
     low, high = (number(bound, "+.2f") for bound in bounds)
     said += (
-        f", and these {n:,} pairs decide it." if is_decided else f". But {n:,} do not decide it."
+        f", and these {n:,} pairs decide it."
+        if is_decided
+        else f". But these {n:,} pairs do not decide it."
     )
-    return f"{said}\n\nThe 95% interval of the difference is {low} to {high}.{_others(ladder)}"
+    return (
+        f"{said}\n\nThe 95% interval of the difference is {low} to {high}."
+        f"{_higher(lines, line)}{_others(ladder)}"
+    )
+
+
+def _higher(lines: Sequence[LadderLine], chosen: LadderLine) -> str:
+    """The rung that the test pairs would have chosen, as a sentence after others; or empty."""
+    rungs = [one for one in lines if one.rung is not None and np.isfinite(one.spearman)]
+    highest = max(rungs, key=lambda one: one.spearman)
+    if highest.spearman - chosen.spearman < LEVEL:
+        return ""
+    return (
+        f" On these pairs **{highest.name}** is higher, {number(highest.spearman, '.2f')}; but the "
+        "test pairs have no say in the choice."
+    )
 
 
 def _others(ladder: Ladder) -> str:

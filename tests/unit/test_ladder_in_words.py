@@ -37,6 +37,7 @@ from neuralviz.evaluation.ladder_table import (
 from neuralviz.evaluation.normal_plot import expected, least_straight, normal_plot
 from neuralviz.training.similarity.data import Scale
 from neuralviz.training.similarity.events import SimilarityEnded
+from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import Rung, SimilaritySettings
 
 N = 40
@@ -136,9 +137,27 @@ def test_what_is_alike_is_not_decided() -> None:
     said = ladder_point(ladder(GOOD, floor=SWAPPED))
     assert said == (
         "**Siamese encoders** is the best rung on the dev pairs. On 40 test pairs its Spearman is "
-        "**1.00**, as that of mean pooling. But 40 do not decide it.\n\nThe 95% interval of the "
-        "difference is 0.00 to 0.00."
+        "**1.00**, as that of mean pooling. But these 40 pairs do not decide it.\n\nThe 95% "
+        "interval of the difference is 0.00 to 0.00."
     )
+
+
+def test_the_lead_is_that_of_the_values_as_they_are_written() -> None:
+    found = ladder(replace(GOOD, spearman=0.6449), floor=NOISE)
+    floor = replace(found.baselines[FLOOR], spearman=0.5651)  # 0.08 lower, 0.07 as written
+    said = ladder_point(replace(found, baselines={FLOOR: floor}))
+    assert "**0.64**, 0.07 above mean pooling" in said
+
+
+def test_a_rung_that_is_higher_on_the_test_pairs_is_named() -> None:
+    worse = replace(GOOD, spearman=0.9)
+    said = ladder_point(ladder(worse, SAME))
+    assert said.startswith("**Siamese encoders** is the best rung on the dev pairs.")
+    assert said.endswith(
+        f" On these pairs **{RUNG_NAMES['cosines']}** is higher, 1.00; but the test pairs have no "
+        "say in the choice."
+    )
+    assert "is higher" not in ladder_point(ladder(GOOD, SAME))  # 1.00 and 1.00
 
 
 def test_what_is_not_whole_and_what_else_there_is_to_compare() -> None:

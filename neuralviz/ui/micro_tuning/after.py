@@ -104,8 +104,9 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
             for name in ("probability before", "probability after")
         },
     )
+    whose = f" of text {text + 1}" if len(record.texts) > 1 else ""
     st.caption(
-        f"Mean probability of the masked token: {predictions.before.mean():.0%} before and "
+        f"Mean probability of the masked tokens{whose}: {predictions.before.mean():.0%} before and "
         f"{predictions.after.mean():.0%} after micro-tuning. It rose at "
         f"{(predictions.after > predictions.before).mean():.0%} of "
         f"{many(len(predictions.input), 'masked position')}."
