@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -35,10 +35,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import neuralviz
 from bundled_model.passages import read_passages, split
-from bundled_model.train import evaluate, evaluation_batches, shuffled, windows
+from bundled_model.train import at_least, evaluate, evaluation_batches, shuffled, windows
+from neuralviz.errors import ModelError
 from neuralviz.maps.example import TEXTS
 from neuralviz.maps.neighbourhoods import K, knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.micro_tuning.settings import Precision
 from neuralviz.models import LanguageModel, bundled
 from neuralviz.models.bundled import network
 from neuralviz.models.loading import assemble
@@ -116,9 +118,8 @@ def print_table(
         print(f"| {row} | {' | '.join(map(cell, models.values()))} |", flush=True)
 
 
-def print_masked(models: Mapping[str, LanguageModel], data: Path) -> None:
-    """Accuracy at masked tokens, a table for each ratio."""
-    kinds = passages_never_seen(data)
+def print_masked(models: Mapping[str, LanguageModel], kinds: Mapping[str, list[str]]) -> None:
+    """Accuracy at masked tokens of `passages_never_seen`, a table for each ratio."""
 
     def accuracy(model: LanguageModel, passages: list[str], ratio: float) -> str:
         loss, share = masked_accuracy(model, passages, ratio)
@@ -133,18 +134,22 @@ def print_masked(models: Mapping[str, LanguageModel], data: Path) -> None:
 
 
 def print_sts(
-    models: Mapping[str, LanguageModel], data: Path, split_name: str, epochs: Sequence[int]
+    models: Mapping[str, LanguageModel],
+    pairs: pd.DataFrame,
+    split_name: str,
+    epochs: Sequence[int],
+    precision: Precision,
 ) -> None:
     """Spearman's correlation of scores and products on a split of STS-B."""
-    pairs = pd.read_csv(data / "stsb" / f"{split_name}.csv")
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
 
     def neural(model: LanguageModel, epochs: int) -> str:
-        vectors = neuralviz.NeuralEmbedder(model, epochs=epochs).encode(texts)
-        return f"{spearman(vectors, pairs):.3f}"
+        embedder = neuralviz.NeuralEmbedder(model, epochs=epochs, precision=precision)
+        return f"{spearman(embedder.encode(texts), pairs):.3f}"
 
+    how = "" if precision == "exact" else f"{precision}, "
     rows: dict[str, Callable[[LanguageModel], str]] = {
-        f"neural, {many(n, 'epoch')}": partial(neural, epochs=n) for n in epochs
+        f"neural, {how}{many(n, 'epoch')}": partial(neural, epochs=n) for n in epochs
     }
     rows["mean pooling (avg), same model"] = lambda model: (
         f"{spearman(mean_pooled(model, texts), pairs):.3f}"
@@ -202,7 +207,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--split", choices=["dev", "test"], default="dev", help="of STS-B")
     parser.add_argument("--weights", type=Path, nargs="+", default=[bundled.WEIGHTS])
-    parser.add_argument("--epochs", type=int, nargs="+", default=[5])
+    parser.add_argument("--epochs", type=at_least(1), nargs="+", default=[5], help="on STS-B")
+    parser.add_argument(
+        "--precision", choices=get_args(Precision), default="exact", help="on STS-B"
+    )
     parser.add_argument(
         "--only",
         choices=SECTIONS,
@@ -211,17 +219,24 @@ def main() -> None:
         help="of the tables; all by default",
     )
     args = parser.parse_args()
-    if "NEURALVIZ_DATA" not in os.environ and {"masked", "sts"} & set(args.only):
+    if not os.environ.get("NEURALVIZ_DATA") and {"masked", "sts"} & set(args.only):
         parser.error("set NEURALVIZ_DATA to the folder with permissive/, stsb/ and ag_news/")
     data = Path(os.environ.get("NEURALVIZ_DATA", ""))
-    models = {}
-    for path in args.weights:
-        bert, tokenizer, fingerprint = network.load(path)
-        models[str(path)] = assemble("bundled", fingerprint, bert, tokenizer)
+    models, kinds, pairs = {}, {}, pd.DataFrame()
+    try:
+        if "sts" in args.only:
+            pairs = pd.read_csv(data / "stsb" / f"{args.split}.csv")
+        for path in args.weights:
+            bert, tokenizer, fingerprint = network.load(path)
+            models[str(path)] = assemble("bundled", fingerprint, bert, tokenizer)
+        if "masked" in args.only:
+            kinds = passages_never_seen(data)
+    except (OSError, ValueError, ModelError) as error:
+        parser.error(str(error))
     if "masked" in args.only:
-        print_masked(models, data)
+        print_masked(models, kinds)
     if "sts" in args.only:
-        print_sts(models, data, args.split, args.epochs)
+        print_sts(models, pairs, args.split, args.epochs, args.precision)
     if "example" in args.only:
         print_example(models)
     if "cost" in args.only:

@@ -44,7 +44,7 @@ OTHER_KIND = "public web pages and guides"
 # Columns: owner/repository (name), commit, licence, where it says so, passages, words, attribution.
 ROW = re.compile(
     r"^\| (?P<repository>[^ |]+/[^ |]+) \((?P<name>[^|]+)\) \| `(?P<commit>[0-9a-f]+)` "
-    r"\| (?P<licence>[^|]+) \| [^|]+ \| (?P<passages>[\d,]+) \| (?P<words>[\d,]+) "
+    r"\| (?P<licence>[^|]+) \| (?P<evidence>[^|]+) \| (?P<passages>[\d,]+) \| (?P<words>[\d,]+) "
     r"\| (?P<attribution>[^|]+) \|$",
     re.MULTILINE,
 )
@@ -59,6 +59,7 @@ class Source:
         name: what the source is called; a repository can have several.
         commit: first digits of the commit that was read.
         licence: the licence of the text.
+        evidence: where the source says so.
         attribution: whom to name.
         passages, words: how many there are.
     """
@@ -67,6 +68,7 @@ class Source:
     name: str
     commit: str
     licence: str
+    evidence: str
     attribution: str
     passages: int
     words: int
@@ -105,9 +107,13 @@ def read_sources(folder: Path) -> list[Source]:
     """The sources of ``passages.txt.xz``, in the table's order.
 
     Raises:
-        ValueError: there is no table, or a row of it cannot be read.
+        OSError: the file cannot be read.
+        ValueError: it has no table, or a row that cannot be read.
     """
-    text = (folder / SOURCES).read_text("utf-8")
+    try:
+        text = (folder / SOURCES).read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{folder / SOURCES} is not UTF-8.") from error
     section = text.split(f"## `{PASSAGES}`")[-1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")][2:]  # after the head
     for row in rows:
@@ -119,6 +125,7 @@ def read_sources(folder: Path) -> list[Source]:
             row["name"],
             row["commit"],
             row["licence"].strip(),
+            row["evidence"].strip(),
             row["attribution"].strip(),
             int(row["passages"].replace(",", "")),
             int(row["words"].replace(",", "")),
@@ -134,11 +141,15 @@ def read_passages(folder: Path) -> list[tuple[Source, list[str]]]:
     """Each source with its passages.
 
     Raises:
-        ValueError: the passages are not those that the table describes.
+        OSError: a file cannot be read.
+        ValueError: a file is damaged, or the passages are not those that the table describes.
     """
     sources = read_sources(folder)
-    with lzma.open(folder / PASSAGES, "rt", encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line in file]
+    try:
+        with lzma.open(folder / PASSAGES, "rt", encoding="utf-8") as file:
+            lines = [line.rstrip("\n") for line in file]
+    except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
+        raise ValueError(f"{folder / PASSAGES} is damaged: {error}") from error
     n = sum(source.passages for source in sources)
     if len(lines) != n:
         raise ValueError(

@@ -7,8 +7,8 @@ masking blueprints mask that much, and always by ``[MASK]``, because blueprints 
 drawn more often.
 
 The learning rate warms up, stays constant, and falls linearly to zero over the last steps, so a
-run can be made longer after the fact: ``--steps`` is how long it stays constant, and a checkpoint
-of that phase can be gone on from at any time.
+run can be made longer after the fact: ``--steps`` is how long it stays constant, and the last
+checkpoint of that phase can be gone on from at any time, with more steps or another decay.
 
     python bundled_model/train.py --passages permissive/ --run runs/bundled --steps 3000
     python bundled_model/train.py --passages permissive/ --run runs/bundled \\
@@ -35,12 +35,13 @@ import argparse
 import csv
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
@@ -50,6 +51,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bundled_model.muon import Muon
 from bundled_model.output_layer import make_output_layer
 from bundled_model.passages import read_passages, split
+from neuralviz.errors import ModelError
+from neuralviz.models import bundled
 from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import (
@@ -413,13 +416,39 @@ def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
 
 
 def last_checkpoint(run: Path, steps: int, decay_steps: int) -> dict | None:
-    """What a run goes on from: of a decay only where that begins at the same step."""
-    for name in ("decay.pt", "constant.pt")[not decay_steps :]:
-        if (run / name).exists():
-            found = torch.load(run / name, weights_only=True)
-            if name == "constant.pt" or found["steps"] == steps:
-                return found
-    return None
+    """What a run goes on from: of a decay only where it is the same one.
+
+    Raises:
+        ValueError: the rate was constant for more than ``steps`` steps.
+    """
+    if decay_steps and (run / "decay.pt").exists():
+        found = torch.load(run / "decay.pt", weights_only=True)
+        if (found["steps"], found.get("decay_steps")) == (steps, decay_steps):
+            return found
+    if not (run / "constant.pt").exists():
+        return None
+    found = torch.load(run / "constant.pt", weights_only=True)
+    if found["step"] > steps:
+        raise ValueError(f"the run in {run} has taken {found['step']} steps: ask for that many")
+    return found
+
+
+def identity(weights: Path | None) -> str:
+    """Which weights a run starts from; empty for all-MiniLM-L6-v2's."""
+    return bundled.fingerprint(weights.read_bytes()) if weights else ""
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number that an option takes."""
+
+    def read(said: str) -> int:
+        number = int(said)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}")
+        return number
+
+    read.__name__ = "whole number"  # argparse says "invalid whole number value"
+    return read
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -434,9 +463,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--start", type=Path, help="weights that a new run starts from, instead of MiniLM's"
     )
-    parser.add_argument("--steps", type=int, default=3000, help="last step of the constant phase")
-    parser.add_argument("--decay-steps", type=int, default=0, help="steps of linear decay after it")
-    parser.add_argument("--warmup", type=int, default=100)
+    parser.add_argument(
+        "--steps", type=at_least(0), default=3000, help="last step of the constant phase"
+    )
+    parser.add_argument(
+        "--decay-steps", type=at_least(0), default=0, help="steps of linear decay after it"
+    )
+    parser.add_argument("--warmup", type=at_least(0), default=100)
     parser.add_argument("--lr", type=float, default=5e-4, help="peak learning rate of the encoder")
     parser.add_argument(
         "--lr-head", type=float, default=2e-3, help="peak learning rate of the head"
@@ -470,21 +503,29 @@ def main(argv: Sequence[str] | None = None) -> None:
         "(with --decay-steps); a finished run can be asked for again with another factor",
     )
     parser.add_argument("--weight-decay", type=float, default=0.01, help="of the matrices")
-    parser.add_argument("--length", type=int, default=128, help="tokens per window")
-    parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--length", type=at_least(8), default=128, help="tokens per window")
+    parser.add_argument("--tokens", type=at_least(8), default=4096, help="tokens per batch")
+    parser.add_argument("--threads", type=at_least(1), default=torch.get_num_threads())
+    parser.add_argument("--every", type=at_least(1), default=250, help="steps between checkpoints")
+    parser.add_argument("--seed", type=at_least(0), default=0)
     args = parser.parse_args(argv)
     if args.last_dense_scale != 1.0 and not args.decay_steps:
         parser.error("--last-dense-scale needs --decay-steps: weights are finished after these")
     options = {name: getattr(args, name) for name in SAME_OPTIONS}
-    found = last_checkpoint(args.run, args.steps, args.decay_steps)
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)  # a new run's head begins at random
+    try:
+        start = load_file(args.start) if args.start else {}
+        model = build(start or None)  # in eval mode: without dropout
+        options["start"] = identity(args.start)
+        found = last_checkpoint(args.run, args.steps, args.decay_steps)
+        passages = split(read_passages(args.passages))
+    except (OSError, SafetensorError, ModelError, ValueError) as error:
+        parser.error(str(error))
     for name, value in found["options"].items() if found else ():
         if options[name] != value:
-            parser.error(f"the run in {args.run} was begun with --{name.replace('_', '-')} {value}")
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(args.seed)
+            which = "other weights" if name == "start" else value
+            parser.error(f"the run in {args.run} was begun with --{name.replace('_', '-')} {which}")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     bfloat16 = has_native_bf16(device)
     on_gpu = device.type == "cuda"
@@ -494,7 +535,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     args.run.mkdir(parents=True, exist_ok=True)
 
     tokenizer = load_minilm_tokenizer()
-    passages = split(read_passages(args.passages))
     sequences = windows(passages.train, tokenizer, args.length)
     checks = [
         evaluation_batches(windows(texts, tokenizer, args.length)[:400], tokenizer)
@@ -503,8 +543,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     total_tokens = sum(map(len, sequences))
     print(f"{len(sequences):,} windows, {total_tokens:,} tokens")
 
-    start = load_file(args.start) if args.start else {}
-    model = build(start or None).to(device)  # in eval mode: without dropout
+    model = model.to(device)
     if bfloat16 and not on_gpu:
         model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
     teacher = None
@@ -604,6 +643,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         state = {
             "step": step,
             "steps": args.steps,
+            "decay_steps": args.decay_steps,
             "options": options,
             "output": output,
             "tensors": {n: t.contiguous() for n, t in trained_tensors(model).items()},

@@ -6,6 +6,7 @@ python scripts/list_training_texts.py --passages permissive/
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +19,21 @@ ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "licences" / "TRAINING_TEXTS.md"
 TITLED = ("openstax", "standardebooks")  # whose attributions have titles in lower case
 SMALL_WORDS = {"a", "an", "and", "at", "by", "in", "of", "on", "the", "to"}
+TITLES = {  # of books whose repositories are called otherwise
+    "anatomy-physiology": "Anatomy and Physiology",
+    "college-success-bundle": "College Success",
+    "introduction-anthropology": "Introduction to Anthropology",
+    "introduction-business": "Introduction to Business",
+    "introduction-philosophy": "Introduction to Philosophy",
+    "introduction-political-science": "Introduction to Political Science",
+    "introduction-sociology": "Introduction to Sociology",
+    "life-liberty-and-pursuit-happiness": "Life, Liberty, and the Pursuit of Happiness",
+    "principles-economics-bundle": "Principles of Economics",
+    "principles-marketing": "Principles of Marketing",
+    "us-history": "U.S. History",
+    "writing-guide": "Writing Guide with Handbook",
+}
+COPYRIGHT = re.compile(r"Copyright \(c\) [^;|]+")
 LINKS = {
     "CC BY 4.0": "https://creativecommons.org/licenses/by/4.0/",
     "CC BY 2.5": "https://creativecommons.org/licenses/by/2.5/",
@@ -30,23 +46,29 @@ LINKS = {
 HEAD = """\
 # Texts that the bundled model was trained on, and tested on (○)
 
-None of these texts is in the repository or in the package, which contain only the weights. Every
-licence below allows any use; those that ask for attribution get it here. Changes to the texts:
-markup, links, code, lists and citations in brackets were removed, quotation marks and dashes were
-made plain, and paragraphs were joined or split. Standard Ebooks believes that the works behind its
-editions are in the public domain in the United States; elsewhere some may still be protected.
+None of these texts is in the repository or in the package, but for passages of eight textbooks in
+`sample_data/textbooks.csv`. Every licence below allows any use; those that ask for attribution or
+for a copyright notice get it here. Changes to the texts: markup, links, code, lists and citations
+in brackets were removed, quotation marks and dashes were made plain, and paragraphs were joined or
+split. Standard Ebooks believes that the works behind its editions are in the public domain in the
+United States; elsewhere some may still be protected.
 
 Texts marked with ○ were not trained on: they measure how well the model reads text of another kind.
 """
 
 
 def attribution_of(source: Source) -> str:
-    """Whom to name for a source, titles and names with capitals, without the licence."""
+    """Whom to name for a source, titles and names with capitals, without the licence.
+
+    A notice of copyright that its licence asks for comes last.
+    """
     whole = source.attribution.replace(f"{source.licence}; ", "")
     parts = [part.strip() for part in whole.split(", ")]
     parts = [part for part in parts if part not in (source.licence, "CC0")]
     if source.repository.split("/")[0] in TITLED:
-        parts[1:] = [_titled(part) for part in parts[1:]]
+        parts[1:] = [TITLES.get(source.name) or _titled(part) for part in parts[1:]]
+    if notice := COPYRIGHT.search(source.evidence):
+        parts.append(notice[0].strip())
     return ", ".join(parts)
 
 
@@ -86,7 +108,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--passages", type=Path, required=True, help="folder of the passages")
     args = parser.parse_args()
-    TARGET.write_text(table_of(read_sources(args.passages)), encoding="utf-8")
+    try:
+        sources = read_sources(args.passages)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    TARGET.write_text(table_of(sources), encoding="utf-8")
     print(TARGET.relative_to(ROOT))
 
 

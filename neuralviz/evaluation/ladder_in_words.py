@@ -140,7 +140,7 @@ def _higher(lines: Sequence[LadderLine], chosen: LadderLine) -> str:
     """The rung that the test pairs would have chosen, as a sentence after others; or empty."""
     rungs = [one for one in lines if one.rung is not None and np.isfinite(one.spearman)]
     highest = max(rungs, key=lambda one: one.spearman)
-    if highest.spearman - chosen.spearman < LEVEL:
+    if round(highest.spearman, 2) <= round(chosen.spearman, 2):  # as the table has them
         return ""
     return (
         f" On these pairs **{highest.name}** is higher, {number(highest.spearman, '.2f')}; but the "

@@ -273,14 +273,11 @@ def _triplets(found: Measured, given: _Given) -> Measured:
 
 
 def _neighbours(found: Measured, given: _Given) -> Measured:
-    data, notes = given.data, found.notes
-    k = _voters(data.labels, given.settings.k)
+    data, k = given.data, given.settings.k
     near = find_neighbours(given.units[data.rows], k, should_stop=given.should_stop)
-    if k < given.settings.k:
-        notes += (
-            f"Using {many(k, 'neighbour')} instead of {given.settings.k}: "
-            f"with only {many(len(data.labels), 'text')}, all the others would vote.",
-        )
+    notes = found.notes
+    if near.k < k:
+        notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
     fewest = min(Counter(data.labels).values())
     if fewest <= near.k:
         notes += (
@@ -297,16 +294,6 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
         outvoted=tuple(replace(one, text=int(data.rows[one.text])) for one in missed),
         notes=notes,
     )
-
-
-def _voters(labels: Sequence[str], k: int) -> int:
-    """``k``, or as many as can agree where ``k`` would be all the others.
-
-    Where all the others vote, a rare label always loses, however near its texts are.
-    """
-    if k < len(labels) - 1:
-        return k
-    return min((count for count in Counter(labels).values() if count > 1), default=2) - 1
 
 
 def _probe(found: Measured, given: _Given) -> Measured:

@@ -17,8 +17,8 @@ from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
 from neuralviz.models import hub
+from neuralviz.models.bundled import PAPERS, write_papers
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.bundled import write_papers
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.quiet import quiet_transformers
@@ -96,13 +96,14 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
 def export_model(model: LanguageModel, folder: str | Path) -> Path:
     """Write a model as a plain folder that ``transformers`` loads, float32, config included.
 
-    The bundled model's has its card (``README.md``), licence and list of training texts, too.
+    The bundled model's has its card (``README.md``), licence and list of training texts, too; of a
+    model that was loaded from a folder they are copied as far as they are there.
 
     Raises:
         ModelError: the folder is not empty or cannot be written.
     """
     try:
-        folder = Path(folder).expanduser().absolute()
+        folder = Path(folder).expanduser().resolve()
         if folder == Path.cwd():
             raise ModelError("Choose a folder other than the current one.")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -119,6 +120,9 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
             model.tokenizer.save_pretrained(part)
             if model.id == BUNDLED:
                 write_papers(part)
+            for paper in (Path(model.id) / name for name in PAPERS):
+                if paper.is_file():
+                    shutil.copyfile(paper, part / paper.name)
             for path in part.iterdir():  # safetensors lets nobody else read its file
                 path.chmod((part / "config.json").stat().st_mode)
             if folder.exists():

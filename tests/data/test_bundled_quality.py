@@ -55,6 +55,14 @@ def test_it_predicts_masked_tokens_of_passages_it_was_not_trained_on(
     assert accuracy >= LEAST_ACCURACY
 
 
+def test_the_list_of_training_texts_is_that_of_the_sources(data: Path) -> None:
+    from bundled_model.passages import read_sources
+    from scripts.list_training_texts import TARGET, table_of
+
+    sources = read_sources(real(data, "permissive/SOURCES.md").parent)
+    assert TARGET.read_text(encoding="utf-8") == table_of(sources)
+
+
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
     """Not behind counting words."""
     pytest.importorskip("scipy")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bundled_model import evaluate
+from bundled_model.passages import read_passages, split
 from neuralviz.models import bundled
+from tests.support.passages import write_passages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,3 +34,85 @@ def test_what_each_file_of_weights_costs(
     assert len(times) == 2
     for line in times:
         assert all(float(cell) > 0 for cell in line.split("|")[2:4])
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a few passages, pairs and news."""
+    for name in ("permissive", "stsb", "ag_news"):
+        (tmp_path / name).mkdir()
+    sources = {
+        "openstax/rivers (rivers)": [f"Bridge {i} crosses the river." for i in range(400)],
+        "x/wikinews (wikinews-2019-2020)": ["In 2019 nobody crossed the river."],
+    }
+    write_passages(tmp_path / "permissive", sources)
+    pairs = "score,sentence1,sentence2\n5,A dog runs.,A dog is running.\n" + (
+        "3,A dog runs.,A cat runs.\n0,A dog runs.,Prices fell on Monday.\n"
+    )
+    (tmp_path / "stsb" / "dev.csv").write_text(pairs)
+    (tmp_path / "ag_news" / "test.csv").write_text("text\nPrices fell on Monday.\n")
+    monkeypatch.setenv("NEURALVIZ_DATA", str(tmp_path))
+    return tmp_path
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["evaluate.py", *map(str, words)])
+    evaluate.main()
+
+
+def test_masked_tokens_by_kind_of_text_and_agreement_with_people(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked(monkeypatch, "--only", "masked", "sts", "--epochs", 1, "--precision", "fast")
+    said = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.splitlines()]
+    cells = {tuple(row) for row in rows if row}
+    n_held_out = len(split(read_passages(data / "permissive")).all_held_out())
+    assert n_held_out
+    names = [row[0] for row in rows if row]
+    for kind in (
+        f"held-out passages, {n_held_out}",
+        f"held out: textbooks, {n_held_out}",
+        "never trained on: Wikinews, 1",
+        "never trained on: AG News, 1",
+    ):
+        assert names.count(kind) == len(evaluate.RATIOS)
+    for row in rows:
+        if row and row[0].startswith(("held", "never")):
+            share, loss = re.fullmatch(r"([\d.]+)% \(([\d.]+) nats\)", row[1]).groups()
+            assert 0 <= float(share) <= 100
+            assert float(loss) > 0
+    assert ("neural, fast, 1 epoch", "1.000") in cells
+    assert ("mean pooling (avg), same model", "1.000") in cells
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--split", "test"], "test.csv"),
+        (["--weights", "nowhere"], "Could not read weights from nowhere: No such file"),
+        (["--epochs", 0], "must be at least 1"),
+        (["--only", "masked"], "SOURCES.md"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_at_once(
+    words: list[object],
+    said: str,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (data / "permissive" / "SOURCES.md").unlink()
+    with pytest.raises(SystemExit) as ended:
+        asked(monkeypatch, *words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_it_says_that_data_are_needed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_DATA", "")
+    with pytest.raises(SystemExit):
+        asked(monkeypatch)
+    assert "set NEURALVIZ_DATA" in capsys.readouterr().err

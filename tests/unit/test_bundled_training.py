@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import lzma
-import random
+import shutil
 from copy import deepcopy
 from pathlib import Path
 
@@ -13,11 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from bundled_model import output_layer, passages, train
+from bundled_model import output_layer, train
 from bundled_model.muon import Muon, nearest_orthogonal
 from neuralviz.models import load_sentence_transformer
 from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, output_weight
+from tests.support.passages import write_passages
 
 COEFFICIENTS = (3.4445, -4.775, 2.0315)
 
@@ -67,19 +67,7 @@ NEWS = [f"In year {i} nobody crossed the river." for i in range(20)]
 def folder(tmp_path: Path) -> Path:
     """A folder of passages, of two sources."""
     sources = {"openstax/rivers (rivers)": TEXTS, "x/wikinews (wikinews-2019-2020)": NEWS}
-    rows = [
-        f"| {name} | `abc123` | CC BY 4.0 | LICENSE | {len(texts)} | "
-        f"{sum(len(text.split()) for text in texts)} | Somebody |"
-        for name, texts in sources.items()
-    ]
-    head = "| source | commit | licence | where | passages | words | attribution |\n| --- |\n"
-    table = f"## `{passages.PASSAGES}`\n\n{head}" + "\n".join(rows) + "\n"
-    (tmp_path / passages.SOURCES).write_text(table)
-    lines = [*TEXTS, *NEWS]
-    random.Random(0).shuffle(lines)
-    with lzma.open(tmp_path / passages.PASSAGES, "wt", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    return tmp_path
+    return write_passages(tmp_path, sources)
 
 
 def test_what_is_kept_is_the_vector_of_the_sentence_encoder() -> None:
@@ -218,6 +206,43 @@ def test_tokens_that_mean_alike_have_rows_that_are_alike() -> None:
     assert (others.argmax(dim=1) == torch.arange(len(words)) ^ 1).all()  # each one's partner
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--every", "0"], "must be at least 1"),
+        (["--length", "2"], "must be at least 8"),
+        (["--steps", "-1"], "must be at least 0"),
+        (["--steps", "many"], "invalid whole number value"),
+        (["--start", "nowhere"], "No such file"),
+        (["--start", __file__], "eader"),  # no weights
+        ([], "No such file"),  # of passages
+    ],
+)
+def test_what_cannot_be_trained_is_said_at_once(
+    asked: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = ["--passages", str(tmp_path / "none"), "--run", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as ended:
+        train.main([*here, *asked])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_decay_is_gone_on_from_only_as_it_was_begun(tmp_path: Path) -> None:
+    def save(name: str, **state: int) -> None:
+        torch.save(state, tmp_path / name)
+
+    assert train.last_checkpoint(tmp_path, 2, 2) is None
+    save("constant.pt", step=2)
+    save("decay.pt", step=4, steps=2, decay_steps=2)
+    assert train.last_checkpoint(tmp_path, 2, 2)["step"] == 4
+    for steps, decay_steps in ((2, 0), (2, 1), (2, 4), (3, 2)):
+        assert train.last_checkpoint(tmp_path, steps, decay_steps)["step"] == 2
+    with pytest.raises(ValueError, match="has taken 2 steps: ask for that many"):
+        train.last_checkpoint(tmp_path, 1, 2)
+
+
 @pytest.mark.slow
 def test_a_run_that_was_killed_ends_with_the_same_weights(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -245,6 +270,10 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
             run("killed", 4, tokens=128)
         with pytest.raises(SystemExit):
             run("constant", 2, last_dense_scale=1.5)  # there would be nothing to multiply
+        with pytest.raises(SystemExit):
+            run("whole", 1, 2)  # it has gone on to 2
+        shutil.copytree(tmp_path / "whole", tmp_path / "longer")
+        run("longer", 2, 4)
     finally:
         torch.set_num_threads(threads)
     whole, killed = (
@@ -262,6 +291,8 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
         factor = 1.5 if name in train.DENSE else 1
         assert torch.equal(again[name], factor * tensor), name
     assert again[train.DENSE[0]].dtype == torch.float16
+    factors = [row.split(",")[2] for row in (tmp_path / "longer/log.csv").read_text().split()[-4:]]
+    assert factors == ["1.000", "0.750", "0.500", "0.250"]  # from where the decay began
     steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]
     assert steps == ["1", "3", "4"]  # killed between the second checkpoint and its row
 

@@ -462,23 +462,8 @@ def test_one_neighbour_is_one() -> None:
     assert not measured.notes
     few = read("text,label\na,x\nb,y\n")
     notes = measure(few, np.eye(2), MeasureSettings(k=10, resamples=0)).notes
-    assert notes[0] == (
-        "Using 1 neighbour instead of 10: with only 2 texts, all the others would vote."
-    )
+    assert notes[0] == "Using 1 neighbour instead of 10: there are no more texts."
     assert "at most 0 of 1 neighbour can share it" in notes[1]
-
-
-def test_the_nearest_of_a_few_texts_vote_not_all_of_them() -> None:
-    labels = ["x", "x", "y", "y", "y", "z"]
-    data = read("text,label\n" + "".join(f"{n},{label}\n" for n, label in enumerate(labels)))
-    vectors = np.eye(3)[[0, 0, 1, 1, 1, 2]] + 0.01 * np.eye(6, 3)
-    measured = measure(data, vectors, MeasureSettings(k=10, resamples=0))
-    assert measured.neighbours.k == 1
-    assert measured.neighbours.accuracy == pytest.approx(5 / 6)
-    as_asked = measure(data, vectors, MeasureSettings(k=4, resamples=0))
-    assert as_asked.neighbours.k == 4
-    all_others = measure(data, vectors, MeasureSettings(k=5, resamples=0))
-    assert all_others.neighbours.k == 1
 
 
 # --- columns guessed from what is in them ------------------------------------------------------

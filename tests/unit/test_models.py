@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from unittest.mock import Mock
@@ -362,7 +363,8 @@ def test_the_text_reader_reads_as_the_model(bundled: LanguageModel) -> None:
         assert ours.offsets == theirs.offsets
 
 
-def test_weights_that_are_not_the_published_ones(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("damage", ["changed", "cut short"])
+def test_weights_that_are_not_the_published_ones(damage: str, tmp_path: Path, monkeypatch) -> None:
     original = bundled_module.minilm_folder()
     for path in original.iterdir():
         if path.is_file() and path.suffix != ".safetensors":
@@ -370,7 +372,7 @@ def test_weights_that_are_not_the_published_ones(tmp_path: Path, monkeypatch) ->
     content = bytearray((original / "model.safetensors").read_bytes())
     assert hashlib.sha256(content).hexdigest() == bundled_module.MINILM_SHA256
     content[-1] ^= 1
-    (tmp_path / "model.safetensors").write_bytes(content)
+    (tmp_path / "model.safetensors").write_bytes(content if damage == "changed" else content[:1000])
     monkeypatch.setattr(bundled_module, "minilm_folder", lambda: tmp_path)
     said = sentence_of("bundled")
     assert "not those of the published" in said
@@ -384,7 +386,8 @@ def test_a_package_that_is_missing(monkeypatch) -> None:
 
 def test_bundled_weights_that_are_missing(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bundled_module, "WEIGHTS", tmp_path / "encoder_and_head.safetensors")
-    assert "are missing. Reinstall neuralviz" in sentence_of("bundled")
+    said = sentence_of("bundled")
+    assert "encoder_and_head.safetensors: No such file or directory. Reinstall neuralviz" in said
 
 
 def test_other_weights_for_the_bundled_model(bundled: LanguageModel, tmp_path: Path) -> None:
@@ -455,6 +458,36 @@ def test_bundled_weights_that_are_spoilt(monkeypatch, tmp_path: Path) -> None:
     assert "Reinstall neuralviz" in sentence_of("bundled")
 
 
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda t: t.pop("bert.encoder.layer.0.output.dense.bias"), "0.output.dense.bias is miss"),
+        (lambda t: t.pop("cls.predictions.bias"), "cls.predictions.bias is missing"),
+        (lambda t: t.pop(bundled_module.FACTORS), "cls.predictions.factors is missing"),
+        (lambda t: t.pop(bundled_module.MAP), "cls.predictions.map is missing"),
+        (
+            lambda t: t.update({bundled_module.MAP: t[bundled_module.MAP][1:]}),
+            "cls.predictions.map has the shape (384, 384) in place of (385, 384)",
+        ),
+        (
+            lambda t: t.update({"bert.embeddings.LayerNorm.bias": torch.zeros(384)}),
+            "bert.embeddings.LayerNorm.bias is none of them",
+        ),
+    ],
+)
+def test_tensors_that_are_not_the_networks(
+    damage: Callable[[dict[str, torch.Tensor]], object], said: str, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(bundled_module.WEIGHTS)
+    damage(tensors)
+    save_file({name: one.contiguous() for name, one in tensors.items()}, tmp_path / "file")
+    with pytest.raises(ModelError, match="file does not hold the bundled") as refused:
+        bundled_network.load(tmp_path / "file")
+    assert said in str(refused.value)
+
+
 # --- exports -----------------------------------------------------------------------------------
 
 
@@ -477,9 +510,13 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "Apache-2.0" in card
     assert "](TRAINING_TEXTS.md)" in card
+    assert "**This folder was exported by neuralviz.**" in card
     assert "CC BY" in (folder / "TRAINING_TEXTS.md").read_text(encoding="utf-8")
     assert "Apache License" in (folder / "LICENSE").read_text(encoding="utf-8")
     assert len({path.stat().st_mode for path in folder.iterdir()}) == 1
+    second = export_model(again, tmp_path / "second")
+    for name in bundled_module.PAPERS:
+        assert (second / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_an_export_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:
@@ -489,6 +526,14 @@ def test_an_export_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:
     again = load_model(tmp_path / "empty", device="cpu")
     for one, other in zip(model.network.parameters(), again.network.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_an_export_into_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "target").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    export_model(load_model(folder, device="cpu"), tmp_path / "link")
+    assert (tmp_path / "target" / "config.json").is_file()
+    assert (tmp_path / "link").is_symlink()
 
 
 def test_an_export_into_the_working_folder(folder: Path, tmp_path: Path, monkeypatch) -> None:

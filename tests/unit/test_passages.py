@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
-import random
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,50 +19,33 @@ from bundled_model.passages import (
 )
 from bundled_model.train import MaskedBatches, batches_from
 from neuralviz.models.bundled.network import load_minilm_tokenizer
+from tests.support.passages import write_passages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HEAD = "| source repository | commit | licence | where | passages | words | attribution |"
 BOOKS = [f"Chapter {i} is about rivers and their banks." for i in range(1200)]
 NEWS = [f"On day {i} the bridge was opened again." for i in range(30)]
 TALKS = [BOOKS[0], *(f"Fellow citizens, this is speech {i}." for i in range(50))]
 
 
-def row(repository: str, name: str, passages: list[str], extra: int = 0) -> str:
-    words = sum(len(one.split()) for one in passages) + extra
-    return (
-        f"| {repository} ({name}) | `abc123def456` | CC BY 4.0 | LICENSE | {len(passages):,} | "
-        f"{words:,} | Somebody, CC BY 4.0 |"
-    )
-
-
-def written(folder: Path, *, extra: int = 0, seed: int = 0, lost: int = 0) -> Path:
-    rows = [
-        row("openstax/osbooks-rivers", "rivers", BOOKS, extra),
-        row("vanatteveldt/wikinews", "wikinews-2019-2020", NEWS),
-        row("nltk/nltk_data", "inaugural", TALKS),
-    ]
-    other = row("someone/else", "share-alike", ["Never read."])
-    (folder / "SOURCES.md").write_text(
-        f"# Sources\n\n## `passages.txt.xz`: free\n\n{HEAD}\n| --- |\n" + "\n".join(rows)
-        + f"\n\n## `passages_share_alike.txt.xz`: kept apart\n\n{HEAD}\n| --- |\n{other}\n"
-    )  # fmt: skip
-    lines = [*BOOKS, *NEWS, *TALKS]
-    random.Random(seed).shuffle(lines)
-    lines = lines[lost:]
-    with lzma.open(folder / "passages.txt.xz", "wt", encoding="utf-8") as file:
-        file.writelines(f"{line}\n" for line in lines)
-    return folder
+SOURCES = {
+    "openstax/osbooks-rivers (rivers)": BOOKS,
+    "vanatteveldt/wikinews (wikinews-2019-2020)": NEWS,
+    "nltk/nltk_data (inaugural)": TALKS,
+}
 
 
 def test_every_passage_gets_its_source_back(tmp_path: Path) -> None:
-    found = {source.name: passages for source, passages in read_passages(written(tmp_path))}
+    found = {
+        source.name: passages
+        for source, passages in read_passages(write_passages(tmp_path, SOURCES))
+    }
     assert found == {"rivers": BOOKS, "wikinews-2019-2020": NEWS, "inaugural": TALKS}
 
 
 def test_the_table_is_read_up_to_the_share_alike_texts(tmp_path: Path) -> None:
-    sources = read_sources(written(tmp_path))
+    sources = read_sources(write_passages(tmp_path, SOURCES))
     assert [source.name for source in sources] == ["rivers", "wikinews-2019-2020", "inaugural"]
     first = sources[0]
     assert (first.repository, first.commit) == ("openstax/osbooks-rivers", "abc123def456")
@@ -73,13 +54,13 @@ def test_the_table_is_read_up_to_the_share_alike_texts(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_held_out_is_never_trained_on(tmp_path: Path) -> None:
-    found = split(read_passages(written(tmp_path)))
+    found = split(read_passages(write_passages(tmp_path, SOURCES)))
     assert found.unseen == {"Wikinews": NEWS}
     assert not set(found.train) & set(NEWS)
 
 
 def test_a_checksum_holds_passages_out_of_every_other_source(tmp_path: Path) -> None:
-    found = split(read_passages(written(tmp_path)))
+    found = split(read_passages(write_passages(tmp_path, SOURCES)))
     held_out = found.all_held_out()
     assert all(map(is_held_out, held_out))
     assert not any(map(is_held_out, found.train))
@@ -100,7 +81,7 @@ def test_passages_that_the_table_does_not_describe_are_refused(
     tmp_path: Path, how: dict[str, int], said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
-        read_passages(written(tmp_path, **how))
+        read_passages(write_passages(tmp_path, SOURCES, **how))
 
 
 def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
@@ -109,8 +90,20 @@ def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
         read_sources(tmp_path)
 
 
+@pytest.mark.parametrize("content", [b"", b"\xfd7zXZ\x00 and no more", None])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes | None) -> None:
+    folder = write_passages(tmp_path, SOURCES)
+    packed = folder / "passages.txt.xz"
+    packed.write_bytes(packed.read_bytes()[:-40] if content is None else content)
+    with pytest.raises(ValueError, match=r"passages\.txt\.xz is damaged"):
+        read_passages(folder)
+    (folder / "SOURCES.md").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"SOURCES\.md is not UTF-8"):
+        read_sources(folder)
+
+
 def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    table = written(tmp_path) / "SOURCES.md"
+    table = write_passages(tmp_path, SOURCES) / "SOURCES.md"
     table.write_text(table.read_text().replace("| CC BY 4.0 | LICENSE | 30 |", "| LICENSE | 30 |"))
     with pytest.raises(ValueError, match=r"cannot be read: .*wikinews"):
         read_sources(tmp_path)

@@ -25,6 +25,12 @@ from neuralviz.paths import licences
 WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = Path(__file__).with_name("encoder_and_head.safetensors")
+PAPERS = ("README.md", "LICENSE", "TRAINING_TEXTS.md")  # of an exported model: the Hub's names
+EXPORTED = """\
+**This folder was exported by neuralviz.** It holds the whole model, embedding table and output
+layer included, in float32 (`model.safetensors`). The card below describes the model as neuralviz
+ships it: its scripts, log, docs and `encoder_and_head.safetensors` are in neuralviz, not here.
+"""
 # in that file, of what the output layer is made, but no parameters of the network
 FACTORS = "cls.predictions.factors"  # [vocab]
 MAP = "cls.predictions.map"  # [1 + d_model, d_model]
@@ -66,10 +72,11 @@ def identity(weights: Path) -> str:
 def write_papers(folder: Path) -> None:
     """Put model card, licence and list of training texts beside the exported weights."""
     card = Path(__file__).with_name("MODEL_CARD.md").read_text(encoding="utf-8")
-    card = card.replace("../../../licences/", "")
-    (folder / "README.md").write_text(card, encoding="utf-8")  # where the Hub looks for it
-    shutil.copyfile(licences() / "Apache-2.0.txt", folder / "LICENSE")
-    shutil.copyfile(licences() / "TRAINING_TEXTS.md", folder / "TRAINING_TEXTS.md")
+    title, rest = card.replace("../../../licences/", "").split("\n", 1)
+    readme, licence, texts = (folder / name for name in PAPERS)
+    readme.write_text(f"{title}\n\n{EXPORTED}{rest}", encoding="utf-8")
+    shutil.copyfile(licences() / "Apache-2.0.txt", licence)
+    shutil.copyfile(licences() / "TRAINING_TEXTS.md", texts)
 
 
 @dataclass(frozen=True, eq=False)

