@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.micro_tuning.watching import TextReport
 
 ALIKE = 1.05  # of the largest to the smallest change: neurons of one size
 CLEARLY_MORE = 1.1  # of a change named to the next one: less is not apart from the rest
 NAMED_NEURONS = 2
 CLOSE_TO_0 = 0.1  # cosine similarities of texts that have taught different things
 QUOTED = 28  # characters of a text
+MUCH_SURER = 1.2  # times as sure as before: it shows in the percentages
+LOSS_FELL = 0.5  # nats
+LEAST_EXPECTED = 4  # one in so many positions, the least likely ones
 
 CANCELLED = 1.0  # sum of the negative shares
 UNREADABLE = 0.5  # share of a text's tokens that stand for what the vocabulary has not
@@ -84,12 +88,39 @@ def _learnt(record: RunRecord, text: int) -> str:
         f"At first the model was {percent(before)} {sure} of {whose}; after {epochs} it is "
         f"{percent(after)} sure"
     )
-    if after <= before:
+    if after < MUCH_SURER * before and (unlikely := _least_expected(reports)):
+        said += f". But {unlikely}"
+    elif after <= before:
         said += f": it has not learnt {'it' if n == 1 else 'them'}"
     caused = _two_authors(record, text)
     if caused and n > 1:
         caused = f"In text {text + 1}, {caused}"
     return f"{said}. {caused[:1].upper()}{caused[1:]}".rstrip()
+
+
+def _least_expected(reports: Sequence[TextReport]) -> str:
+    """How much likelier the words are that were least likely, to explain how far the loss fell.
+
+    Empty where it hardly fell. A mean probability shows little of that: likely words decide it.
+    """
+    positions = [one.predictions for one in reports]
+    first, last = (
+        float(np.mean([getattr(one, when).mean() for one in positions]))
+        for when in ("loss_before", "loss_after")
+    )
+    before, after = (
+        np.concatenate([getattr(one, when) for one in positions])
+        for when in ("loss_before", "loss_after")
+    )
+    least = np.argsort(-before, kind="stable")[: max(1, len(before) // LEAST_EXPECTED)]
+    factor = float(np.exp(np.mean(before[least] - after[least])))
+    if first - last < LOSS_FELL or factor < 2:
+        return ""
+    times = "over 1,000" if factor > 1000 else number(factor, ".0f" if factor >= 3 else ".1f")
+    return (
+        f"the words that it expected least are {times} times as likely, and the loss fell from "
+        f"{first:.1f} to {last:.1f}"
+    )
 
 
 def words_point(record: RunRecord, text: int) -> str:

@@ -45,7 +45,13 @@ def predicting(record: RunRecord, before: float, after: float) -> RunRecord:
     """A run of one text whose masked words have these probabilities."""
     report = record.reports[0]
     n = len(report.predictions.before)
-    predictions = replace(report.predictions, before=np.full(n, before), after=np.full(n, after))
+    predictions = replace(
+        report.predictions,
+        before=np.full(n, before),
+        after=np.full(n, after),
+        loss_before=np.full(n, -np.log(before)),
+        loss_after=np.full(n, -np.log(after)),
+    )
     changed = copy(record)
     changed.reports = {0: replace(report, predictions=predictions)}
     return changed
@@ -90,6 +96,23 @@ def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
     assert "it has not learnt it. “watched”" in said
     three.diverged = {1}
     assert run_point(three, 1) == "Micro-tuning on text 2 diverged at a learning rate of 0.01."
+
+
+def test_a_text_whose_unlikely_words_alone_became_likelier(three: RunRecord) -> None:
+    alone = predicting(of_one(three), 0.4, 0.4)
+    report = alone.reports[0]
+    losses = {}
+    for when, unlikely in (("before", 0.0001), ("after", 0.01)):
+        probabilities = np.full(len(report.predictions.before), 0.5)
+        probabilities[: len(probabilities) // 2] = unlikely
+        losses |= {when: probabilities, f"loss_{when}": -np.log(probabilities)}
+    alone.reports = {0: replace(report, predictions=replace(report.predictions, **losses))}
+    before, after = (losses[name].mean() for name in ("loss_before", "loss_after"))
+    assert run_point(alone, 0).startswith(
+        "At first the model was 25% sure of this text’s masked words; after 10 epochs it is 26% "
+        "sure. But the words that it expected least are 100 times as likely, and the loss fell "
+        f"from {before:.1f} to {after:.1f}. “watched”"
+    )
 
 
 def test_the_point_of_words(three: RunRecord) -> None:
