@@ -149,14 +149,18 @@ def _where(model_id: str) -> str:
 
 
 def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
+    was_at_hand = is_at_hand(model_id) or is_loaded(model_id)
     if not _is_wanted(model_id):
         return None
     try:
         with letting_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
-            return load(model_id)
+            model = load(model_id)
     except NeuralvizError as error:
         show_error(error)
         return None
+    if not was_at_hand:
+        st.rerun()  # the offer goes, and the sidebar says where the model computes
+    return model
 
 
 def _set_aside() -> None:

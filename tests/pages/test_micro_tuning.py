@@ -26,6 +26,7 @@ from neuralviz.ui.micro_tuning import main
 from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
 from neuralviz.ui.micro_tuning.runs import recorded_run
+from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
@@ -603,6 +604,17 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert "is not loaded yet" in messages(page)
     assert any(button.label == "Load" for button in page.button)
     assert "Recorded run" in captions(page)  # what was there stays
+
+
+def test_a_folder_that_was_loaded_is_not_offered_again(tmp_path: Path) -> None:
+    folder = save_family("bert", tmp_path)
+    page = page_at("micro_tuning")
+    page.session_state["model"] = str(folder)
+    page.run()
+    next(button for button in page.button if button.label == "Load").click().run()
+    assert not page.exception
+    assert "is not loaded yet" not in messages(page)
+    assert not any(button.label == "Load" for button in page.button)
 
 
 def test_an_address_with_chosen_layers(bundled) -> None:
