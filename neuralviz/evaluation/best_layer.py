@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.correlation import Correlation
 
 FEWEST_PAIRS = 10  # for an interval
+BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
 AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.evaluation.ladder_table import best_rung
 from neuralviz.jobs import ladder
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity.folder import similarity_models
@@ -107,6 +108,9 @@ def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> 
     assert "Saved as “mine”" in said(press(page, "Save"))
     assert [one.name for one in similarity_models()] == ["mine"]
     assert "Saved as “mine”" in said(press(page, "Save"))  # the second click of two
+    best = best_rung(run.result)
+    assert page.pills(key="frozen-rung").value == best  # no longer the recorded ladder's
+    assert page.pills(key="frozen-save-of").value == best
     (other,) = {*page.pills(key="frozen-save-of").options} - {
         page.pills(key="frozen-save-of").format_func(page.pills(key="frozen-save-of").value)
     }

@@ -14,8 +14,10 @@ from neuralviz.ui.choices import choose_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from neuralviz.layers.settings import PoolingName
+    from neuralviz.training.similarity.settings import Rung
 
 SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
 
@@ -38,6 +40,27 @@ def choose_pooling(known: Sequence[str]) -> PoolingName:
         help="How the vectors of a text's tokens become one vector at each layer.",
     )
     return chosen or options[first]
+
+
+def choose_rung(rungs: Sequence[Rung], best: Rung | None, key: str, **settings: Any) -> Rung:
+    """One of the rungs of a ladder: the best one, until a person chooses another.
+
+    Args:
+        rungs: to choose from.
+        best: by the dev pairs, as far as the ladder is; None where they choose none.
+        key: in the session and in the address.
+        settings: of the pills.
+    """
+    best = best or rungs[0]
+    before = st.session_state.get(f"{key}-best", best)
+    st.session_state[f"{key}-best"] = best
+    if best != before and st.session_state.get(key, before) == before:
+        st.session_state[key] = best
+    else:
+        settings["default"] = best
+    return choose_one(
+        st.pills, "Rung", rungs, key=key, format_func=RUNG_NAMES.__getitem__, **settings
+    )
 
 
 def choose_settings(pooling: PoolingName) -> LadderSettings:

@@ -23,8 +23,8 @@ from neuralviz.plots.ladder import (
 )
 from neuralviz.plots.theme import shorten
 from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import download_table, show_figure
+from neuralviz.ui.frozen_features.choose import choose_rung
 from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
@@ -52,15 +52,7 @@ def show_closer(run: Run[Ladder]) -> None:
     rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
     st.subheader("A rung looked at closer", anchor=False)
     with off_stage("frozen-rung"):
-        rung = choose_one(
-            st.pills,
-            "Rung",
-            rungs,
-            default=best_rung(ladder) or rungs[0],
-            format_func=RUNG_NAMES.__getitem__,
-            key="frozen-rung",
-            label_visibility="collapsed",
-        )
+        rung = choose_rung(rungs, best_rung(ladder), "frozen-rung", label_visibility="collapsed")
     result = best_result(ladder, rung)
     settings = {"rung": RUNG_NAMES[result.rung], "seed": str(result.seed)}
     about = about_ladder(run.task.model.id, settings)

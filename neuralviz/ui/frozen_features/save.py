@@ -12,9 +12,8 @@ from neuralviz.jobs.ladder import similarity_models_of
 from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
-from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.allowed import allowed
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.frozen_features.choose import choose_rung
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -32,12 +31,8 @@ def offer_to_save(run: Run[Ladder]) -> None:
     ladder = run.result
     rungs = {one.trained.settings.rung: one for one in similarity_models_of(run.task.model, ladder)}
     st.subheader("Save a similarity model", anchor=False)
-    first = best_rung(ladder) or next(iter(rungs))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        rung = choose_one(
-            st.pills, "Rung", list(rungs), key="frozen-save-of", default=first,
-            format_func=RUNG_NAMES.__getitem__,
-        )  # fmt: skip
+        rung = choose_rung(list(rungs), best_rung(ladder), "frozen-save-of")
         name = st.text_input("Name", placeholder="my-similarity", key="frozen-name")
         pressed = st.button("Save", icon=":material/save:", key="frozen-save-it")
     this = (name.strip(), run.task, rung)

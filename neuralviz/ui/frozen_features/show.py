@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.evaluation.best_layer import BEST_OF_ALL
 from neuralviz.evaluation.in_words import NONE, in_digits
 from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
 from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
@@ -63,6 +64,8 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
             height=HEIGHT + 40,
             about=about_ladder(model_id),
         )
+        if best is not None and not live:
+            st.caption(BEST_OF_ALL)
 
 
 def show_ladder(

@@ -11,6 +11,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.best_layer import (
+    BEST_OF_ALL,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
@@ -236,7 +237,7 @@ def _by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> N
         height=HALF,
         about=_about(result),
     )
-    note = "The best of all layers on these pairs looks a little better than it is on others."
+    note = BEST_OF_ALL
     if "cls" in values and not np.isfinite(values["cls"][0]):
         note += (
             " At layer 0, [CLS] has not seen the sentence yet, so its vector is the "
