@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import embedder_spec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.evaluation.similarity import rank_correlations
-from neuralviz.evaluation.together import agreement
+from neuralviz.evaluation.together import agreement, kept_together
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.reading.source import Source
@@ -332,6 +332,9 @@ def test_stopping_keeps_what_is_done() -> None:
     assert running.result[0].n_done == 96
     assert not page.exception
     assert titles(page)
+    finished = [one.similarity for one in running.result if one.n_done == 96]
+    points = [element.value for element in page.markdown]
+    assert plain(kept_together(finished)) in points  # nothing of the one that is not finished
 
 
 def test_a_comparison_that_is_stopped_at_its_very_end_has_nothing_unfinished() -> None:

@@ -185,7 +185,7 @@ def _show(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) 
     task = run.task
     assert isinstance(task, Compare)
     with slide("heatmaps"):
-        of_all = [one for one in done if one.done.all()] if live else done
+        of_all = [one for one in done if one.done.all()]  # also where it was stopped
         show_point(plain(kept_together(of_all, look.labels)), key="compare")
         if not live:
             show_framed(texts, "heatmaps")
