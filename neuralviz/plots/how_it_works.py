@@ -295,8 +295,11 @@ def product_figure(
     """
     ends = np.cumsum(sizes)
     figure = go.Figure()
-    for text, other in enumerate(others, 2):
-        sums = np.append(0.0, np.cumsum(first * other))
+    by_text = [np.append(0.0, np.cumsum(first * other)) for other in others]
+    low, high = min(map(np.min, by_text)), max(map(np.max, by_text))
+    room = 0.12 * (high - low)  # for a line of text
+    for text, sums in enumerate(by_text, 2):
+        is_below = any(0 <= other[-1] - sums[-1] < room for other in by_text if other is not sums)
         is_main = text == 2
         colours = _layer_colours(len(names)) if is_main else [BEFORE] * len(names)
         for name, size, end, colour in zip(names, sizes, ends, colours, strict=True):
@@ -313,15 +316,15 @@ def product_figure(
         figure.add_scatter(
             x=[ends[-1]], y=[sums[-1]], mode="markers+text",
             text=[f"<b>text {text}: {number(sums[-1], '.3f')}</b>"],
-            textposition="middle right", textfont_size=20,
+            textposition=f"{'bottom' if is_below else 'top'} left", textfont_size=20,
             marker={"size": 16, "color": colours[-1]}, showlegend=False, cliponaxis=False,
             hovertemplate=f"cosine similarity to text {text}: %{{y:.3f}}<extra></extra>",
         )  # fmt: skip
     figure.update_layout(
         margin={"l": 8, "r": 16, "t": 24, "b": 120},
         xaxis={"title": {"text": "values summed"}, "showgrid": False, "zeroline": False,
-               "range": [0, ends[-1] * 1.2]},
-        yaxis={"title": {"text": "running sum"}},
+               "range": [0, ends[-1] * 1.03]},
+        yaxis={"title": {"text": "running sum"}, "range": [low - room, high + room]},
     )  # fmt: skip
     return figure
 

@@ -90,6 +90,10 @@ def test_every_page_fits_whichever_is_opened_first(page: Page, address: str) -> 
         found[name, narrow] = problems(page)
         if name != pages[0]:
             page.go_back()
+    page.goto(f"{address}/how_it_works?step=10")  # its sums have labels inside the figure
+    page.locator(".textpoint").first.wait_for(timeout=MINUTE)
+    settled(page)
+    found["step 10", narrow] = problems(page)
     assert {where: what for where, what in found.items() if what} == {}
 
 

@@ -34,7 +34,8 @@ CLIPPED_OR_OVERLAPPING = """
     const labels = names => [...plot.querySelectorAll(names)]
         .map(label => ({text: label.textContent, at: label.getBoundingClientRect()}))
         .filter(({at}) => at.width > 0)
-    const clipped = labels('.gtitle, .xtitle, .ytitle, .xtick text, .ytick text, .legendtext')
+    const ends = '.xtick text, .ytick text, .legendtext, .textpoint text'
+    const clipped = labels(`.gtitle, .xtitle, .ytitle, ${ends}`)
         .filter(({at}) => at.left < box.left - 2 || at.right > box.right + 2)
         .map(({text}) => `clipped: ${text}`)
     const overlapping = ['.ytick text', '.gtitle, .legendtext, .xtitle', '.legendtext']
