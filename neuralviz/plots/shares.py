@@ -9,12 +9,18 @@ import plotly.graph_objects as go
 
 from neuralviz.plots.theme import BEFORE, escape, shorten, symmetric_range
 
+ALL_NAMED = 60  # words: of a longer text only the largest bars have theirs
+MOST_NAMED = 10
+LINES = 16  # written upwards, so many stand beside each other on a phone
 UPRIGHT_WORDS = 14  # more are written upwards
 FLAT_CHARACTERS = 36  # of words beside each other in half a page
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
-    """Each word's share of the delta, in the order of the text; negative ones pulled back."""
+    """Each word's share of the delta, in the order of the text; negative ones pulled back.
+
+    Of more than `ALL_NAMED` words, only those of the largest bars are written below them.
+    """
     percent = np.asarray(shares) * 100
     low, high = symmetric_range(percent)
     figure = go.Figure(
@@ -27,23 +33,35 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
             hovertemplate="%{customdata}: %{y:,.1f}%<extra></extra>",
         )
     )
-    few = len(words) <= 60
+    named = _named(percent)
     figure.update_layout(
         title=title,
         coloraxis={"cmin": low, "cmax": high, "showscale": False},
         xaxis={
-            "tickvals": np.arange(len(words)) if few else None,
-            "ticktext": [escape(shorten(word, 14)) for word in words] if few else None,
+            "tickvals": named,
+            "ticktext": [escape(shorten(words[at], 14)) for at in named],
             "tickangle": _word_angle(words),
             "tickfont": {"size": 13} if len(words) > UPRIGHT_WORDS else None,
             "showgrid": False,
-            "title": None if few else "word",
         },
         yaxis={"title": "share of the delta, %", "zeroline": True},
         bargap=0.15,
         meta={"stage": {"xaxis.tickangle": -45}} if UPRIGHT_WORDS < len(words) <= 30 else None,
     )
     return figure
+
+
+def _named(shares: np.ndarray) -> list[int]:
+    """Places of the words to write: all, or the largest that have room for a line of text."""
+    if len(shares) <= ALL_NAMED:
+        return list(range(len(shares)))
+    named: list[int] = []
+    for at in np.argsort(-np.abs(shares), kind="stable").tolist():
+        if all(abs(at - other) * LINES >= len(shares) for other in named):
+            named.append(at)
+        if len(named) == MOST_NAMED:
+            break
+    return sorted(named)
 
 
 def _word_angle(words: Sequence[str]) -> int:
@@ -56,4 +74,4 @@ def _word_angle(words: Sequence[str]) -> int:
 
 def shares_width(words: Sequence[str]) -> int:
     """px below which the words of `shares_figure` would stand on each other."""
-    return 80 + 13 * len(words) if len(words) <= 60 else 300
+    return 80 + 13 * len(words) if len(words) <= ALL_NAMED else 300

@@ -192,6 +192,18 @@ def test_words_below_their_shares_do_not_run_into_each_other(text: str, angle: i
     assert figure.layout.xaxis.tickangle == angle
 
 
+def test_of_a_long_text_the_largest_bars_have_their_words() -> None:
+    words = [f"word{n}" for n in range(200)]
+    shares = np.full(200, 0.001)
+    shares[[3, 4, 100]] = 0.3, 0.2, -0.25
+    axis = shares_figure(words, shares, "Shares").layout.xaxis
+    assert {"word3", "word100"} <= set(axis.ticktext)
+    assert "word4" not in axis.ticktext  # no room beside a larger one
+    assert [f"word{at}" for at in axis.tickvals] == list(axis.ticktext)
+    assert len(axis.ticktext) == 10
+    assert np.diff(axis.tickvals).min() >= 200 / 16
+
+
 @pytest.mark.parametrize(("n_words", "angle"), [(14, None), (15, -45), (30, -45), (31, None)])
 def test_the_words_of_a_sentence_are_slanted_on_the_stage(n_words: int, angle: int | None) -> None:
     """Written upwards they cannot be read from the third row."""
