@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.shares import wilson_interval
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 K = 10
 CLOSE = 0.2  # share of a map around a point
@@ -50,6 +54,18 @@ class Outvoted:
     label: str
     voted: str
     agree: float
+
+
+def fitting_k(sizes: Iterable[ArrayLike]) -> int:
+    """How many neighbours should vote: ten, or as many as a label in the middle has other texts.
+
+    Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
+
+    Args:
+        sizes: by column of labels, [label] how many texts have each label.
+    """
+    others = [int(np.median(of)) - 1 for of in map(np.asarray, sizes) if len(of)]
+    return max(1, min([K, *others]))
 
 
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:

@@ -6,6 +6,7 @@ import re
 import shutil
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +42,7 @@ from neuralviz.ui import precision
 from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.cluster_list import LIST_HEIGHT, table_height
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map
-from neuralviz.ui.corpus.labels import _voters, point_of
+from neuralviz.ui.corpus.labels import point_of
 from neuralviz.ui.corpus.lists import _nearest_texts
 from neuralviz.ui.corpus.opened import OpenCorpus
 from neuralviz.ui.corpus.saved import Saved, find_saved, n_embedded
@@ -758,7 +759,11 @@ def test_the_page_opens_with_its_point_and_both_maps_coloured_alike(visited: Cor
 )
 def test_a_share_is_of_the_texts_that_have_a_label(last: str, counted: str) -> None:
     topics = np.array(["a"] * 4 + ["b"] * 3 + [last])
-    corpus = SimpleNamespace(corpus=SimpleNamespace(n_texts=8), categories={"topic": topics})
+    corpus = SimpleNamespace(
+        corpus=SimpleNamespace(n_texts=8),
+        categories={"topic": topics},
+        sizes=lambda _: Counter(filter(None, topics)),
+    )
     shown = SimpleNamespace(
         spec=MEAN,
         kept=SimpleNamespace(embedder="mean"),
@@ -854,20 +859,6 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("1").run()
     assert f"{texts}about 72 s" in said(page).replace("\\", "")
-
-
-@pytest.mark.parametrize(
-    ("columns", "k"),
-    [
-        ([["a"] * 48, ["b"] * 40], 10),
-        ([["a"] * 4 + ["b"] * 4 + ["c"] * 4], 3),  # ten of eleven would always outvote three
-        ([["a"] * 4 + ["b"] * 4, ["x"] * 20 + ["y"] * 20], 3),
-        ([list("abcd")], 1),
-        ([[""] * 5], 10),
-    ],
-)
-def test_no_more_neighbours_vote_than_a_label_has_texts(columns, k: int) -> None:
-    assert _voters([np.array(column) for column in columns]) == k
 
 
 def test_an_upload_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:

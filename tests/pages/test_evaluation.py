@@ -1092,6 +1092,17 @@ def _nowhere(name: str):
     raise ModelError(f"The model “{name}” is <b>nowhere</b>.")
 
 
+def test_no_more_neighbours_vote_at_first_than_few_texts_allow(page: AppTest) -> None:
+    few = "text,topic\n" + "".join(f"The {name} {i} runs.,{name}\n" for name in
+                                    ("dog", "cat", "fox", "owl") for i in range(3))  # fmt: skip
+    evaluate(upload(page, few))
+    assert page.number_input(key="neighbours-2").value == 2
+    assert "2-NN accuracy" in table(page)
+    evaluate(upload(page, LABELS))
+    assert page.number_input(key="neighbours").value == 10
+    assert "10-NN accuracy" in table(page)
+
+
 def test_neighbours_can_be_chosen_where_there_are_labels(page: AppTest) -> None:
     assert not any(field.key == "neighbours" for field in page.number_input)
     evaluate(upload(page, LABELS))

@@ -18,6 +18,7 @@ from neuralviz.evaluation.maps_in_words import (
 )
 from neuralviz.maps.neighbourhoods import (
     common_neighbours,
+    fitting_k,
     is_apart,
     knn_accuracy,
     label_agreement,
@@ -348,3 +349,20 @@ def test_a_sentence_among_texts_of_many_labels_lands_near_none() -> None:
     assert landing_point("Tonight …", ["mean"], [few], "topic") == (
         "By mean, “Tonight …” lands near no single topic: only 1 of its ten nearest texts has one."
     )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "k"),
+    [
+        ([[48, 40]], 10),
+        ([[4, 4, 4]], 3),  # ten of eleven would always outvote three
+        ([[4, 4], [20, 20]], 3),
+        ([[2] * 50, [50, 50]], 1),
+        ([[100, 100, 2]], 10),  # one rare label has no say for all
+        ([[1, 1, 1, 1]], 1),
+        ([[]], 10),
+        ([], 10),
+    ],
+)
+def test_no_more_neighbours_vote_than_a_label_has_texts(sizes: list[list[int]], k: int) -> None:
+    assert fitting_k(sizes) == k

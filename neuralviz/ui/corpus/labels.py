@@ -15,7 +15,7 @@ from neuralviz.evaluation.maps_in_words import (
     clusters_point,
     neighbours_point,
 )
-from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right
+from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, fitting_k, sampled_right
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
@@ -29,7 +29,7 @@ from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from neuralviz.jobs.near import SampledNear
     from neuralviz.ui.corpus.kept import OpenMap
@@ -100,7 +100,7 @@ def _guessed_of_sample(
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
     """As of `_guessed`, of the texts whose neighbours were found; the baselines are of all."""
     sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}
-    k = min(_most_voters(sizes.values()), *(one.near.k for one in found))
+    k = min(fitting_k(sizes.values()), *(one.near.k for one in found))
     hits = {
         plain(name): [sampled_right(one.near, corpus.codes(name)[0], one.rows, k) for one in found]
         for name in labels
@@ -118,25 +118,11 @@ def _guessed(
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
     """Neighbours that vote; by label, as markdown, what they have right, and its baseline."""
     columns = {name: corpus.categories[name] for name in labels}
-    k = min(_voters(columns.values()), *(one.neighbours.k for one in methods), K)
+    sizes = (list(corpus.sizes(name).values()) for name in labels)
+    k = min(fitting_k(sizes), *(one.neighbours.k for one in methods))
     hits = {plain(n): [one.hits(n, of, k) for one in methods] for n, of in columns.items()}
     first = methods[0]
     return k, hits, {plain(n): first.accuracy(n, of, k).baseline for n, of in columns.items()}
-
-
-def _voters(columns: Iterable[np.ndarray]) -> int:
-    """Neighbours that vote: ten, or as many as a label in the middle has other texts.
-
-    Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
-    """
-    return _most_voters(
-        np.unique(column[column != ""], return_counts=True)[1] for column in columns
-    )
-
-
-def _most_voters(sizes: Iterable[np.ndarray]) -> int:
-    """As of `_voters`, from how many texts have each label, by column."""
-    return max(1, min(K, *(int(np.median(of)) - 1 for of in sizes if len(of)), K))
 
 
 def themes_of(shown: OpenMap) -> str:

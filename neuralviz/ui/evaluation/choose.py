@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import SIMILAR, ScoredData
+from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -22,7 +23,7 @@ from neuralviz.evaluation.experiments import (
 )
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.neighbourhoods import K, fitting_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
@@ -172,11 +173,8 @@ def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
 def _choose_settings(table: str, given: Given | None) -> _Settings:
     precision, options, k = "exact", "", K
     model: str | None = None
-    if _has_voters(given):
-        k = st.number_input(
-            "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
-            bind="query-params", help="Number of neighbours that vote on a text's label.",
-        ) or K  # fmt: skip
+    if given is not None and _has_voters(given):
+        k = _choose_k(given.data)
     thresholds = _thresholds(given.data if given is not None else None)
     if table != KEPT:
         precision = choose_precision("Precision", "precision", "exact")
@@ -202,6 +200,22 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
     elif not _has_voters(given):
         st.caption("Saved embeddings have their settings already.")
     return _Settings(precision, options or "", (model or "").strip(), k, thresholds, st.container())
+
+
+def _choose_k(data: DataSet) -> int:
+    """How many neighbours vote: ten at first, or fewer where labels have few texts."""
+    labels = data.labels if isinstance(data, LabelledData) else ()
+    first = fitting_k([list(Counter(labels).values())])
+    chosen = st.number_input(
+        "Neighbours",
+        min_value=1,
+        max_value=MAX_K,
+        value=first,
+        key="neighbours" if first == K else f"neighbours-{first}",  # other data begin anew
+        bind="query-params",
+        help="Number of neighbours that vote on a text's label.",
+    )
+    return chosen or first
 
 
 def _has_voters(given: Given | None) -> bool:
