@@ -94,8 +94,9 @@ def choose(model: TextModel, example: pd.DataFrame, folder: Path) -> dict[str, T
             TrainingRow(f"{way}, rate {rate:g}", with_options(settings, learning_rate=rate))
             for rate in rates
         ]
-        cells = filled(rows, model, example, SEEDS[:1], folder)
-        print_table("pairs", cells)
+        before = TrainingRow(f"{way}, before", settings, is_trained=False)
+        first, *cells = filled([before, *rows], model, example, SEEDS[:1], folder)
+        print_table("pairs", [first, *cells])
         best = rows[max(range(len(rows)), key=lambda at: cells[at].layers[-1])].settings
         epochs = best.n_epochs if best.part == "table" else 1
         chosen[way] = TrainingRow(way, replace(best, epochs=epochs))
