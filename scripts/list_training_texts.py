@@ -76,9 +76,7 @@ def _titled(words: str) -> str:
     out = []
     for at, word in enumerate(words.split()):
         is_first = at == 0 or out[-1] == "by"
-        if word == "us":
-            word = "US"
-        elif len(word) == 1 and word != "a":
+        if len(word) == 1 and word != "a":
             word = f"{word.upper()}."  # an initial
         elif is_first or word not in SMALL_WORDS:
             word = word.capitalize()
