@@ -1,4 +1,4 @@
-"""Measure the bundled model: masked tokens it never saw, STS-B, the example corpus, and its cost.
+"""Measure the bundled model: masked tokens it never saw, STS-B, neighbours of texts, and its cost.
 
     NEURALVIZ_DATA=… python bundled_model/evaluate.py [--split test] [--weights FILE …]
 
@@ -8,9 +8,10 @@ passages that the checksum held out, and sources of which nothing is trained on.
 model was trained on other texts, which hold nearly all of the held-out speeches.) Spearman's
 correlation is between the human score of a sentence pair and the cosine similarity of the two
 sentences' embeddings. On the example corpus, it is the share of texts whose ten nearest others
-vote for their topic, and for their form, by raw and by centred vectors. The recorded map uses five
-epochs. The last table says how large each file is, and how long it takes to load and to micro-tune
-on a sentence: all files take turns, and a figure is the median of the turns.
+vote for their topic, and for their form, by raw and by centred vectors; on an even sample of AG
+News, for their class. The recorded map uses five epochs. The last table says how large each file
+is, and how long it takes to load and to micro-tune on a sentence: all files take turns, and a
+figure is the median of the turns.
 """
 
 from __future__ import annotations
@@ -52,9 +53,12 @@ RATIOS = (0.15, 0.45, 0.75)
 MOST = 2000  # articles
 EXAMPLE_EPOCHS = (1, 5, 10, 30)
 EXAMPLE_LABELS = ("topic", "form")
+NEWS = 1000  # articles whose neighbours are looked at
+NEWS_EPOCHS = (5, 10)
 SENTENCE = "The baker had opened the shop before the first train came in."
 TURNS = 7
-SECTIONS = ("masked", "sts", "example", "cost")
+SECTIONS = ("masked", "sts", "example", "news", "cost")
+OF_DATA = {"masked", "sts", "news"}
 M = TypeVar("M")
 
 
@@ -68,10 +72,15 @@ def masked_accuracy(
     return evaluate(model.network, weight, batches, autocast=False)
 
 
+def read_news(data: Path) -> pd.DataFrame:
+    """AG News's test split: label, title and text."""
+    return pd.read_csv(data / "ag_news" / "test.csv")
+
+
 def passages_never_seen(data: Path) -> dict[str, list[str]]:
     """By kind of text: all that was held out, each kind of it, the unseen sources, AG News."""
     passages = split(read_passages(data / "permissive"))
-    news = pd.read_csv(data / "ag_news" / "test.csv")
+    news = read_news(data)
     return {
         "held-out passages": passages.all_held_out(),
         **{f"held out: {kind}": texts for kind, texts in sorted(passages.held_out.items())},
@@ -80,7 +89,7 @@ def passages_never_seen(data: Path) -> dict[str, list[str]]:
     }
 
 
-def mean_pooled(model: LanguageModel, texts: list[str]) -> np.ndarray:
+def mean_pooled(model: LanguageModel, texts: Sequence[str]) -> np.ndarray:
     """[text, d_model] mean of the last block's outputs over all tokens but the special ones."""
     vectors = []
     for start in range(0, len(texts), 64):
@@ -158,14 +167,18 @@ def print_sts(
     print_table(f"STS-B {split_name}, {len(pairs):,} pairs", models, rows)
 
 
-def print_example(models: Mapping[str, LanguageModel]) -> None:
-    """10-NN accuracy over topics and forms of the example corpus, raw and centred vectors."""
-    example = pd.read_csv(sample_data() / TEXTS)
-    texts = example["text"].tolist()
+def print_neighbours(
+    models: Mapping[str, LanguageModel],
+    title: str,
+    texts: Sequence[str],
+    labels: Mapping[str, Sequence[str]],
+    epochs: Sequence[int],
+) -> None:
+    """10-NN accuracy of texts by each kind of label, raw and centred vectors."""
 
     def accuracies(vectors: np.ndarray) -> str:
         near = find_neighbours(vectors, K)
-        found = (knn_accuracy(near, example[name].tolist(), K).accuracy for name in EXAMPLE_LABELS)
+        found = (knn_accuracy(near, list(each), K).accuracy for each in labels.values())
         return ", ".join(f"{100 * one:.1f}%" for one in found)
 
     def neural(model: LanguageModel, epochs: int) -> str:
@@ -173,10 +186,26 @@ def print_example(models: Mapping[str, LanguageModel]) -> None:
         return f"{accuracies(vectors)}; centred {accuracies(vectors - vectors.mean(axis=0))}"
 
     rows: dict[str, Callable[[LanguageModel], str]] = {
-        f"neural, fast, {many(n, 'epoch')}": partial(neural, epochs=n) for n in EXAMPLE_EPOCHS
+        f"neural, fast, {many(n, 'epoch')}": partial(neural, epochs=n) for n in epochs
     }
     rows["mean pooling (avg), same model"] = lambda model: accuracies(mean_pooled(model, texts))
-    print_table(f"Example corpus, {K}-NN: {', '.join(EXAMPLE_LABELS)}", models, rows)
+    print_table(f"{title}, {K}-NN: {', '.join(labels)}", models, rows)
+
+
+def print_example(models: Mapping[str, LanguageModel]) -> None:
+    """Neighbours in the example corpus, by topics and forms."""
+    example = pd.read_csv(sample_data() / TEXTS)
+    labels = {name: example[name].tolist() for name in EXAMPLE_LABELS}
+    print_neighbours(models, "Example corpus", example["text"].tolist(), labels, EXAMPLE_EPOCHS)
+
+
+def print_news(models: Mapping[str, LanguageModel], news: pd.DataFrame) -> None:
+    """Neighbours in an even sample of AG News, by classes; `benchmarks/knn.py` takes the same."""
+    n = min(NEWS, len(news))
+    sample = news.iloc[[len(news) * i // n for i in range(n)]]
+    labels = {"class": sample["label"].tolist()}
+    title = f"AG News, {n:,} of {len(news):,} texts"
+    print_neighbours(models, title, sample["text"].tolist(), labels, NEWS_EPOCHS)
 
 
 def print_cost(models: Mapping[str, LanguageModel]) -> None:
@@ -219,10 +248,10 @@ def main() -> None:
         help="of the tables; all by default",
     )
     args = parser.parse_args()
-    if not os.environ.get("NEURALVIZ_DATA") and {"masked", "sts"} & set(args.only):
+    if not os.environ.get("NEURALVIZ_DATA") and OF_DATA & set(args.only):
         parser.error("set NEURALVIZ_DATA to the folder with permissive/, stsb/ and ag_news/")
     data = Path(os.environ.get("NEURALVIZ_DATA", ""))
-    models, kinds, pairs = {}, {}, pd.DataFrame()
+    models, kinds, pairs, news = {}, {}, pd.DataFrame(), pd.DataFrame()
     try:
         if "sts" in args.only:
             pairs = pd.read_csv(data / "stsb" / f"{args.split}.csv")
@@ -231,6 +260,8 @@ def main() -> None:
             models[str(path)] = assemble("bundled", fingerprint, bert, tokenizer)
         if "masked" in args.only:
             kinds = passages_never_seen(data)
+        if "news" in args.only:
+            news = read_news(data)
     except (OSError, ValueError, ModelError) as error:
         parser.error(str(error))
     if "masked" in args.only:
@@ -239,6 +270,8 @@ def main() -> None:
         print_sts(models, pairs, args.split, args.epochs, args.precision)
     if "example" in args.only:
         print_example(models)
+    if "news" in args.only:
+        print_news(models, news)
     if "cost" in args.only:
         print_cost(models)
 

@@ -50,7 +50,10 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "3,A dog runs.,A cat runs.\n0,A dog runs.,Prices fell on Monday.\n"
     )
     (tmp_path / "stsb" / "dev.csv").write_text(pairs)
-    (tmp_path / "ag_news" / "test.csv").write_text("text\nPrices fell on Monday.\n")
+    news = [f"Business,Prices fell by {i} per cent." for i in range(12)] + (
+        [f"Sports,The team has won {i} matches." for i in range(12)]
+    )
+    (tmp_path / "ag_news" / "test.csv").write_text("label,text\n" + "\n".join(news))
     monkeypatch.setenv("NEURALVIZ_DATA", str(tmp_path))
     return tmp_path
 
@@ -74,7 +77,7 @@ def test_masked_tokens_by_kind_of_text_and_agreement_with_people(
         f"held-out passages, {n_held_out}",
         f"held out: textbooks, {n_held_out}",
         "never trained on: Wikinews, 1",
-        "never trained on: AG News, 1",
+        "never trained on: AG News, 24",
     ):
         assert names.count(kind) == len(evaluate.RATIOS)
     for row in rows:
@@ -84,6 +87,18 @@ def test_masked_tokens_by_kind_of_text_and_agreement_with_people(
             assert float(loss) > 0
     assert ("neural, fast, 1 epoch", "1.000") in cells
     assert ("mean pooling (avg), same model", "1.000") in cells
+
+
+def test_neighbours_of_an_even_sample_of_news(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evaluate, "NEWS", 23)
+    monkeypatch.setattr(evaluate, "NEWS_EPOCHS", (1,))
+    asked(monkeypatch, "--only", "news")
+    _, head, _, neural, pooled = capsys.readouterr().out.splitlines()
+    assert head.startswith("| AG News, 23 of 24 texts, 10-NN: class |")
+    assert re.search(r"neural, fast, 1 epoch \| [\d.]+%; centred [\d.]+% \|", neural)
+    assert pooled == "| mean pooling (avg), same model | 100.0% |"
 
 
 @pytest.mark.parametrize(
