@@ -55,12 +55,12 @@ def _so_far(record: RunRecord, text: int) -> str:
     first, now = (_range([curve[at] for curve in known], ".2f") for at in (0, -1))
     one = len(known) == 1
     whose = "the loss" if one else f"the losses of {len(known):,} texts"
-    epoch = max(map(len, known))
-    if epoch == 1:
+    epochs = max(map(len, known)) - 1
+    if not epochs:
         return f"{whose.capitalize()} start{'s' * one} at {first}."
     are, began = ("is", "it") if one else ("are", "they")
     return (
-        f"At the start of epoch {epoch:,} of {record.settings.epochs:,}, {whose} {are} {now}; "
+        f"After {epochs:,} of {many(record.settings.epochs, 'epoch')}, {whose} {are} {now}; "
         f"{began} started at {first}."
     )
 

@@ -198,12 +198,12 @@ def test_shares_that_are_not_known_are_not_said(three: RunRecord) -> None:
 
 def test_while_it_goes_on_the_losses_are_said(three: RunRecord) -> None:
     assert run_point(unfinished(three, 4), 0) == (
-        "At the start of epoch 5 of 10, the losses of 3 texts are 2.37 to 2.89; they started at "
+        "After 4 of 10 epochs, the losses of 3 texts are 2.37 to 2.89; they started at "
         "3.37 to 4.27."
     )
     alone = of_one(three)
     assert run_point(unfinished(alone, 4), 0) == (
-        "At the start of epoch 5 of 10, the loss is 2.37; it started at 3.37."
+        "After 4 of 10 epochs, the loss is 2.37; it started at 3.37."
     )
     assert run_point(unfinished(three, 0), 0) == "The losses of 3 texts start at 3.37 to 4.27."
     assert run_point(unfinished(alone, 0), 0) == "The loss starts at 3.37."
@@ -217,10 +217,7 @@ def test_a_stopped_run_speaks_of_the_text_that_is_looked_at(three: RunRecord) ->
     stopped.loss[4:, 2], stopped.delta_norm[4:, 2] = np.nan, np.nan
     stopped.reports = {i: three.reports[i] for i in (0, 1)}
     assert "of 2 of 3 texts;" in run_point(stopped, 0)
-    assert (
-        run_point(stopped, 2)
-        == "At the start of epoch 4 of 10, the loss is 3.16; it started at 4.27."
-    )
+    assert run_point(stopped, 2) == "After 3 of 10 epochs, the loss is 3.16; it started at 4.27."
 
 
 def test_a_text_that_diverged_says_nothing_of_the_others(three: RunRecord) -> None:

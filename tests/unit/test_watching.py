@@ -161,9 +161,7 @@ def test_a_stopped_run_counts_its_texts_once(
     )
     assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
     assert "of 2 of 6 texts; after 3 epochs it is" in run_point(stopped, 0)
-    assert run_point(stopped, 3).startswith(
-        "At the start of epoch 2 of 3, the losses of 2 texts are "
-    )
+    assert run_point(stopped, 3).startswith("After 1 of 3 epochs, the losses of 2 texts are ")
     assert run_point(stopped, 5) == "Text 6 has not been started."
     assert how_far(after(len(events))) == ""
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
