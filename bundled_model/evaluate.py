@@ -28,7 +28,6 @@ from typing import TypeVar, get_args
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -37,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import neuralviz
 from bundled_model.passages import read_passages, split
 from bundled_model.train import at_least, evaluate, evaluation_batches, shuffled, windows
+from neuralviz.embedders import PooledEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.maps.example import TEXTS
 from neuralviz.maps.neighbourhoods import K, knn_accuracy
@@ -90,21 +90,8 @@ def passages_never_seen(data: Path) -> dict[str, list[str]]:
 
 
 def mean_pooled(model: LanguageModel, texts: Sequence[str]) -> np.ndarray:
-    """[text, d_model] mean of the last block's outputs over all tokens but the special ones."""
-    vectors = []
-    for start in range(0, len(texts), 64):
-        batch = model.tokenizer(
-            texts[start : start + 64],
-            padding=True,
-            return_tensors="pt",
-            return_special_tokens_mask=True,
-        ).to(model.device)
-        mask = (1 - batch.pop("special_tokens_mask"))[:, :, None]  # padding is special too
-        with torch.no_grad():
-            states = model.network.base_model(**batch).last_hidden_state
-        vectors.append(((states * mask).sum(1) / mask.sum(1)).cpu().numpy())
-    out = np.concatenate(vectors)
-    return out / np.linalg.norm(out, axis=1, keepdims=True)
+    """[text, d_model] the neural paper's *avg*: mean of the last block's outputs, of length 1."""
+    return PooledEmbedder(model, special_tokens=False).encode(texts)
 
 
 def tf_idf(texts: list[str]) -> np.ndarray:

@@ -65,14 +65,19 @@ def make_output_layer(
     return {name: tensor.half().cpu().contiguous() for name, tensor in made.items()}
 
 
+def frequencies(sequences: Sequence[np.ndarray], vocab_size: int) -> np.ndarray:
+    """[vocab] how often each token occurs, as a share, smoothed: none is 0."""
+    counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
+    return counts / counts.sum()
+
+
 def rarity(sequences: Sequence[np.ndarray], vocab_size: int) -> torch.Tensor:
     """[vocab] how rare each token is, 0 … 1.
 
     An inverse document frequency with tokens for documents: the log of how rarely a token occurs,
     smoothed, by that of the median token, 1 at most, to a power that was chosen on STS-B dev.
     """
-    counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
-    logs = -np.log(counts / counts.sum())
+    logs = -np.log(frequencies(sequences, vocab_size))
     return torch.from_numpy(np.minimum(logs / np.median(logs), 1.0) ** RARITY_POWER).float()
 
 

@@ -49,7 +49,7 @@ from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bundled_model.muon import Muon
-from bundled_model.output_layer import make_output_layer
+from bundled_model.output_layer import frequencies, make_output_layer
 from bundled_model.passages import read_passages, split
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
@@ -69,7 +69,6 @@ SAME_OPTIONS = (
     "seed", "length", "tokens", "warmup", "lr", "lr_head", "keep_meaning", "lessons",
     "dense_scale", "weight_decay",
 )  # fmt: skip
-DENSE = ("cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias")
 CPU_ROWS, GPU_ROWS = 192, 4096  # of logits that exist at once
 WORKERS = 4  # processes that make batches for a GPU
 LOG_COLUMNS = (
@@ -370,8 +369,7 @@ def make_optimizers(
 
 def log_frequencies(sequences: list[np.ndarray], vocab_size: int) -> torch.Tensor:
     """[vocab] log of how often each token occurs, smoothed: where the output bias starts."""
-    counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
-    logs = np.log(counts / counts.sum())
+    logs = np.log(frequencies(sequences, vocab_size))
     return torch.from_numpy((logs - logs.mean()).astype(np.float32))
 
 
@@ -423,7 +421,7 @@ def last_checkpoint(run: Path, steps: int, decay_steps: int) -> dict | None:
     """
     if decay_steps and (run / "decay.pt").exists():
         found = torch.load(run / "decay.pt", weights_only=True)
-        if (found["steps"], found.get("decay_steps")) == (steps, decay_steps):
+        if (found["steps"], found["decay_steps"]) == (steps, decay_steps):
             return found
     if not (run / "constant.pt").exists():
         return None
@@ -653,8 +651,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_beside_and_move(args.run / name, lambda p, s=state: torch.save(s, p))
         append_row(log_path, row)
     if args.decay_steps:
+        scale_dense(model, args.last_dense_scale)
         half = {n: t.detach().cpu().half().contiguous() for n, t in trained_tensors(model).items()}
-        half |= {name: args.last_dense_scale * half[name] for name in DENSE} | output
+        half |= output
         write_beside_and_move(
             args.run / "encoder_and_head.safetensors", lambda p: save_file(half, p)
         )

@@ -49,11 +49,14 @@ HEAD = """\
 None of these texts is in the repository or in the package, but for passages of eight textbooks in
 `sample_data/textbooks.csv`. Every licence below allows any use; those that ask for attribution or
 for a copyright notice get it here. Changes to the texts: markup, links, code, lists and citations
-in brackets were removed, quotation marks and dashes were made plain, and paragraphs were joined or
-split. Standard Ebooks believes that the works behind its editions are in the public domain in the
-United States; elsewhere some may still be protected.
+in brackets were removed, of textbooks also exercises, tables, captions, formulas, references and
+key terms; quotation marks and dashes were made plain; paragraphs were joined or split; and what
+came more than once was dropped. Standard Ebooks believes that the works behind its editions are in
+the public domain in the United States; elsewhere some may still be protected.
 
-Texts marked with ○ were not trained on: they measure how well the model reads text of another kind.
+Texts marked with ○ were not trained on: they measure how well the model reads text of another
+kind. Of all others, one passage in a hundred was set aside, to measure the model on. It is
+measured on AG News and the STS benchmark, too, which are not in this list.
 """
 
 

@@ -120,9 +120,8 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
             model.tokenizer.save_pretrained(part)
             if model.id == BUNDLED:
                 write_papers(part)
-            for paper in (Path(model.id) / name for name in PAPERS):
-                if paper.is_file():
-                    shutil.copyfile(paper, part / paper.name)
+            else:
+                _copy_papers(Path(model.id).expanduser(), part)
             for path in part.iterdir():  # safetensors lets nobody else read its file
                 path.chmod((part / "config.json").stat().st_mode)
             if folder.exists():
@@ -134,6 +133,12 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not write to {folder}: {reason}.") from error
     return folder
+
+
+def _copy_papers(source: Path, target: Path) -> None:
+    for name in PAPERS:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, target / name)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:

@@ -605,6 +605,7 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert "is not loaded yet" in messages(page)
     assert any(button.label == "Load" for button in page.button)
     assert "Recorded run" in captions(page)  # what was there stays
+    assert "These figures belong to another model." in captions(page)
 
 
 def test_a_folder_that_was_loaded_is_not_offered_again(tmp_path: Path) -> None:

@@ -44,6 +44,27 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
     assert page.run().text[0].value == str(os.getpid())
 
 
+def failing(at_once: bool) -> None:
+    import streamlit as st
+
+    from neuralviz.ui.run_panel import run_panel
+    from neuralviz.ui.session_runs import SessionRuns
+    from tests.support.tasks import Fails
+
+    runs = SessionRuns("failing")
+    run = runs.start(Fails("text", "Text 1 is empty.", at_once=at_once))
+    assert run.wait(30)
+    run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"))
+
+
+@pytest.mark.parametrize(("at_once", "so_far"), [(True, []), (False, ["so far: 1"])])
+def test_a_run_that_failed_shows_what_it_had_or_nothing(at_once: bool, so_far: list[str]) -> None:
+    page = AppTest.from_function(failing, args=(at_once,), default_timeout=60).run()
+    assert not page.exception
+    assert [one.value for one in page.error] == ["Text 1 is empty."]
+    assert [one.value for one in page.text] == so_far
+
+
 def pressed_in_between() -> None:
     import streamlit as st
 

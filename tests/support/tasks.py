@@ -80,15 +80,17 @@ class WaitForStop(LatestTask[tuple[int, int]]):
 
 @dataclass(frozen=True)
 class Fails(LatestTask[int]):
-    """Raises an error of a kind."""
+    """Raises an error of a kind, after its first event or before it."""
 
     kind: str
     sentence: str
+    at_once: bool = False
 
     @property
     def label(self) -> str:
         return "Failing"
 
     def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
-        yield 1
+        if not self.at_once:
+            yield 1
         raise TextError(self.sentence) if self.kind == "text" else ZeroDivisionError(self.sentence)

@@ -288,9 +288,10 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     run("killed", 2, 2, last_dense_scale=1.5)  # finished long ago: only the weights are written
     again = load_file(tmp_path / "killed/encoder_and_head.safetensors")
     for name, tensor in whole.items():
-        factor = 1.5 if name in train.DENSE else 1
-        assert torch.equal(again[name], factor * tensor), name
-    assert again[train.DENSE[0]].dtype == torch.float16
+        if "transform.dense" in name:
+            torch.testing.assert_close(again[name], 1.5 * tensor, rtol=2e-3, atol=1e-6)
+        else:
+            assert torch.equal(again[name], tensor), name
     factors = [row.split(",")[2] for row in (tmp_path / "longer/log.csv").read_text().split()[-4:]]
     assert factors == ["1.000", "0.750", "0.500", "0.250"]  # from where the decay began
     steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]

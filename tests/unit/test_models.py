@@ -363,7 +363,7 @@ def test_the_text_reader_reads_as_the_model(bundled: LanguageModel) -> None:
         assert ours.offsets == theirs.offsets
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut short", "emptied"])
+@pytest.mark.parametrize("damage", ["changed", "cut short", "emptied", "missing"])
 def test_weights_that_are_not_the_published_ones(damage: str, tmp_path: Path, monkeypatch) -> None:
     original = bundled_module.minilm_folder()
     for path in original.iterdir():
@@ -372,8 +372,9 @@ def test_weights_that_are_not_the_published_ones(damage: str, tmp_path: Path, mo
     content = bytearray((original / "model.safetensors").read_bytes())
     assert hashlib.sha256(content).hexdigest() == bundled_module.MINILM_SHA256
     content[-1] ^= 1
-    length = {"changed": len(content), "cut short": 1000, "emptied": 0}[damage]
-    (tmp_path / "model.safetensors").write_bytes(content[:length])
+    if damage != "missing":
+        length = {"changed": len(content), "cut short": 1000, "emptied": 0}[damage]
+        (tmp_path / "model.safetensors").write_bytes(content[:length])
     monkeypatch.setattr(bundled_module, "minilm_folder", lambda: tmp_path)
     said = sentence_of("bundled")
     assert "not those of the published" in said
@@ -518,6 +519,20 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
     second = export_model(again, tmp_path / "second")
     for name in bundled_module.PAPERS:
         assert (second / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_an_export_has_the_papers_of_its_own_model(
+    bundled: LanguageModel, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bundled").mkdir()
+    (tmp_path / "bundled" / "LICENSE").write_text("of another model")
+    monkeypatch.chdir(tmp_path)
+    assert "Apache License" in (export_model(bundled, "out") / "LICENSE").read_text("utf-8")
+    (folder / "LICENSE").write_text("its own")
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.setenv("USERPROFILE", str(folder.parent))
+    of_home = load_model(f"~/{folder.name}", device="cpu")
+    assert (export_model(of_home, "out-2") / "LICENSE").read_text() == "its own"
 
 
 def test_an_export_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:

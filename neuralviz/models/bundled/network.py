@@ -80,8 +80,8 @@ def _minilm_is_checked() -> Iterator[ThreadPoolExecutor]:
 def _check_minilm() -> None:
     found = ""
     with (
+        suppress(OSError, ValueError),  # a file that is not there, and an empty one
         _minilm_weights().open("rb") as file,
-        suppress(ValueError),  # an empty file cannot be mapped
         mmap(file.fileno(), 0, access=ACCESS_READ) as content,
     ):
         found = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on

@@ -46,6 +46,10 @@ def show() -> None:
     task, looked, pressed = _choose()
     run, is_asked_for = _run_of(task, pressed=pressed)
     if run is not None:
+        if task is None:
+            st.caption("The results below are of other settings.")
+        elif not is_asked_for:
+            st.caption("The results below are of other settings. Press **Train** to see yours.")
         _show_run(run, is_asked_for=is_asked_for)
     if looked is not None:
         _show_layers(looked)
@@ -143,8 +147,6 @@ def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | N
 
 
 def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
-    if not is_asked_for:
-        st.caption("The results below are of other settings. Press **Train** to see yours.")
     settings = run.task.settings
     with dimmed(KEY, not is_asked_for):
         run_panel(

@@ -85,7 +85,9 @@ def show() -> None:
     newest = shown[-1].record if shown else recorded_run()
     is_other = _is_other(newest, texts, asked)
     with live, st.container(key="tune-live"):
-        if is_other:
+        if is_other and asked is None:
+            st.caption("These figures belong to another model.")
+        elif is_other:
             st.caption(
                 "These figures belong to other texts or settings. Press **Tune** to update them."
             )
@@ -133,7 +135,9 @@ def _runs_by_itself() -> bool:
 
 def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:
     """Whether a run is of other texts, settings or another model than are asked for now."""
-    if asked is None or asked.settings is None or not texts:
+    if asked is None:  # the model cannot be asked
+        return chosen_model_id() != record.model_id
+    if asked.settings is None or not texts:
         return False
     now = (chosen_model_id(), tuple(texts), asked.settings)
     return now != (record.model_id, record.texts, record.settings)
