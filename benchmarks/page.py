@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import statistics
 import sys
 import time
@@ -80,7 +81,7 @@ def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(f"{address}/compare?m2=sbert-wk&m3=none")
-    page.get_by_text("Done in").wait_for(timeout=PATIENCE)
+    page.get_by_text(re.compile("Done in|Result of")).wait_for(timeout=PATIENCE)  # of the example
     page.get_by_role("radio", name="Paste").click()
     field = page.get_by_role("textbox", name="Your texts")
     field.fill("\n".join(texts))
@@ -88,9 +89,10 @@ def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
     page.get_by_text("Press Compare to update").wait_for(timeout=PATIENCE)
     start = time.perf_counter()
     page.get_by_role("button", name="Compare", exact=True).click()
-    whole = " && ".join(
+    whole = " && ".join(  # the diagonal is empty
         f"(document.querySelector(\"[aria-label='{method}']\")?._fullData?.[0].z"
-        f".filter(row => Array.from(row).every(Number.isFinite)).length === {N_TEXTS})"
+        f".filter((row, i) => Array.from(row).every((one, j) => i === j || Number.isFinite(one)))"
+        f".length === {N_TEXTS})"
         for method in ("mean", "sbert-wk")
     )
     page.wait_for_function(whole, timeout=PATIENCE, polling=50)
