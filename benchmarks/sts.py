@@ -21,8 +21,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bundled_model.evaluate import tf_idf
 from neuralviz.embedders import embedder_spec, make_embedder
-from neuralviz.embedders.base import unit_vectors
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.models import BUNDLED, MINILM
@@ -80,13 +80,6 @@ def agreement(
         second = vectors[[place[text] for text in pairs.sentences2]]
         out.append(correlate((first * second).sum(axis=1), pairs.scores))
     return out
-
-
-def tf_idf(texts: list[str]) -> np.ndarray:
-    """Counts of words weighed by how rare they are among these sentences."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    return unit_vectors(TfidfVectorizer().fit_transform(texts).toarray().astype(np.float32))
 
 
 def main() -> None:

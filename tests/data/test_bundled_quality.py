@@ -22,9 +22,10 @@ pytestmark = pytest.mark.slow
 PASSAGES = 200
 MASKED = 0.15
 LEAST_ACCURACY = 0.41  # 42.0 % over all held-out passages; these are a sample
-PAIRS = 60
+PAIRS = 200
+LEAST_NEURAL = 0.775  # Spearman's correlation; 0.792 on these dev pairs
+LEAST_MEAN = 0.85  # 0.857 on all of them
 EPOCHS = 5  # beside the plain loop
-BEHIND_TF_IDF = 0.0  # the most, in Spearman's correlation
 SENTENCES = 60  # of which the tolerance is checked
 ALIKE = 0.99999  # cosine of one embedding computed in two ways
 
@@ -64,7 +65,7 @@ def test_the_list_of_training_texts_is_that_of_the_sources(data: Path) -> None:
 
 
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
-    """Not behind counting words."""
+    """Better than counting words."""
     pytest.importorskip("scipy")
     pytest.importorskip("sklearn")
     from bundled_model.evaluate import spearman, tf_idf
@@ -73,7 +74,18 @@ def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: Lan
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     embedder = neuralviz.NeuralEmbedder(bundled, epochs=5, precision="fast")
     neural = spearman(embedder.encode(texts), pairs)
-    assert neural > spearman(tf_idf(texts), pairs) - BEHIND_TF_IDF
+    assert neural >= LEAST_NEURAL
+    assert neural > spearman(tf_idf(texts), pairs)
+
+
+def test_mean_pooling_tells_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
+    pytest.importorskip("scipy")
+    pytest.importorskip("sklearn")
+    from bundled_model.evaluate import mean_pooled, spearman
+
+    pairs = pd.read_csv(real(data, "stsb/dev.csv"))
+    texts = [*pairs["sentence1"], *pairs["sentence2"]]
+    assert spearman(mean_pooled(bundled, texts), pairs) >= LEAST_MEAN
 
 
 def test_encode_equals_the_plain_loop(data: Path, bundled: LanguageModel) -> None:
