@@ -36,7 +36,8 @@ LIVE_SECONDS = 0.5
 RECORDED = "Recorded run. Press “Train” to see it live."
 # What stands above the figures takes little room, so that the first screen has them.
 _LAYOUT = f"""<style>
-[class*="st-key-{KEY}-state-"], [class*="st-key-{KEY}-layers-state-"] {{ margin-top: -0.8rem; }}
+[class*="st-key-{KEY}-state-"]:not(:has([data-testid="stAlert"])),
+[class*="st-key-{KEY}-layers-state-"]:not(:has([data-testid="stAlert"])) {{ margin-top: -0.8rem; }}
 </style>"""
 
 

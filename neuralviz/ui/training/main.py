@@ -34,7 +34,7 @@ LIVE_SECONDS = 0.5
 RECORDED = "Recorded run. Press “Train” to see it live."
 # What stands above the figures takes little room, so that the first screen has them.
 _LAYOUT = """<style>
-[class*="st-key-training-state-"] { margin-top: -0.8rem; }
+[class*="st-key-training-state-"]:not(:has([data-testid="stAlert"])) { margin-top: -0.8rem; }
 </style>"""
 
 
