@@ -156,6 +156,11 @@ class Run(Generic[R]):
         return self._n_events
 
     @property
+    def has_nothing(self) -> bool:
+        """Whether it failed before there was any news of it."""
+        return self.status == "failed" and not self._n_events
+
+    @property
     def is_stopping(self) -> bool:
         """Whether somebody has asked it to stop."""
         return self._stop_asked.is_set()

@@ -208,9 +208,8 @@ def how_far(record: RunRecord) -> str:
     missing = by_epoch.pop(0, [])
     for epoch, texts in by_epoch.items():
         if record.epochs_learnt(texts[0]) < epochs:
-            they = "it" if len(texts) == 1 else "they"
-            which = f"{_texts(texts)} {_are(texts)} half-learnt: {they} reached"
-            said.append(f"{which} epoch {epoch:,} of {epochs:,}.")
+            which = f"{_texts(texts)} {_are(texts)} half-learnt"
+            said.append(f"{which}: stopped in epoch {epoch:,} of {epochs:,}.")
         else:
             said.append(f"{_texts(texts)} {_have(texts)} no word shares and predictions.")
     if missing:
@@ -266,7 +265,11 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
         now, then = np.mean(ends, axis=0)
         kind = "Its loss" if len(ends) == 1 else "Its mean loss"
         when = "" if are_over else " at the same epoch"
-        said += f" {kind} is {now:.2f} instead of {then:.2f}{when}."
+        loss, before = f"{now:.2f}", f"{then:.2f}"
+        if loss == before:
+            said += f" {kind} is the same{when}: {loss}."
+        else:
+            said += f" {kind} is {loss} instead of {before}{when}."
     if not are_over:
         return said
     both = sorted(set(record.started()) & set(earlier.started()))
@@ -291,6 +294,8 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
     if not neurons_stand_out(delta):
         written = ".3f" if sizes.max() >= 0.01 else ".2g"
         low, high, most = (number(size, written) for size in np.quantile(sizes, [0.25, 0.75, 1]))
+        if low == most:
+            return f"No neuron of {layer} stands out: most of {len(delta):,} changed by {most}."
         return (
             f"No neuron of {layer} stands out: half of all {len(delta):,} changed by {low} to "
             f"{high}, the most by {most}."

@@ -151,7 +151,7 @@ def _draw(
         st.error(plain(refusal))
     with st.container(key=f"{runs.kind}-state-{run.id}"):
         _state(runs, run, words, bar_stays)
-    if run.status == "failed" and not run.n_events:
+    if run.has_nothing:
         return  # figures of nothing would say nothing
     show(run.result, live)
 

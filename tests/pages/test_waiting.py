@@ -55,9 +55,13 @@ def failing(at_once: bool) -> None:
     run = runs.start(Fails("text", "Text 1 is empty.", at_once=at_once))
     assert run.wait(30)
     run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"))
+    st.text(f"to show later: {runs.last_to_show() is run}")
 
 
-@pytest.mark.parametrize(("at_once", "so_far"), [(True, []), (False, ["so far: 1"])])
+@pytest.mark.parametrize(
+    ("at_once", "so_far"),
+    [(True, ["to show later: False"]), (False, ["so far: 1", "to show later: True"])],
+)
 def test_a_run_that_failed_shows_what_it_had_or_nothing(at_once: bool, so_far: list[str]) -> None:
     page = AppTest.from_function(failing, args=(at_once,), default_timeout=60).run()
     assert not page.exception

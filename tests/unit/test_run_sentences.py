@@ -263,8 +263,8 @@ def test_what_differs(three: RunRecord, changes: dict, said: str) -> None:
 
 def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     assert against_earlier(three, three, (2, 1)) == (
-        "Run 2 has the same settings, compared with run 1 (wide line). Its mean loss is 2.01 "
-        "instead of 2.01. A text’s two embeddings have a cosine similarity of 1.00."
+        "Run 2 has the same settings, compared with run 1 (wide line). Its mean loss is the "
+        "same: 2.01. A text’s two embeddings have a cosine similarity of 1.00."
     )
     other = copy(three)
     other.settings = replace(three.settings, layers=("a", "b", "c"))
@@ -275,7 +275,7 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     stopped = unfinished(three, 4)
     assert against_earlier(three, stopped, (2, 1)) == (
         "Run 2 has the same settings, compared with run 1 (wide line, unfinished). Its mean loss "
-        "is 2.71 instead of 2.71 at the same epoch."
+        "is the same at the same epoch: 2.71."
     )
 
 
@@ -288,6 +288,8 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
         ([0.3, -0.29, 0.28, 0.1],
          "No neuron of bias stands out: half of all 4 changed by 0.235 to 0.292, the most by "
          "0.300."),
+        ([0.01, 0.0101, 0.0099, 0.0101, 0.00901],
+         "No neuron of bias stands out: most of 5 changed by 0.010."),
         ([0.5], "Neuron 0 (+0.500) of bias changed most."),
         ([0.0, 0.0, 0.0], ""),
         ([np.nan, 0.1, 0.1], ""),

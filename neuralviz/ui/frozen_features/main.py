@@ -128,7 +128,7 @@ def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | N
     """
     recorded = _recorded_run()
     if task is None:
-        return RUNS.last() or recorded, False
+        return RUNS.last_to_show() or recorded, False
     view = kept_under(KEY)
     run: Run[Ladder] | None = RUNS.recall(task, view)
     if pressed:
@@ -144,7 +144,8 @@ def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | N
         return recorded, True
     others = [*reversed(RUNS.all()), *([recorded] if recorded else [])]
     of = task.model, task.pairs
-    return next((one for one in others if (one.task.model, one.task.pairs) == of), None), False
+    alike = (one for one in others if (one.task.model, one.task.pairs) == of)
+    return next((one for one in alike if not one.has_nothing), None), False
 
 
 def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:

@@ -62,7 +62,7 @@ def show() -> None:
 
 def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed: bool) -> None:
     asked = None if chosen is None else _asked_for(chosen, pressed)
-    run = asked or RUNS.last() or _recorded_of(corpora)
+    run = asked or RUNS.last_to_show() or _recorded_of(corpora)
     if run is None:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
         return
