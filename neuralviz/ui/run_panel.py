@@ -38,7 +38,8 @@ class Words:
 
     Attributes:
         begins: until its first counts.
-        after_error: follows the error of one that failed.
+        after_error: follows the error of one that failed, where something else is shown in its
+            place; without it, nothing is drawn of one that failed before it had anything.
         stopped, done: make a sentence of the result of a run that has ended so; where ``done``
             makes an empty one, nothing is shown.
     """
@@ -151,7 +152,7 @@ def _draw(
         st.error(plain(refusal))
     with st.container(key=f"{runs.kind}-state-{run.id}"):
         _state(runs, run, words, bar_stays)
-    if run.has_nothing:
+    if run.has_nothing and not words.after_error:
         return  # figures of nothing would say nothing
     show(run.result, live)
 

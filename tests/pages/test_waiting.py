@@ -44,17 +44,18 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
     assert page.run().text[0].value == str(os.getpid())
 
 
-def failing(at_once: bool) -> None:
+def failing(at_once: bool, after_error: str = "") -> None:
     import streamlit as st
 
-    from neuralviz.ui.run_panel import run_panel
+    from neuralviz.ui.run_panel import Words, run_panel
     from neuralviz.ui.session_runs import SessionRuns
     from tests.support.tasks import Fails
 
     runs = SessionRuns("failing")
     run = runs.start(Fails("text", "Text 1 is empty.", at_once=at_once))
     assert run.wait(30)
-    run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"))
+    words = Words(after_error=after_error)
+    run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"), words=words)
     st.text(f"to show later: {runs.last_to_show() is run}")
 
 
@@ -67,6 +68,13 @@ def test_a_run_that_failed_shows_what_it_had_or_nothing(at_once: bool, so_far: l
     assert not page.exception
     assert [one.value for one in page.error] == ["Text 1 is empty."]
     assert [one.value for one in page.text] == so_far
+
+
+def test_a_page_that_shows_something_else_after_an_error_draws_it() -> None:
+    given = (True, "Showing the last valid text.")
+    page = AppTest.from_function(failing, args=given, default_timeout=60).run()
+    assert [one.value for one in page.error] == ["Text 1 is empty. Showing the last valid text."]
+    assert page.text[0].value == "so far: None"
 
 
 def pressed_in_between() -> None:
