@@ -47,10 +47,9 @@ def show() -> None:
     task, looked, pressed = _choose()
     run, is_asked_for = _run_of(task, pressed=pressed)
     if run is not None:
-        if task is None:
-            st.caption("The results below are of other settings.")
-        elif not is_asked_for:
-            st.caption("The results below are of other settings. Press **Train** to see yours.")
+        if not is_asked_for:
+            press = "" if task is None else " Press **Train** to see yours."
+            st.caption(f"The results below are of other settings.{press}")
         _show_run(run, is_asked_for=is_asked_for)
     if looked is not None:
         _show_layers(looked)
