@@ -175,7 +175,7 @@ def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
     """What the deltas have changed, in a sentence for each blank; plain text.
 
     >>> blanks_in_words([blank], "micro-tuning")
-    'Before, the model’s best guess was “money” (12%); after micro-tuning it is “river” (41%).'
+    'Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%).'
 
     Args:
         blanks: as filled.
@@ -187,7 +187,7 @@ def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
         where = f"Blank {place}: before" if len(blanks) > 1 else "Before"
         still = "still " if then.token == first.token else ""
         said.append(
-            f"{where}, the model’s best guess was “{first.token}” ({percent(first.before)}); "
+            f"{where}, the model's best guess was “{first.token}” ({percent(first.before)}); "
             f"after {whose} it is {still}“{then.token}” ({percent(then.after)})."
         )
     return " ".join(said)

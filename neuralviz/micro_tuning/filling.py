@@ -64,7 +64,7 @@ def fill_blanks(
     logits = _logits(model, ids, blanks, _summed(model, deltas))
     if not bool(logits.isfinite().all()):
         raise SettingsError(
-            "With this delta the model’s predictions are not finite numbers. Scale the delta down, "
+            "With this delta the model's predictions are not finite numbers. Scale the delta down, "
             "or micro-tune with a lower learning rate."
         )
     before, after = logits.double().softmax(dim=-1)  # each [blank, vocab]

@@ -77,7 +77,7 @@ def _learnt(record: RunRecord, text: int) -> str:
         for when in ("before", "after")
     )
     words = "words" if record.settings.predict_unmasked else "masked words"
-    sure, whose = "sure", f"this text’s {words}"
+    sure, whose = "sure", f"this text's {words}"
     n = len(record.texts)
     if n > 1:
         of_all = "" if len(reports) == n else f" of {n:,}"
@@ -278,7 +278,7 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
             one.embeddings()[[one.started().index(i) for i in both]] for one in (record, earlier)
         )
         cosines = (mine * theirs).sum(axis=1).tolist()
-        of_one = "The two embeddings have" if len(both) == 1 else "A text’s two embeddings have"
+        of_one = "The two embeddings have" if len(both) == 1 else "A text's two embeddings have"
         said += f" {of_one} a cosine similarity of {_range(cosines, '.2f')}."
     return said
 
@@ -290,7 +290,7 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
         return ""
     if len(delta) > 2 and sizes.max() <= ALIKE * sizes.min():
         size = number(sizes.mean(), ".2g")
-        return f"After one step every neuron has moved by about {size}: its sign is the gradient’s."
+        return f"After one step every neuron has moved by about {size}: its sign is the gradient's."
     if not neurons_stand_out(delta):
         written = ".3f" if sizes.max() >= 0.01 else ".2g"
         low, high, most = (number(size, written) for size in np.quantile(sizes, [0.25, 0.75, 1]))

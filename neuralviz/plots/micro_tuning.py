@@ -222,10 +222,11 @@ def delta_norm_figure(
         )
     n_epochs = max(len(one.values) for one in (norms, earlier) if one is not None)
     kind = _shared_kind(layers)
+    whose = f"each block's {escape(kind)}" if kind else "each layer's delta"
     return live(
         traces,
         {
-            "title": f"Norm of {f'each block’s {escape(kind)}' if kind else 'each layer’s delta'}",
+            "title": f"Norm of {whose}",
             "xaxis": _epoch_axis(n_epochs),
             "yaxis": {"title": "norm of the delta", "rangemode": "tozero"},
             "showlegend": earlier is not None or 1 < len(norms.layers) <= MAX_LINES,

@@ -104,7 +104,7 @@ def test_blocks_are_named_shortly_where_the_kind_is_the_same() -> None:
     layers = [f"bert.encoder.layer.{i}.output.dense.bias" for i in range(6)]
     figure = delta_norm_figure(Norms(np.ones((3, 6)), layers, 3))
     assert [line.name for line in figure.data] == [f"block {i}" for i in range(6)]
-    assert figure.layout.title.text == "Norm of each block’s output.dense.bias"
+    assert figure.layout.title.text == "Norm of each block's output.dense.bias"
 
 
 def test_neurons_are_those_that_changed_most_sorted() -> None:

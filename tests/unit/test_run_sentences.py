@@ -79,19 +79,19 @@ def test_the_point_of_three_texts(three: RunRecord) -> None:
 
 def test_the_point_of_one_text(three: RunRecord) -> None:
     assert run_point(of_one(three), 0) == (
-        "At first the model was 29% sure of this text’s masked words; after 10 epochs it is 36% "
+        "At first the model was 29% sure of this text's masked words; after 10 epochs it is 36% "
         "sure. “watched” and “river” caused 52% of the change in its weights."
     )
     unmasked = of_one(three, predict_unmasked=True, epochs=1)
     assert run_point(unmasked, 0).startswith(
-        "At first the model was 29% sure of this text’s words; after 1 epoch it is 36% sure."
+        "At first the model was 29% sure of this text's words; after 1 epoch it is 36% sure."
     )
 
 
 def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
     said = run_point(predicting(of_one(three), 0.3, 0.3), 0)
     assert (
-        "was 30% sure of this text’s masked words; after 10 epochs it is 30% sure: it has" in said
+        "was 30% sure of this text's masked words; after 10 epochs it is 30% sure: it has" in said
     )
     assert "it has not learnt it. “watched”" in said
     three.diverged = {1}
@@ -109,7 +109,7 @@ def test_a_text_whose_unlikely_words_alone_became_likelier(three: RunRecord) -> 
     alone.reports = {0: replace(report, predictions=replace(report.predictions, **losses))}
     before, after = (losses[name].mean() for name in ("loss_before", "loss_after"))
     assert run_point(alone, 0).startswith(
-        "At first the model was 25% sure of this text’s masked words; after 10 epochs it is 26% "
+        "At first the model was 25% sure of this text's masked words; after 10 epochs it is 26% "
         "sure. But the words that it expected least are 100 times as likely, and the loss fell "
         f"from {before:.1f} to {after:.1f}. “watched”"
     )
@@ -264,7 +264,7 @@ def test_what_differs(three: RunRecord, changes: dict, said: str) -> None:
 def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     assert against_earlier(three, three, (2, 1)) == (
         "Run 2 has the same settings, compared with run 1 (wide line). Its mean loss is the "
-        "same: 2.01. A text’s two embeddings have a cosine similarity of 1.00."
+        "same: 2.01. A text's two embeddings have a cosine similarity of 1.00."
     )
     other = copy(three)
     other.settings = replace(three.settings, layers=("a", "b", "c"))
@@ -284,7 +284,7 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     [
         ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),
         ([0.01, -0.0101, 0.0099],
-         "After one step every neuron has moved by about 0.01: its sign is the gradient’s."),
+         "After one step every neuron has moved by about 0.01: its sign is the gradient's."),
         ([0.3, -0.29, 0.28, 0.1],
          "No neuron of bias stands out: half of all 4 changed by 0.235 to 0.292, the most by "
          "0.300."),
