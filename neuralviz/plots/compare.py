@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.similarity import pair_indices, rank_differences
+from neuralviz.plots.room import in_cells
 from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
 from neuralviz.words import number
 
@@ -270,16 +271,10 @@ def _heatmap(
         z=shown,
         x=named,
         y=named,
-        text=[[_in_cell(value, in_short) for value in row] for row in shown] if has_text else None,
-        texttemplate="%{text}" if has_text else None,
+        **(in_cells(shown, lambda value: number(value, in_short)) if has_text else {}),
         hovertemplate=f"%{{y}}<br>%{{x}}<br>{what} %{{z:{written}}}<extra></extra>",
         colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
     )
-
-
-def _in_cell(value: float, written: str) -> str:
-    """A value with a minus sign, which plotly.js would write as a hyphen; nothing for NaN."""
-    return number(float(value), written) if np.isfinite(value) else ""
 
 
 def _square_axes(order: np.ndarray) -> dict[str, dict]:

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from neuralviz.plots.room import in_cells
 from neuralviz.plots.theme import (
     DISSIMILAR,
     SIMILAR,
@@ -295,8 +296,7 @@ def overlap_figure(
             zmin=0,
             zmax=1,
             colorbar={"title": {"text": "I"}},
-            text=[[f"{one:.2f}" if np.isfinite(one) else "" for one in line] for line in share],
-            texttemplate="%{text}",
+            **in_cells(share),
             textfont={"size": SMALL_FONT_SIZE},
             customdata=shared,
             hovertemplate=("%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared<extra></extra>"),
@@ -341,10 +341,7 @@ def quality_figure(
                 x=[f"{value:g}" for value in columns],
                 y=[f"{value:g}" for value in rows],
                 coloraxis="coloraxis",
-                text=[
-                    [number(v, ".2f") if np.isfinite(v) else "" for v in line] for line in matrix
-                ],
-                texttemplate="%{text}",
+                **in_cells(matrix),
                 hovertemplate="others fixed at %{y} and %{x}: %{text}<extra></extra>",
             ),
             row=1,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.plots.room import FEW_COLUMNS, apart, cell_values
+from neuralviz.plots.room import FEW_COLUMNS, apart, cell_values, in_cells
 from neuralviz.plots.theme import (
     DISSIMILAR,
     GREEN,
@@ -50,7 +50,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
             zmax=1.0,
             colorscale="Cividis",
             autocolorscale=False,
-            **cell_values("%{z:.2f}", n_layers),
+            **cell_values(cosines),
             colorbar={"title": {"text": "cosine", "side": "right"}},
             hovertemplate="layers %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
         )
@@ -176,7 +176,7 @@ def weights_figure(
             y=places,
             xaxis=axis,
             coloraxis="coloraxis",
-            texttemplate="%{z:.2f}" if len(layers) <= FEW_COLUMNS else None,
+            **(in_cells(values) if len(layers) <= FEW_COLUMNS else {}),
             customdata=[[escape(token)] * len(layers) for token in shown],
             hovertemplate=f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}"
             "<extra></extra>",
@@ -247,7 +247,7 @@ def settings_figure(
             zmax=1.0,
             colorscale="Cividis",
             autocolorscale=False,
-            **cell_values("%{z:.2f}", len(layer_starts)),
+            **cell_values(cosines),
             colorbar={"title": {"text": "cosine", "side": "right"}},
             hovertemplate="layer window %{y}, first layer %{x}<br>cosine %{z:.4f}<extra></extra>",
         )

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
+from neuralviz.plots.room import cell_values
 from neuralviz.plots.theme import (
     AFTER,
     BEFORE,
@@ -318,7 +319,6 @@ def neurons_in_order(deltas: np.ndarray, *, every: bool = False) -> np.ndarray:
 def products_figure(texts: Sequence[str], products: np.ndarray, at: Sequence[int]) -> go.Figure:
     """Cosine similarities [text, text] of embeddings, -1 … 1, of the texts ``at`` these numbers."""
     names = [f"{i + 1}" for i in at]
-    are_written = len(texts) <= MAX_WRITTEN
     hover = [
         [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in texts] for a in texts
     ]
@@ -332,8 +332,7 @@ def products_figure(texts: Sequence[str], products: np.ndarray, at: Sequence[int
             colorscale="Cividis",
             autocolorscale=False,
             customdata=hover,
-            texttemplate="%{z:.2f}" if are_written else None,
-            showscale=not are_written,  # else the bar would stand far from the square
+            **cell_values(products, most_columns=MAX_WRITTEN),
             hovertemplate="%{customdata}<br>cosine similarity %{z:.3f}<extra></extra>",
         )
     )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from neuralviz.words import number
 
 FEW_COLUMNS = 8  # so many cells side by side have room for their values
 MOST = 10  # numbers that stay apart, however narrow the figure
@@ -20,7 +24,26 @@ def apart(numbers: Iterable[int]) -> list[int]:
     return shown
 
 
-def cell_values(template: str, n_columns: int) -> dict:
-    """Values in the cells while they have room, in place of a scale beside them."""
-    few = n_columns <= FEW_COLUMNS
-    return {"texttemplate": template if few else None, "showscale": not few}
+def two_places(value: float) -> str:
+    """``−0.05``."""
+    return number(value, ".2f")
+
+
+def in_cells(values: np.ndarray, said: Callable[[float], str] = two_places) -> dict:
+    """[row, column] values written in the cells of a heatmap; nothing where there is none.
+
+    plotly.js itself would write a minus sign as a hyphen.
+    """
+    text = [[said(float(value)) if np.isfinite(value) else "" for value in row] for row in values]
+    return {"text": text, "texttemplate": "%{text}"}
+
+
+def cell_values(
+    values: np.ndarray,
+    said: Callable[[float], str] = two_places,
+    *,
+    most_columns: int = FEW_COLUMNS,
+) -> dict:
+    """[row, column] values in the cells while they have room, in place of a scale beside them."""
+    has_room = values.shape[1] <= most_columns
+    return {"showscale": not has_room, **(in_cells(values, said) if has_room else {})}

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.evaluation import published_trace
+from neuralviz.plots.room import in_cells
 from neuralviz.plots.theme import BLUE, SMALL_FONT_SIZE, escape
 from neuralviz.words import number
 
@@ -123,8 +124,7 @@ def grid_figure(
             x=[f"{value:g}" for value in across],
             y=[f"{value:g}" for value in down],
             colorbar={"title": {"text": axis}},
-            text=[[_rounded(v) if np.isfinite(v) else "" for v in line] for line in matrix],
-            texttemplate="%{text}",
+            **in_cells(matrix, _rounded),
             textfont={"size": SMALL_FONT_SIZE},
             hovertemplate=f"{escape(settings[0])} %{{y}}, {escape(settings[1])} %{{x}}: %{{text}}"
             "<extra></extra>",

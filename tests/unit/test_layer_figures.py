@@ -10,7 +10,7 @@ from neuralviz.plots import blocks
 from neuralviz.plots import layers as plots
 from neuralviz.plots.blueprints import KEPT, MASKED
 from neuralviz.plots.pairs import layer_figure, scatter_figure
-from neuralviz.plots.room import apart
+from neuralviz.plots.room import apart, cell_values
 from neuralviz.plots.theme import method_colour
 
 
@@ -24,6 +24,18 @@ def test_a_cosine_map_has_values_in_its_cells_while_there_is_room() -> None:
     assert cells.texttemplate is None
     assert cells.showscale
     assert cells.zmin == 0.9  # identical layers are not blown up
+
+
+def test_a_value_in_a_cell_has_a_minus_sign_and_an_empty_cell_has_none() -> None:
+    cells = cell_values(np.array([[-0.254, -0.001, np.nan]]))
+    assert cells["text"] == [["−0.25", "0.00", ""]]
+    assert "text" not in cell_values(np.zeros((1, 3)), most_columns=2)
+
+
+def test_norms_of_blocks_have_two_digits_that_count() -> None:
+    norms = np.array([[0.0342, 0.00031, 123.4, 9.96]])
+    (cells,) = blocks.marks_figure(norms, ["bias"], range(4), measure="norm", when="now").data
+    assert cells.text == (["0.034", "0.00031", "120", "10"],)
 
 
 def test_a_token_is_escaped_and_cannot_be_html() -> None:
