@@ -1,4 +1,5 @@
-"""Write the list of texts that the bundled model was trained on: ``licences/TRAINING_TEXTS.md``.
+"""Write what texts the bundled model was trained on: ``licences/TRAINING_TEXTS.md``, and in short
+in the model card.
 
 python scripts/list_training_texts.py --passages permissive/
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from itertools import groupby
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from bundled_model.passages import Source, read_sources
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "licences" / "TRAINING_TEXTS.md"
+CARD = ROOT / "neuralviz" / "models" / "bundled" / "MODEL_CARD.md"
+IN_CARD = re.compile(r"(?<=<!-- sources -->\n).*?(?=<!-- end of sources -->)", re.DOTALL)
 TITLED = ("openstax", "standardebooks")  # whose attributions have titles in lower case
 SMALL_WORDS = {"a", "an", "and", "at", "by", "in", "of", "on", "the", "to"}
 TITLES = {  # of books whose repositories are called otherwise
@@ -105,6 +109,27 @@ def table_of(sources: list[Source]) -> str:
     return "\n".join(said)
 
 
+def list_of(sources: list[Source]) -> str:
+    """All sources in markdown, an item a licence."""
+    said = []
+    by_licence = sorted(sources, key=lambda source: source.licence)
+    for licence, group in groupby(by_licence, key=lambda source: source.licence):
+        works: dict[str, list[str]] = {}  # by who made them; of most, that is all
+        for source in group:
+            name = attribution_of(source).partition(", Copyright")[0]
+            mark = " ○" if source.is_unseen else ""
+            if source.repository.split("/")[0] in TITLED:
+                name, _, work = name.partition(", ")
+                title, by, author = work.partition(" by ")
+                works.setdefault(name, []).append(f"*{title}*{by}{author}{mark}")
+            else:
+                works.setdefault(name + mark, [])
+        named = (f"{name}: {', '.join(each)}" if each else name for name, each in works.items())
+        item = f"- **{licence[0].upper()}{licence[1:]}**: {'; '.join(named)}."
+        said.append(textwrap.fill(item, 100, subsequent_indent="  ", break_on_hyphens=False))
+    return "\n".join(said) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--passages", type=Path, required=True, help="folder of the passages")
@@ -114,7 +139,9 @@ def main() -> None:
     except (OSError, ValueError) as error:
         parser.error(str(error))
     TARGET.write_text(table_of(sources), encoding="utf-8")
-    print(TARGET.relative_to(ROOT))
+    card = IN_CARD.sub(lambda _: list_of(sources), CARD.read_text(encoding="utf-8"))
+    CARD.write_text(card, encoding="utf-8")
+    print(TARGET.relative_to(ROOT), CARD.relative_to(ROOT), sep="\n")
 
 
 if __name__ == "__main__":

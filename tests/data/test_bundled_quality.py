@@ -58,10 +58,11 @@ def test_it_predicts_masked_tokens_of_passages_it_was_not_trained_on(
 
 def test_the_list_of_training_texts_is_that_of_the_sources(data: Path) -> None:
     from bundled_model.passages import read_sources
-    from scripts.list_training_texts import TARGET, table_of
+    from scripts.list_training_texts import CARD, TARGET, list_of, table_of
 
     sources = read_sources(real(data, "permissive/SOURCES.md").parent)
     assert TARGET.read_text(encoding="utf-8") == table_of(sources)
+    assert list_of(sources) in CARD.read_text(encoding="utf-8")
 
 
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
