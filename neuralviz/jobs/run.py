@@ -157,8 +157,9 @@ class Run(Generic[R]):
 
     @property
     def has_nothing(self) -> bool:
-        """Whether it failed before there was any news of it."""
-        return self.status == "failed" and not self._n_events
+        """Whether it failed or was stopped before there was any news of it."""
+        ended_early = self.status in ("failed", "stopped") and not self.is_reopened
+        return ended_early and not self._n_events
 
     @property
     def is_stopping(self) -> bool:

@@ -53,7 +53,7 @@ class SessionRuns:
         return runs[-1] if runs else None
 
     def last_to_show(self) -> Run[Any] | None:
-        """The one of them that was asked for last, those aside that failed with nothing to show."""
+        """The one of them that was asked for last, those aside that ended with nothing to show."""
         return next((run for run in reversed(self.all()) if not run.has_nothing), None)
 
     def of(self, task: Task[Any, R]) -> Run[R] | None:

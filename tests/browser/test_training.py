@@ -115,7 +115,7 @@ def saved_it_maps_the_corpus_and_can_be_trained_on(page: Page, address: str) -> 
     expect(whole.locator(".main-svg").first).to_be_visible(timeout=2 * MINUTE)
     assert points(whole) == TEXTS_OF_EXAMPLE
     page.goto(f"{address}/training?encoder={name}")
-    page.get_by_text("The results below are of other settings.").wait_for()
+    page.get_by_text("The results below are of another corpus or other settings.").wait_for()
     expect(page.get_by_role("combobox", name="Encoder").first).to_have_value(name)
 
 

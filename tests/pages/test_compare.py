@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.evaluation.similarity import rank_correlations
 from neuralviz.evaluation.together import agreement, kept_together
+from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.reading.source import Source
@@ -345,6 +347,17 @@ def test_a_comparison_that_is_stopped_at_its_very_end_has_nothing_unfinished() -
         "Stopped. mean: 1 of 2 texts embedded."
     )
     assert stopped_in_words(task.fold(task.start(), [step])) == "Stopped after the last text."
+
+
+def test_a_comparison_that_failed_with_nothing_gives_way_to_the_one_before(quick: AppTest) -> None:
+    before = comparison(quick)
+    failed = Run.failed(replace(before.task, texts=("One text.", "Another.")), "It failed.")
+    quick.session_state["compare-runs"] = [before, failed]
+    quick.segmented_control(key="compare-source").set_value("Paste").run()
+    assert not quick.exception
+    assert "It failed." not in said(quick)
+    assert "The result below is of other texts or settings." in said(quick)
+    assert titles(quick)
 
 
 def test_stop_acts_within_a_batch_of_long_texts() -> None:

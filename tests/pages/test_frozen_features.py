@@ -77,7 +77,7 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     wait_until(lambda: two.is_over)
     assert "The paper's model gives this pair 0.47 of 1" in said(page.run())
     page.segmented_control(key="frozen-seeds").set_value("Three").run()
-    assert "The results below are of other settings" in said(page)
+    assert "The results below are of other pairs or settings" in said(page)
     page.pills(key="frozen-rung").set_value("siamese").run()
     assert "**Siamese encoders** is furthest off on" in said(page)
 

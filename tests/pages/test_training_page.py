@@ -95,7 +95,7 @@ def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> N
     assert "Keep the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()
-    assert "The results below are of other settings" in said(page)
+    assert "The results below are of another corpus or other settings" in said(page)
 
 
 def test_what_was_recorded_is_not_shown_for_other_texts_of_the_same_name(tiny: str) -> None:

@@ -167,6 +167,7 @@ def test_a_waiting_run_that_is_stopped_never_begins() -> None:
     gate.open.set()
     assert last.wait(5)
     assert (stopped.result, stopped.started) == ((), None)
+    assert stopped.has_nothing
 
 
 def test_a_short_task_does_not_wait_for_long_ones() -> None:
@@ -227,6 +228,7 @@ def test_a_run_that_is_stopped_keeps_its_result() -> None:
     run.stop()
     assert run.wait(5)
     assert (run.status, run.result, run.error) == ("stopped", ("begun",), None)
+    assert not run.has_nothing
 
 
 def test_a_run_that_does_not_ask_is_stopped_after_its_next_event() -> None:

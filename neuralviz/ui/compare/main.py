@@ -104,12 +104,13 @@ def show() -> None:
     if len(read.texts) < 2:
         say = st.info if pressed or read.texts else st.caption
         say("A comparison needs at least two texts.")
-    is_old = True
+    asked = None
     if specs is not None and len(read.texts) > 1:
-        is_old = _compare(specs, read, pressed)
-    run: Run[Comparison] | None = RUNS.last()
+        asked = _compare(specs, read, pressed)
+    run: Run[Comparison] | None = asked or RUNS.last_to_show()
     if run is None:
         return
+    is_old = asked is None
     if is_old:
         st.caption(
             "The result below is of other texts or settings. Press **Compare** to update it."
@@ -141,12 +142,10 @@ def _about(run: Run[Comparison]) -> About:
     )
 
 
-def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) -> bool:
-    """Start a comparison where it was asked for; that of an example starts by itself.
-
-    Returns:
-        Whether what is shown is of other texts or settings.
-    """
+def _compare(
+    specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool
+) -> Run[Comparison] | None:
+    """The comparison of these texts, started if it was asked for; an example's starts by itself."""
     task = Compare.now(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
     before: Run[Comparison] | None = RUNS.last()
@@ -160,11 +159,11 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
             failed = run.status != "done" or any(one.error for one in run.result)
             run = RUNS.start(task, again=failed, view=kept_under("compare"))
     if run is None:
-        return True
+        return None
     if run is not before:
         forget_pair()
     st.session_state[LABELS] = dict(read.labels)
-    return False
+    return run
 
 
 def stopped_in_words(comparison: Comparison) -> str:

@@ -49,7 +49,7 @@ def show() -> None:
     if run is not None:
         if not is_asked_for:
             press = "" if task is None else " Press **Train** to see yours."
-            st.caption(f"The results below are of other settings.{press}")
+            st.caption(f"The results below are of other pairs or settings.{press}")
         _show_run(run, is_asked_for=is_asked_for)
     if looked is not None:
         _show_layers(looked)

@@ -52,18 +52,18 @@ def show() -> None:
     """The whole view."""
     left, right = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
-    is_old = True
+    asked = None
     with left:
         text = one_text()
         choice = layers_to_choose_from(model_id)
         if choice is not None:
-            is_old = _ask(model_id, text, choice[0])
+            asked = _ask(model_id, text, choice[0])
         measure = _choose_measure()
         shown = st.container()
-    run: Run[Marks] | None = RUNS.last()
+    run: Run[Marks] | None = asked or RUNS.last_to_show()
     if run is None:
         return
-    epoch = None
+    is_old, epoch = asked is None, None
     with shown:
         if is_old:
             st.caption(
@@ -89,11 +89,11 @@ def show() -> None:
 # --- before a run ------------------------------------------------------------------------------
 
 
-def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> bool:
+def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Marks] | None:
     """Widgets for a run, and its start; the first one of a session starts by itself.
 
     Returns:
-        Whether the last run is of another text or other settings than are asked for.
+        The last run, unless it is of another text or other settings than are asked for.
     """
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
@@ -108,13 +108,12 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> bool:
             raise TextError("The text is empty. Enter at least one word.")
     except NeuralvizError as error:
         if pressed or last is None:
-            show_error(error, "Showing the last run instead." if last else "")
-        return True
+            show_error(error, "Showing the last run instead." if RUNS.last_to_show() else "")
+        return None
     task = TuneBlocks(ModelRef.now(model_id), text, settings, grid)
     if pressed or last is None:
-        RUNS.start(task, again=True)
-        return False
-    return last.task != task
+        return RUNS.start(task, again=True)
+    return last if last.task == task else None
 
 
 def _choose_kinds(layers: Sequence[Layer]) -> list[str]:

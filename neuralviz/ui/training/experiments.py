@@ -82,7 +82,7 @@ def show_experiments(
             run = RUNS.start(task, again=run is not None and run.status != "done", view=view)
         except SettingsError as error:
             st.error(plain(str(error)))
-    shown = run or RUNS.last()
+    shown = run or RUNS.last_to_show()
     if shown is None:
         return
     with dimmed("training-table", when=run is None):

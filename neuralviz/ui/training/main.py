@@ -67,7 +67,10 @@ def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
         return
     if asked is None:
-        st.caption("The results below are of other settings. Press **Train** to see yours.")
+        st.caption(
+            "The results below are of another corpus or other settings. Press **Train** to see "
+            "yours."
+        )
     is_recorded = run not in RUNS.all()
     with dimmed("training", asked is None):
         run_panel(
