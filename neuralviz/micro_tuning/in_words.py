@@ -209,7 +209,8 @@ def how_far(record: RunRecord) -> str:
     for epoch, texts in by_epoch.items():
         if record.epochs_learnt(texts[0]) < epochs:
             which = f"{_texts(texts)} {_are(texts)} half-learnt"
-            said.append(f"{which}: stopped in epoch {epoch:,} of {epochs:,}.")
+            reached = "it has" if len(texts) == 1 else "they have"
+            said.append(f"{which}: {reached} reached epoch {epoch:,} of {epochs:,}.")
         else:
             said.append(f"{_texts(texts)} {_have(texts)} no word shares and predictions.")
     if missing:
@@ -265,11 +266,13 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
         now, then = np.mean(ends, axis=0)
         kind = "Its loss" if len(ends) == 1 else "Its mean loss"
         when = "" if are_over else " at the same epoch"
-        loss, before = f"{now:.2f}", f"{then:.2f}"
-        if loss == before:
+        loss, before = (_loss(each) for each in (now, then))
+        if loss != before:
+            said += f" {kind} is {loss} instead of {before}{when}."
+        elif np.isclose(now, then, rtol=1e-4):
             said += f" {kind} is the same{when}: {loss}."
         else:
-            said += f" {kind} is {loss} instead of {before}{when}."
+            said += f" {kind} is nearly the same{when}: {loss}."
     if not are_over:
         return said
     both = sorted(set(record.started()) & set(earlier.started()))
@@ -349,6 +352,11 @@ def first_words(text: str, at_most: int = QUOTED) -> str:
         return line
     begun = line[: at_most + 1].rpartition(" ")[0] or line[:at_most]
     return f"{begun} …"
+
+
+def _loss(value: float) -> str:
+    """``2.01``, ``0.0048``."""
+    return number(value, ".2f" if value >= 0.1 else ".2g")
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -280,6 +280,25 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
 
 
 @pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        (0.0048, 0.0006, "Its mean loss is 0.0048 instead of 0.0006."),
+        (2.014, 2.011, "Its mean loss is nearly the same: 2.01."),
+        (2.02, 2.01, "Its mean loss is 2.02 instead of 2.01."),
+    ],
+)
+def test_only_equal_losses_are_the_same(
+    three: RunRecord, now: float, then: float, said: str
+) -> None:
+    ended = []
+    for loss in (now, then):
+        run = copy(three)
+        run.reports = {i: replace(r, loss_after=loss) for i, r in three.reports.items()}
+        ended.append(run)
+    assert said in against_earlier(*ended, (2, 1))
+
+
+@pytest.mark.parametrize(
     ("delta", "said"),
     [
         ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),

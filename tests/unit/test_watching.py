@@ -147,8 +147,8 @@ def test_a_stopped_run_counts_its_texts_once(
 
     assert how_far(after(0)) == "Texts 1 to 6 have not been started."
     assert how_far(after(1)) == (
-        "Texts 1 and 2 are half-learnt: stopped in epoch 1 of 3. Texts 3 to 6 have not been "
-        "started."
+        "Texts 1 and 2 are half-learnt: they have reached epoch 1 of 3. Texts 3 to 6 have not "
+        "been started."
     )
     assert how_far(after(4)) == (
         "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
@@ -156,8 +156,8 @@ def test_a_stopped_run_counts_its_texts_once(
     )
     stopped = after(7)
     assert how_far(stopped) == (
-        "2 of 6 texts are finished. Texts 3 and 4 are half-learnt: stopped in epoch 2 of 3. "
-        "Texts 5 and 6 have not been started."
+        "2 of 6 texts are finished. Texts 3 and 4 are half-learnt: they have reached epoch 2 of "
+        "3. Texts 5 and 6 have not been started."
     )
     assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
     assert "of 2 of 6 texts; after 3 epochs it is" in run_point(stopped, 0)
@@ -167,7 +167,7 @@ def test_a_stopped_run_counts_its_texts_once(
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert how_far(alone) == "Text 1 is half-learnt: stopped in epoch 2 of 3."
+    assert how_far(alone) == "Text 1 is half-learnt: it has reached epoch 2 of 3."
 
 
 def test_files_from_before_are_still_read(tmp_path: Path) -> None:
