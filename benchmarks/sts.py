@@ -21,7 +21,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bundled_model.evaluate import tf_idf
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.evaluation.correlation import Correlation, correlate
@@ -111,8 +110,6 @@ def main() -> None:
         embedder = make_embedder(embedder_spec(method, typed, model), loaders)
         settings = ", ".join(f"{name}={value}" for name, value in typed.items())
         row(f"{method} {settings}".strip(), model or "each its own", embedder.encode)
-    if not args.only or "TF-IDF" in args.only:
-        row("TF-IDF", "–", tf_idf)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pytest
 
 from bundled_model import evaluate
@@ -99,6 +100,17 @@ def test_neighbours_of_an_even_sample_of_news(
     assert head.startswith("| AG News, 23 of 24 texts, 10-NN: class |")
     assert re.search(r"neural, fast, 1 epoch \| [\d.]+%; centred [\d.]+% \|", neural)
     assert pooled == "| mean pooling (avg), same model | 100.0% |"
+
+
+def test_the_sample_of_news_is_spread_over_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    monkeypatch.setattr(evaluate, "NEWS", 4)
+    monkeypatch.setattr(evaluate, "print_neighbours", lambda *given: found.append(given[2:4]))
+    news = pd.DataFrame({"text": [f"Text {i}." for i in range(10)], "label": [*range(10)]})
+    evaluate.print_news({}, news)
+    assert found == [
+        (["Text 0.", "Text 2.", "Text 5.", "Text 7."], {"class": [0, 2, 5, 7]}),
+    ]
 
 
 @pytest.mark.parametrize(
