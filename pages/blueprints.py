@@ -15,7 +15,8 @@ page_header(
     (
         "A blueprint $(k, m)$ has the period $P = k + m$. For every shift "
         "$s = 0 \\dots \\min(P, N) - 1$ of a text of $N$ tokens, token $j$ is masked when\n\n"
-        "$$(j - s) \\bmod P \\;\\ge\\; k.$$"
+        "$$(j - s) \\bmod P \\;\\ge\\; k.$$\n\n"
+        "A text of one token would never be masked, so it has all shifts, $0 \\dots P - 1$."
     ),
     (
         "Each row is one masked input, each column a token. The strip below counts how often "

@@ -51,7 +51,7 @@ def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     of_each = joined([number(float(cosine), ".2f") for cosine in cosines])
     beside = f"; for {_quoted(least.word)} it is {number(other, '.2f')}" if is_clear else ""
     return (
-        f"{share:.0%} of this text's embedding comes from {joined([_in_full(w) for w in named])}: "
+        f"{share:.0%} of this embedding comes from {joined([_in_full(w) for w in named])}: "
         f"layer {layer} changes {whose} {how}.\n\nThe cosine between {_possessive(named)} before "
         f"and after layer {layer} is {of_each}{beside} (1: no change). SBERT-WK gives most weight "
         "to words that change in jumps from layer to layer, whatever they mean."

@@ -51,7 +51,7 @@ def _so_far(record: RunRecord, text: int) -> str:
     curves = [record.loss_curve(i) for i in record.alike(text)]
     known = [curve for curve in map(_finite, curves) if len(curve)]
     if not known:
-        return f"Text {text + 1} is in its first epoch."
+        return f"Text {text + 1} has not finished its first epoch."
     first, now = (_range([curve[at] for curve in known], ".2f") for at in (0, -1))
     one = len(known) == 1
     whose = "the loss" if one else f"the losses of {len(known):,} texts"

@@ -47,7 +47,12 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
         title=title,
         barmode="group",
         bargap=0.25,
-        xaxis={"title": "probability", "tickformat": ".0%", "range": [0, min(most * 1.25, 1.1)]},
+        xaxis={
+            "title": "probability",
+            "tickformat": ".0%" if most > 0.05 else "~p",
+            "range": [0, min(most * 1.25, 1.1)],
+            "nticks": 6,
+        },
         yaxis={
             "tickvals": places,
             "ticktext": names,

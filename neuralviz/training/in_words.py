@@ -84,7 +84,7 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     if all(len(one.accuracy) == 1 for one in known):
         return (
             f"Before: the ten nearest texts point to the right {label} for **{_percent(before)}** "
-            "of texts. Each step pulls the halves of a text together."
+            "of texts. The steps since then have not been measured yet."
         )
     if len(known) == 1:
         return _one(known[0], label, before, now[0], decided)

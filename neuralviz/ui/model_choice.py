@@ -131,8 +131,12 @@ def _is_wanted(model_id: str) -> bool:
         return False
     if is_at_hand(model_id) or is_loaded(model_id):
         return True
-    st.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {_where(model_id)}")
-    return st.button("Load", icon=":material/download:")
+    offer = st.empty()
+    offer.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {_where(model_id)}")
+    pressed = st.button("Load", icon=":material/download:")
+    if pressed:
+        offer.empty()  # why it could not be loaded would stand below it, out of sight
+    return pressed
 
 
 def _where(model_id: str) -> str:
@@ -145,7 +149,7 @@ def _where(model_id: str) -> str:
     )
     if "/" in model_id or model_id in SUGGESTIONS:
         return said
-    return f"No encoder that you trained has this name; it may have been deleted. {said}"
+    return f"You have no trained encoder of this name. {said}"
 
 
 def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:

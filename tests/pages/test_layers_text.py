@@ -58,9 +58,9 @@ def test_opens_with_an_example_on_it(page):
 
 def test_the_point_says_which_words_win_and_why():
     page = opened(layers_more="false")
-    (point,) = (text.value for text in page.markdown if "of this text's embedding" in text.value)
+    (point,) = (text.value for text in page.markdown if "of this embedding" in text.value)
     assert point.startswith(
-        "71% of this text's embedding comes from “the” \\(2 times\\), “.” and “on”\\: layer 6 "
+        "71% of this embedding comes from “the” \\(2 times\\), “.” and “on”\\: layer 6 "
         "changes them more than “Friday”.\n\n"
     )
     assert "SBERT-WK gives most weight to words that change in jumps" in point
@@ -158,7 +158,7 @@ def test_odd_texts_are_followed(page):
 
 def test_a_long_text_says_that_it_is_cut(page):
     page.text_area[0].set_value("The lamp came on. " * 200).run()
-    assert "Only the first" in page.info[0].value
+    assert "Only the first one is shown" in page.info[0].value
     assert "Showing the first 60 of" in captions(page)
 
 

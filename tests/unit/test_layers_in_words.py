@@ -49,7 +49,7 @@ def test_the_words_that_win_are_named_with_where_they_turn() -> None:
         word("cat", 0.2, [0.9, 0.9, 0.7]),
     ]
     assert of_text(words, weights([0.2, 0.2, 0.3, 0.2, 0.1])) == (
-        "70% of this text's embedding comes from “the” (2 times) and “.”: layer 3 changes them "
+        "70% of this embedding comes from “the” (2 times) and “.”: layer 3 changes them "
         "more than “cat”.\n\nThe cosine between a word's vectors before and after layer 3 is 0.20 "
         "and 0.10; for “cat” it is 0.70" + WHY
     )
@@ -61,7 +61,7 @@ def test_words_that_turn_alike_are_not_told_apart() -> None:
         word("cat", 0.2, [0.9, 0.62, 0.9]),
     ]
     assert of_text(words, weights([0.4, 0.2])) == (
-        "40% of this text's embedding comes from “jellyfish” (2 tokens): layer 2 changes it most."
+        "40% of this embedding comes from “jellyfish” (2 tokens): layer 2 changes it most."
         "\n\nThe cosine between its vectors before and after layer 2 is 0.60" + WHY
     )
 
@@ -69,7 +69,7 @@ def test_words_that_turn_alike_are_not_told_apart() -> None:
 def test_layers_that_do_not_count_are_left_out() -> None:
     words = [word("cat", 0.8, [0.1, 0.9, 0.5, 0.9])]
     assert of_text(words, weights([0.2, 0.8], first=1)) == (
-        "80% of this text's embedding comes from “cat”: layer 3 changes it most.\n\nThe cosine "
+        "80% of this embedding comes from “cat”: layer 3 changes it most.\n\nThe cosine "
         "between its vectors before and after layer 3 is 0.50" + WHY
     )
 
@@ -87,7 +87,7 @@ def test_what_decides_nothing_is_said() -> None:
 
 def test_long_words_are_cut() -> None:
     said = of_text([word("z" * 3000, 0.9, [0.5, 0.4, 0.3])], weights([0.1, 0.9]))
-    assert said.startswith(f"90% of this text's embedding comes from “{'z' * 23}…”: layer 3")
+    assert said.startswith(f"90% of this embedding comes from “{'z' * 23}…”: layer 3")
 
 
 def test_a_word_is_followed_at_all_its_places() -> None:

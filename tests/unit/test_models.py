@@ -493,6 +493,11 @@ def test_tensors_that_are_not_the_networks(
 # --- exports -----------------------------------------------------------------------------------
 
 
+def test_the_card_is_of_these_weights() -> None:
+    card = bundled_module.WEIGHTS.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
+    assert hashlib.sha256(bundled_module.WEIGHTS.read_bytes()).hexdigest() in card
+
+
 def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> None:
     from transformers import AutoTokenizer, BertForMaskedLM
 
@@ -510,6 +515,7 @@ def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> No
     assert again.window == bundled.window
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plain"]  # nothing left beside it
     card = (folder / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlicense: apache-2.0\n")
     assert "Apache-2.0" in card
     assert "](TRAINING_TEXTS.md)" in card
     assert "**This folder was exported by neuralviz.**" in card

@@ -167,7 +167,7 @@ def test_the_loss_of_a_long_text_is_that_of_whole_epochs(three: RunRecord) -> No
     settings = replace(three.settings, epochs=2)
     record = RunRecord("bundled", settings, ["A text of three chunks."])
     record = record.having([step_of_three(1, 6.0, 6.0)])
-    assert run_point(record, 0) == "Text 1 is in its first epoch."
+    assert run_point(record, 0) == "Text 1 has not finished its first epoch."
     record = record.having([step_of_three(2, 5.0, 5.5), step_of_three(3, 4.0, 5.0)])
     assert run_point(record, 0) == "The loss starts at 5.00."
     record = record.having([step_of_three(4, 5.8, 5.8)])  # of the first chunk, which is harder

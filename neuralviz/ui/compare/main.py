@@ -101,20 +101,20 @@ def show() -> None:
                 width="content",
                 help="The same colours for all methods. Otherwise each heatmap uses all colours.",
             )
-    if len(read.texts) < 2:
+    has_texts = len(read.texts) > 1
+    if not has_texts:
         say = st.info if pressed or read.texts else st.caption
         say("A comparison needs at least two texts.")
     asked = None
-    if specs is not None and len(read.texts) > 1:
+    if specs is not None and has_texts:
         asked = _compare(specs, read, pressed)
     run: Run[Comparison] | None = asked or RUNS.last_to_show()
     if run is None:
         return
     is_old = asked is None
     if is_old:
-        st.caption(
-            "The result below is of other texts or settings. Press **Compare** to update it."
-        )
+        press = " Press **Compare** to update it." if has_texts else ""
+        st.caption(f"The result below is of other texts or settings.{press}")
     has_many = len(run.result[0].texts) > MANY_TEXTS
     look = Look(st.session_state.get(LABELS, {}), order, one_scale, _about(run))
     with dimmed("compare", is_old):

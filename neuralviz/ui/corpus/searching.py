@@ -68,7 +68,8 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     st.session_state.setdefault(HOW, how)
     st.session_state.setdefault(SEARCH, query)
     row = st.container(horizontal=True, vertical_alignment="bottom")
-    box = row.container(width="stretch")
+    box = row.container(width="stretch", key=f"{SEARCH}-box")
+    st.html(f"<style>:has(> .st-key-{SEARCH}-box) {{ min-width: min(100%, 24rem) }}</style>")
     how = (
         row.segmented_control(
             "Search mode", [WORDS, MEANING], required=True, key=HOW, label_visibility="collapsed"

@@ -103,8 +103,8 @@ def _show(
         st.info(
             (
                 f"The text has {len(states.text):,} tokens, more than fit in the model's "
-                f"window. Only the first {len(states.tokens):,} tokens (including special "
-                "tokens) are shown."
+                "window, so it is read in parts. Only the first one is shown: "
+                f"{len(states.tokens):,} tokens, special tokens included."
             ),
             icon=":material/content_cut:",
         )

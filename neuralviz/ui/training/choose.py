@@ -49,7 +49,7 @@ PREVIEWED = 10  # pairs
 MOST_KINDS = 2  # beside each other
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
 _READ: dict[PairKind, str] = {
-    "crops": "Left and right are two parts of one text: the encoder learns to bring them together.",
+    "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
     "dropout": "Each part is read twice, each time with other units of the encoder left out.",
     "masking": "Each part is read twice, each time with other tokens masked.",
 }
