@@ -1,5 +1,6 @@
-"""Write what texts the bundled model was trained on: ``licences/TRAINING_TEXTS.md``, and in short
-in the model card.
+"""Write the list of texts that the bundled model was trained on, and its short form in the card.
+
+The list is ``licences/TRAINING_TEXTS.md``.
 
 python scripts/list_training_texts.py --passages permissive/
 """
@@ -10,6 +11,7 @@ import argparse
 import re
 import sys
 import textwrap
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -91,11 +93,16 @@ def _titled(words: str) -> str:
     return " ".join(out)
 
 
+def _by_licence(sources: list[Source]) -> Iterator[tuple[str, Iterator[Source]]]:
+    """Licences in order, each with its sources in theirs."""
+    ordered = sorted(sources, key=lambda source: source.licence)
+    return groupby(ordered, key=lambda source: source.licence)
+
+
 def table_of(sources: list[Source]) -> str:
     """The list in markdown, licence by licence."""
     said = [HEAD]
-    by_licence = sorted(sources, key=lambda source: source.licence)  # keeps their order otherwise
-    for licence, group in groupby(by_licence, key=lambda source: source.licence):
+    for licence, group in _by_licence(sources):
         title = licence[0].upper() + licence[1:]
         link = LINKS.get(licence)
         said.append(f"## {f'[{title}]({link})' if link else title}\n")
@@ -112,8 +119,7 @@ def table_of(sources: list[Source]) -> str:
 def list_of(sources: list[Source]) -> str:
     """All sources in markdown, an item a licence."""
     said = []
-    by_licence = sorted(sources, key=lambda source: source.licence)
-    for licence, group in groupby(by_licence, key=lambda source: source.licence):
+    for licence, group in _by_licence(sources):
         works: dict[str, list[str]] = {}  # by who made them; of most, that is all
         for source in group:
             name = attribution_of(source).partition(", Copyright")[0]

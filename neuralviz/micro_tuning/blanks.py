@@ -175,7 +175,7 @@ def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
     """What the deltas have changed, in a sentence for each blank; plain text.
 
     >>> blanks_in_words([blank], "micro-tuning")
-    'Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%).'
+    "Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%)."
 
     Args:
         blanks: as filled.

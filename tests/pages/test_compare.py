@@ -19,7 +19,7 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.reading.source import Source
 from neuralviz.ui import precision
-from neuralviz.ui.compare.main import _of_the_corpus, stopped_in_words
+from neuralviz.ui.compare.main import LABELS, _of_the_corpus, stopped_in_words
 from neuralviz.ui.compare.pair import framed_in_words
 from neuralviz.ui.page import plain
 from neuralviz.words import number
@@ -168,7 +168,8 @@ def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> No
     assert after.is_reopened
     assert after.task == before.task
     assert other.selectbox(key="order").value == "By kind"
-    assert other.session_state["compare-labels"] == {"kind": ("animal", "weather", "animal")}
+    kept = other.session_state[LABELS][comparison(other).id]
+    assert kept == {"kind": ("animal", "weather", "animal")}
     np.testing.assert_array_equal(after.result[0].vectors, before.result[0].vectors)
     assert f"Result of {datetime.now(UTC):%d %B %Y}" in told(other)
     assert "Press **Compare**" not in said(other)
@@ -358,6 +359,16 @@ def test_a_comparison_that_failed_with_nothing_gives_way_to_the_one_before(quick
     assert "It failed." not in said(quick)
     assert "The result below is of other texts or settings." in said(quick)
     assert titles(quick)
+
+
+def test_labels_stay_with_the_comparison_that_they_are_of(quick: AppTest) -> None:
+    before = comparison(quick)
+    labels = quick.session_state[LABELS][before.id]
+    assert {len(values) for values in labels.values()} == {len(before.task.texts)}
+    paste(quick, "One text.\nAnother.")
+    assert not quick.exception
+    assert quick.session_state[LABELS][before.id] == labels
+    assert quick.session_state[LABELS][comparison(quick).id] != labels
 
 
 def test_stop_acts_within_a_batch_of_long_texts() -> None:

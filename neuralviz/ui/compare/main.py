@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 RUNS = SessionRuns("compare")
-LABELS = "compare-labels"  # where the session keeps the labels of the texts that are shown
+LABELS = "compare-labels"  # where the session keeps the labels of each run's texts, by its id
 LIVE_SECONDS = 0.5
 LIVE_SECONDS_OF_MANY = 1.5
 MANY_TEXTS = 100
@@ -116,7 +116,7 @@ def show() -> None:
         press = " Press **Compare** to update it." if has_texts else ""
         st.caption(f"The result below is of other texts or settings.{press}")
     has_many = len(run.result[0].texts) > MANY_TEXTS
-    look = Look(st.session_state.get(LABELS, {}), order, one_scale, _about(run))
+    look = Look(st.session_state.get(LABELS, {}).get(run.id, {}), order, one_scale, _about(run))
     with dimmed("compare", is_old):
         run_panel(
             RUNS,
@@ -162,7 +162,9 @@ def _compare(
         return None
     if run is not before:
         forget_pair()
-    st.session_state[LABELS] = dict(read.labels)
+    kept = st.session_state.get(LABELS, {})
+    remembered = {one.id: kept[one.id] for one in RUNS.all() if one.id in kept}
+    st.session_state[LABELS] = {**remembered, run.id: dict(read.labels)}
     return run
 
 
