@@ -7,9 +7,10 @@ import heapq
 import threading
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import SharingTask
@@ -327,7 +328,11 @@ def run_queue() -> RunQueue:
 
 
 def serve_runs(
-    workers: Workers | None, *, max_of_owner: int | None = None, spare_mb: int = 0
+    workers: Workers | None,
+    *,
+    max_of_owner: int | None = None,
+    spare_mb: int = 0,
+    start_after: Callable[[], object] = lambda: None,
 ) -> RunQueue:
     """Make the queue of this process, as a server needs it; to be called before the first run.
 
@@ -335,6 +340,7 @@ def serve_runs(
         workers: carry the runs out, and are started in the background; None leaves the work to
             this process.
         max_of_owner, spare_mb: as of `RunQueue`.
+        start_after: returns when the workers may start; a run that comes before does not wait.
     """
     global _the_queue
     with _queue_lock:
@@ -348,5 +354,13 @@ def serve_runs(
             )
             atexit.register(_the_queue.close)
             if workers is not None:
-                threading.Thread(target=workers.start, name="neuralviz-start", daemon=True).start()
+                threading.Thread(
+                    target=_start, args=(workers, start_after), name="neuralviz-start", daemon=True
+                ).start()
         return _the_queue
+
+
+def _start(workers: Workers, start_after: Callable[[], object]) -> None:
+    start_after()
+    with suppress(Stopped):  # the server ends
+        workers.start()

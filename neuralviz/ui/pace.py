@@ -61,6 +61,7 @@ class Calm:
         self._lock = threading.Lock()
         self._n_drawn = 0
         self._since = -math.inf
+        self._first = threading.Event()
 
     @contextmanager
     def broken(self) -> Iterator[None]:
@@ -73,6 +74,11 @@ class Calm:
             with self._lock:
                 self._n_drawn -= 1
                 self._since = time.monotonic()
+            self._first.set()
+
+    def wait_for_first(self, seconds: float) -> bool:
+        """Return when a page was drawn for the first time; False if none was in so many seconds."""
+        return self._first.wait(seconds)
 
     def wait(self, should_stop: ShouldStop = never) -> None:
         """Return when nothing was drawn for `CALM_SECONDS`; at the latest after `LONGEST_CALM`.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import signal
 import sys
+import time
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from neuralviz.models.shared import is_loaded
 from neuralviz.ui.allowed import allowed, begin_serving
 from neuralviz.ui.corpora import BROWSER
 from neuralviz.ui.model_choice import load_bundled
+from neuralviz.ui.pace import CALM
 from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 COOKIE_DAYS = 365
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: what comes from workers never waits for drawing
+FIRST_PAGE_SECONDS = 4.0  # that workers wait for somebody to open a page before they start
+BROWSER_SECONDS = 1.5  # that a browser takes to draw what it was sent
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
@@ -60,7 +64,10 @@ class Server:
         n = worker_count(settings.workers)
         self._workers = Workers(n, model=BUNDLED) if n else None
         self._queue: RunQueue = serve_runs(
-            self._workers, max_of_owner=settings.max_runs, spare_mb=settings.spare_memory_mb
+            self._workers,
+            max_of_owner=settings.max_runs,
+            spare_mb=settings.spare_memory_mb,
+            start_after=_first_page,
         )
         self._metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
@@ -86,6 +93,14 @@ class Server:
     def end(self, *, at_once: bool) -> None:
         """End all work; what is under way gets its time, unless it should end at once."""
         self._queue.close(grace=0 if at_once else self._grace)
+
+
+def _first_page() -> None:
+    """Return when a browser has drawn a first page, which workers that load would delay; or when
+    nobody has opened one for a while.
+    """
+    if CALM.wait_for_first(FIRST_PAGE_SECONDS):
+        time.sleep(BROWSER_SECONDS)
 
 
 @cache

@@ -79,6 +79,7 @@ def test_masked_tokens_by_kind_of_text_and_agreement_with_people(
         f"held out: textbooks, {n_held_out}",
         "never trained on: Wikinews, 1",
         "never trained on: AG News, 24",
+        "never trained on: AG News as prose, 24",
     ):
         assert names.count(kind) == len(evaluate.RATIOS)
     for row in rows:
@@ -88,6 +89,20 @@ def test_masked_tokens_by_kind_of_text_and_agreement_with_people(
             assert float(loss) > 0
     assert ("neural, fast, 1 epoch", "1.000") in cells
     assert ("mean pooling (avg), same model", "1.000") in cells
+
+
+@pytest.mark.parametrize(
+    ("article", "prose"),
+    [
+        (" LONDON (Reuters) - Shares of Arcelor #39;s rose.", "Shares of Arcelor's rose."),
+        ("AP - Nobody won  #151; again.", "Nobody won — again."),
+        ("BAGHDAD, Iraq -- &lt;b&gt;All&lt;/b&gt; said quot;no. quot;", ' All  said"no."'),
+        ("The first half-time show - and the last - cost  #36;5.", None),
+        ("It was AT amp;T - and it was late.", "It was AT&T - and it was late."),
+    ],
+)
+def test_news_as_prose(article: str, prose: str | None) -> None:
+    assert evaluate.as_prose(article) == (prose or article.replace(" #36;", "$"))
 
 
 def test_neighbours_of_an_even_sample_of_news(

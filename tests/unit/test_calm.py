@@ -50,3 +50,11 @@ def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():
         assert seconds_of_waiting(pace.CALM) > 0.25
+
+
+def test_the_first_page_is_waited_for_until_it_is_drawn() -> None:
+    calm = Calm()
+    assert not calm.wait_for_first(0.01)
+    with calm.broken():
+        assert not calm.wait_for_first(0.01)
+    assert calm.wait_for_first(0.01)
