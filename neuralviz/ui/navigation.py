@@ -46,8 +46,8 @@ stage_switch()
 model_sidebar()
 send_before_leaving()
 if is_served():
-    WARMING.soon(load_bundled)
     import_pages_soon()
     WARMING.soon(open_large_map)
+    WARMING.soon(load_bundled)
 with slot():
     page.run()
