@@ -5,13 +5,12 @@
 Prints tables in markdown, a column for each file of weights; the figures of the model card come
 from them. Accuracy is that of the masked tokens in windows of up to 64 tokens, by kind of text:
 passages that the checksum held out, and sources of which nothing is trained on. AG News is there
-twice, as it is, and as prose: without datelines, and without what HTML left in it. (The first
+twice, as it is, and as prose: without most datelines, and without what HTML left in it. (The first
 bundled model was trained on other texts, which hold nearly all of the held-out speeches.)
-Spearman's
-correlation is between the human score of a sentence pair and the cosine similarity of the two
-sentences' embeddings. On the example corpus, it is the share of texts whose ten nearest others
-vote for their topic, and for their form, by raw and by centred vectors; on an even sample of AG
-News, for their class. The recorded map uses five epochs. The last table says how large each file
+Spearman's correlation is between the human score of a sentence pair and the cosine similarity of
+the two sentences' embeddings. On the example corpus, it is the share of texts whose ten nearest
+others vote for their topic, and for their form, by raw and by centred vectors; on an even sample of
+AG News, for their class. The recorded map uses five epochs. The last table says how large each file
 is, and how long it takes to load and to micro-tune on a sentence: all files take turns, and a
 figure is the median of the turns.
 """
@@ -88,7 +87,7 @@ def read_news(data: Path) -> pd.DataFrame:
 
 
 def as_prose(article: str) -> str:
-    """An article of AG News without its dateline, and without what HTML left in it."""
+    """An article of AG News without the usual datelines, and without what HTML left in it."""
     text = _TAG.sub(" ", html.unescape(_ENTITY.sub(r"&\1;", article)))
     return text[match.end() :] if (match := _DATELINE.match(text)) else text
 

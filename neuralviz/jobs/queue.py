@@ -340,7 +340,7 @@ def serve_runs(
         workers: carry the runs out, and are started in the background; None leaves the work to
             this process.
         max_of_owner, spare_mb: as of `RunQueue`.
-        start_after: returns when the workers may start; a run that comes before does not wait.
+        start_after: returns when the workers may start; a run that comes sooner starts its own.
     """
     global _the_queue
     with _queue_lock:

@@ -77,8 +77,16 @@ class Calm:
             self._first.set()
 
     def wait_for_first(self, seconds: float) -> bool:
-        """Return when a page was drawn for the first time; False if none was in so many seconds."""
-        return self._first.wait(seconds)
+        """Return when a page was drawn for the first time; False if nobody opens one for a while.
+
+        Args:
+            seconds: after which nobody is waited for; a page that is being drawn then is.
+        """
+        end = time.monotonic() + seconds
+        while not self._first.wait(LOOK_EVERY):
+            if time.monotonic() >= end and not self._n_drawn:
+                return False
+        return True
 
     def wait(self, should_stop: ShouldStop = never) -> None:
         """Return when nothing was drawn for `CALM_SECONDS`; at the latest after `LONGEST_CALM`.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 COOKIE_DAYS = 365
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: what comes from workers never waits for drawing
-FIRST_PAGE_SECONDS = 4.0  # that workers wait for somebody to open a page before they start
+FIRST_PAGE_SECONDS = 4.0  # after which workers start though nobody has opened a page
 BROWSER_SECONDS = 1.5  # that a browser takes to draw what it was sent
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 

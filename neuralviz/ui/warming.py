@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import pkgutil
-import sys
 import threading
 from collections import deque
-from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 AFTER = 2.0  # seconds: a first page is asked for and drawn before anything takes the cores
-NICENESS = 19  # the most: pages are drawn first, then workers work, then this has what is left
 END_SECONDS = 10.0  # for what is under way to end when the process does
 
 
@@ -68,7 +64,6 @@ class Warming:
             thread.join(END_SECONDS)
 
     def _run(self) -> None:
-        _give_way()
         self._is_ending.wait(AFTER)
         while True:
             CALM.wait(self._is_ending.is_set)
@@ -83,15 +78,6 @@ class Warming:
             except BaseException:  # of native code, too; the next one is called all the same
                 if threading.main_thread().is_alive():  # imports fail once Python has begun to end
                     _log.exception("Could not prepare in the background")
-
-
-def _give_way() -> None:
-    """Let all other threads go first, where each has a priority of its own: on Linux."""
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        niceness = os.getpriority(os.PRIO_PROCESS, thread) + NICENESS
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, thread, niceness)
 
 
 WARMING = Warming()

@@ -55,6 +55,14 @@ def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch):
 def test_the_first_page_is_waited_for_until_it_is_drawn() -> None:
     calm = Calm()
     assert not calm.wait_for_first(0.01)
-    with calm.broken():
-        assert not calm.wait_for_first(0.01)
-    assert calm.wait_for_first(0.01)
+
+    def draw() -> None:
+        with calm.broken():
+            time.sleep(0.5)
+
+    page = threading.Thread(target=draw)
+    page.start()
+    start = time.monotonic()
+    assert calm.wait_for_first(0.01)  # it was being drawn when the time was over
+    assert time.monotonic() - start > 0.1
+    page.join()

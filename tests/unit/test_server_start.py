@@ -7,11 +7,13 @@ import time
 
 import pytest
 
-from neuralviz.errors import Stopped
 from neuralviz.jobs import queue as queues
+from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.workers import Workers
 from neuralviz.ui import server
 from neuralviz.ui.pace import Calm
+from tests.support.cluster import wait_for
+from tests.support.tasks import SaysWhere
 
 SECONDS = 20.0  # of a test that fails
 
@@ -19,15 +21,12 @@ SECONDS = 20.0  # of a test that fails
 class SaysWhenStarted(Workers):
     """Starts no process; the server may be ending."""
 
-    def __init__(self, *, is_closed: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__(1)
         self.started = threading.Event()
-        self._ends = is_closed
 
     def start(self) -> None:
         self.started.set()
-        if self._ends:
-            raise Stopped
 
 
 @pytest.fixture(autouse=True)
@@ -44,10 +43,37 @@ def test_workers_start_when_they_may() -> None:
     queue.close()
 
 
-def test_workers_that_the_end_overtakes_say_nothing() -> None:
-    workers = SaysWhenStarted(is_closed=True)
+def test_a_run_that_comes_sooner_starts_a_worker() -> None:
+    workers, may_start = Workers(1), threading.Event()
+    queue = queues.serve_runs(workers, start_after=lambda: may_start.wait(SECONDS))
+    run = queue.submit(SaysWhere(), lambda: True)
+    wait_for(lambda: run.is_over)
+    assert (run.status, [run.result]) == ("done", workers.processes())
+    may_start.set()
+    queue.close()
+    assert workers.n_started == 1
+
+
+def test_workers_do_not_start_once_the_server_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(the_workers._Process, "start", started.append)
+    workers = Workers(1)
+    workers.close()
     queues._start(workers, lambda: None)
-    assert workers.started.is_set()
+    assert not started
+
+
+def test_the_servers_workers_wait_for_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def serve_runs(*_workers: object, **how: object) -> queues.RunQueue:
+        asked.append(how["start_after"])
+        return queues.RunQueue()
+
+    monkeypatch.setattr(server, "serve_runs", serve_runs)
+    monkeypatch.setattr(server.sys, "setswitchinterval", lambda _seconds: None)
+    server.Server()
+    assert asked == [server._first_page]
 
 
 def seconds_until_workers_may_start() -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -107,21 +106,3 @@ def test_pages_are_imported_without_torch() -> None:
         [sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=120, check=True
     )
     assert said.stdout.split() == ["True", "True", "False"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
-def test_it_gives_way_to_all_other_threads(calm: pace.Calm) -> None:
-    def niceness() -> int:
-        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-
-    background, over = [], threading.Event()
-
-    def work() -> None:
-        background.append(niceness())
-        over.set()
-
-    before = niceness()
-    Warming().soon(work)
-    assert over.wait(SECONDS)
-    assert background == [min(19, before + warming.NICENESS)]
-    assert niceness() == before
