@@ -19,7 +19,7 @@ SECONDS = 20.0  # of a test that fails
 
 
 class SaysWhenStarted(Workers):
-    """Starts no process; the server may be ending."""
+    """Starts no process."""
 
     def __init__(self) -> None:
         super().__init__(1)
