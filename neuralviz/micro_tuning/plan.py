@@ -97,8 +97,10 @@ def make_pieces(
     batch: list[_Input] = []
     for _, of_text in groupby(inputs, key=lambda entry: entry.text):
         together = list(of_text)  # all of one length; in one piece, if one can hold them
-        room = TOKENS_PER_PIECE // len(together[0].ids)
-        if batch and len(batch) + len(together) > room >= len(together):
+        length = len(together[0].ids)
+        room = 1 if model.behaviour.batching == "single" else TOKENS_PER_PIECE // length
+        is_alike = batch and model.behaviour.may_share_pass(len(batch[0].ids), length)
+        if batch and (len(batch) + len(together) > room >= len(together) or not is_alike):
             yield _pack(model, batch)
             batch = []
         for entry in together:

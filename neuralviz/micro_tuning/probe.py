@@ -9,6 +9,7 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.models.passes import is_out_of_memory
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
@@ -24,16 +25,22 @@ def per_text_network(
 ) -> PerTextNetwork:
     """A `PerTextNetwork` that was seen to give the whole model's numbers.
 
-    An architecture may look at what a `PerTextNetwork` replaces, or at the padding beside a shorter
-    text. So on the first use of a model and layers the network is compared with the whole model on
-    two short inputs; where reuse does not agree, the whole network is run in every step. What the
-    comparison came to is remembered, unless it ran out of memory: that says nothing of the model.
+    An architecture may look at what a `PerTextNetwork` replaces. So on the first use of a model and
+    layers the network is compared with the whole model on two short inputs; where reuse does not
+    agree, the whole network is run in every step. What the comparison came to is remembered, unless
+    it ran out of memory: that says nothing of the model.
 
     Raises:
         ModelError: these layers of the model cannot be tuned text by text, or its weights are no
             finite numbers.
         RuntimeError: of torch, there is too little memory for the comparison.
     """
+    if not model.behaviour.is_plain and not all(name in model.head_layers for name in names):
+        what = "draws random numbers" if model.behaviour.draws else "changes with what it has read"
+        raise ModelError(
+            f"{model.id} ({model.family}) {what}, so that its blocks cannot be tuned. Use the "
+            "layers of its head."
+        )
     tried = _reusable.setdefault(model, {})
     if (names, reuse) in tried:
         return PerTextNetwork(model, names, reuse=tried[names, reuse])
@@ -42,7 +49,7 @@ def per_text_network(
             network = PerTextNetwork(model, names, reuse=is_reused)
             agrees = _agrees(model, network)
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 raise
             agrees = False  # a module cannot do with what was replaced around it
         if agrees:
@@ -59,25 +66,15 @@ def per_text_network(
     )
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    """Of a GPU; or of a CPU or of a library of a GPU, which torch reports without a type."""
-    unnamed = (
-        "can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc"
-    )  # fmt: skip
-    return isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error).lower() for words in unnamed)
-    )
-
-
 def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
-    """Whether two inputs of different lengths and weights give the whole model's logits.
+    """Whether two inputs of different weights give the whole model's logits.
 
-    And whether gradients come back to the weights.
+    And whether gradients come back to the weights. The inputs are of different lengths where the
+    model's may be padded.
     """
     word = model.encoder.encode("a", add_special_tokens=False).ids[:1]
-    inputs = [
-        [*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in (1, 4)
-    ]  # the first is padded
+    lengths = (1, 4) if model.behaviour.batching == "padded" else (4, 4)
+    inputs = [[*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in lengths]
     width = max(map(len, inputs))
     padded = [entry + [model.pad_id] * (width - len(entry)) for entry in inputs]
     ids = torch.tensor(padded, device=model.device)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from neuralviz.models.passes import Behaviour
 
 Part = Literal["embeddings", "block", "head"]
 
@@ -123,6 +125,10 @@ class TextModel:
         pad_id: id of padding.
         unknown_id: id of ``[UNK]``, or None where every string can be spelt.
         window: most tokens of one input, special tokens included.
+        behaviour: what its encoder was seen to do in a forward pass.
+
+    Raises:
+        ModelError: the window leaves no room for a token.
     """
 
     id: str
@@ -135,6 +141,13 @@ class TextModel:
     pad_id: int
     unknown_id: int | None
     window: int
+    behaviour: Behaviour
+
+    def __post_init__(self) -> None:
+        if self.room < 1:
+            raise ModelError(
+                f"{self.id} reads {self.window} tokens at most, which leaves no room for a text."
+            )
 
     @property
     def device(self) -> torch.device:
@@ -147,12 +160,12 @@ class TextModel:
     @property
     def n_blocks(self) -> int:
         """Transformer blocks; with the embedding output there is one layer of vectors more."""
-        return int(self.network.config.num_hidden_layers)
+        return self.behaviour.n_layers - 1
 
     @property
     def d_model(self) -> int:
         """Values of a token's vector."""
-        return int(self.network.config.hidden_size)
+        return self.behaviour.d_model
 
     @property
     def room(self) -> int:

@@ -9,7 +9,7 @@ import re
 import shutil
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from safetensors import SafetensorError
@@ -21,6 +21,7 @@ from neuralviz.models.bundled import PAPERS, write_papers
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.models.passes import Behaviour, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
+DEFAULT_WINDOW = 512
+MAX_WINDOW = 8192
+FEWEST_TOKENS = 8  # of a window that can be meant
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -48,15 +52,15 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
         network, tokenizer, fingerprint = bundled.load()
-    elif model_id == MINILM or trained_encoder(model_id) is not None:
+        return assemble(model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR)
+    if model_id == MINILM or trained_encoder(model_id) is not None:
         raise ModelError(
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
-    else:
-        folder, fingerprint = resolve(model_id)
-        _check_masked(model_id, *_read_config(folder, model_id))
-        network, tokenizer = _load_folder(folder, model_id, "AutoModelForMaskedLM")
+    folder, fingerprint = resolve(model_id)
+    _check_masked(model_id, *_read_config(folder, model_id))
+    network, tokenizer = _load_folder(folder, model_id, "AutoModelForMaskedLM")
     return assemble(model_id, fingerprint, network, tokenizer, device)
 
 
@@ -79,7 +83,9 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         return load_model(model_id, device)
     if model_id == MINILM:
         network, tokenizer, fingerprint = bundled.load_minilm()
-        return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+        return _assemble_text_model(
+            model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
+        )
     folder, fingerprint = resolve(model_id)
     model_type, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
@@ -284,15 +290,19 @@ def assemble(
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     device: str | None = None,
+    behaviour: Behaviour | None = None,
 ) -> LanguageModel:
-    """Freeze a masked language model and gather what the rest of the program has to know of it."""
+    """Freeze a masked language model and gather what the rest of the program has to know of it.
+
+    Without its ``behaviour``, that is found out.
+    """
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise ModelError(
             f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
         )
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
         raise ModelError(f"The output layer of {model_id} is not supported.")
-    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
     shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
     return LanguageModel(
         **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
@@ -307,8 +317,9 @@ def _assemble_text_model(
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     device: str | None,
+    behaviour: Behaviour | None = None,
 ) -> TextModel:
-    """Freeze the network and see how its tokenizer reads a text."""
+    """Freeze the network and see how its tokenizer, and the network itself, read a text."""
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
@@ -337,17 +348,28 @@ def _assemble_text_model(
         raise ModelError(f"Could not use the device “{device}”: {error}") from error
     # `transformers` hooks modules for these when first asked, and copies here share modules
     network.config.output_hidden_states = network.config.output_attentions = False
+    prefix, suffix = probe["input_ids"][:first], probe["input_ids"][last:]
+    window = _window(network, tokenizer)
+    pad_id = tokenizer.pad_token_id or 0
+    words = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
+    room = max(1, window - len(prefix) - len(suffix))
+
+    def make_input(n_words: int, start: int) -> list[int]:
+        chosen = (words[(start + 7 * place) % len(words)] for place in range(min(n_words, room)))
+        return [*prefix, *chosen, *suffix]
+
     return TextModel(
         id=model_id,
         fingerprint=fingerprint,
         network=network,
         tokenizer=tokenizer,
         encoder=encoder,
-        prefix_ids=tuple(probe["input_ids"][:first]),
-        suffix_ids=tuple(probe["input_ids"][last:]),
-        pad_id=tokenizer.pad_token_id or 0,
+        prefix_ids=tuple(prefix),
+        suffix_ids=tuple(suffix),
+        pad_id=pad_id,
         unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
-        window=_window(network, tokenizer),
+        window=window,
+        behaviour=behaviour or probe_encoder(network.base_model, model_id, make_input, pad_id),
     )
 
 
@@ -359,14 +381,21 @@ def _spells_everything(encoder: Tokenizer) -> bool:
 
 
 def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """Most tokens of one input: what positions and tokenizer both allow."""
-    positions = getattr(network.config, "max_position_embeddings", None) or 512
-    for path, module in network.named_modules():
-        if (
-            path.endswith("position_embeddings")
-            and getattr(module, "padding_idx", None) is not None
-        ):
-            positions -= module.padding_idx + 1  # counted from behind the padding, as RoBERTa does
-            break
-    window = min(positions, tokenizer.model_max_length)
-    return int(min(window, 8192))
+    """Most tokens of one input: what positions and tokenizer both allow.
+
+    A number that cannot be meant, such as XLNet's -1, counts as none; without any it is 512.
+    """
+    positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    if _is_window(positions):
+        for path, module in network.named_modules():
+            padding = getattr(module, "padding_idx", None)
+            if path.endswith("position_embeddings") and padding is not None:
+                positions -= padding + 1  # counted from behind the padding, as RoBERTa does
+                break
+    windows = [int(n) for n in (positions, tokenizer.model_max_length) if _is_window(n)]
+    return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])
+
+
+def _is_window(value: object) -> bool:
+    """Whether a number of tokens can be meant: `transformers` writes 1e30 for none."""
+    return isinstance(value, (int, float)) and FEWEST_TOKENS <= value < 1e9

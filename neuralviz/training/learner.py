@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import re
 import sys
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +14,7 @@ import torch
 from torch import nn
 
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
+from neuralviz.models.passes import seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.words import many
 
@@ -30,7 +29,6 @@ TOGETHER = 16  # texts of a forward pass
 SEVENTH = 6  # place of the token that stands for any
 PROBED = 4  # tokens of the pass that finds what a block depends on
 _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
-_drawing = threading.Lock()
 
 
 class Learner(nn.Module, ABC):
@@ -130,11 +128,16 @@ class TransformerLearner(Learner):
 
     Raises:
         SettingsError: all its blocks are frozen, or more than it has.
-        ModelError: its blocks cannot be told apart.
+        ModelError: its blocks cannot be told apart, or its vectors depend on more than the text.
     """
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
+        if not model.behaviour.is_plain or model.behaviour.batching != "padded":
+            raise ModelError(
+                f"{model.id} ({model.family}) reads a text differently beside other texts, so "
+                "that it cannot be trained in batches. Train its token table, or another model."
+            )
         self.network = copy.deepcopy(model.network.base_model)
         if settings.start == "random":
             self.network.load_state_dict(_random_weights(self.network, settings.seed))
@@ -212,18 +215,6 @@ def pooled(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tens
         "seventh": last.clamp(max=SEVENTH),
     }[pooling]
     return vectors[torch.arange(len(vectors), device=vectors.device), at]
-
-
-@contextmanager
-def seeded(*seed: int) -> Iterator[None]:
-    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before.
-
-    What is drawn depends on nothing that was drawn before, so that a training goes on anywhere.
-    """
-    (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-    with _drawing, torch.random.fork_rng():
-        torch.manual_seed(int(entropy >> 1))
-        yield
 
 
 def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
