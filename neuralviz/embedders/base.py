@@ -104,6 +104,7 @@ class Embedder(ABC):
         - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
         - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
         - ``sentence-transformer``: ``fingerprint``.
+        - all but ``concatenated``: ``passes``, as of `Habits.cache_key`.
         - ``concatenated``: ``parts``, a mapping like these for each.
         """
         document = json.dumps(
@@ -317,9 +318,10 @@ class ModelEmbedder(Embedder):
         self.name = name
 
     @property
-    def depends_on_model(self) -> dict[str, str]:
+    def depends_on_model(self) -> dict[str, str | int]:
         """The model as a part of `depends_on`."""
-        return {"model": self.model.id, "fingerprint": self.model.fingerprint}
+        named = {"model": self.model.id, "fingerprint": self.model.fingerprint}
+        return {**named, **self.model.behaviour.cache_key}
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)

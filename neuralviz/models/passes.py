@@ -56,6 +56,14 @@ class Habits:
         """Whether a pass neither changes the network nor draws random numbers."""
         return not (self.keeps_state or self.draws)
 
+    @property
+    def cache_key(self) -> dict[str, int]:
+        """What of it is a part of the key of kept vectors: nothing of most networks.
+
+        The vectors of others were computed differently before each had passes of its own.
+        """
+        return {} if self.is_plain and self.batching == "padded" else {"passes": 2}
+
     def may_share_pass(self, first: int, length: int) -> bool:
         """Whether an input of ``length`` tokens may join a batch that begins with one of ``first``.
 
@@ -71,12 +79,19 @@ class Behaviour(Habits):
     Attributes:
         n_layers: layers of hidden states, the embedding output included.
         d_model: values of a hidden state.
+        ends_with_norm: whether the last hidden state is more than the output of the last block.
         options: further arguments of every pass.
     """
 
     n_layers: int = 0
     d_model: int = 0
+    ends_with_norm: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cache_key(self) -> dict[str, int]:
+        """As of `Habits`; also where the last layer once was the output of the last block."""
+        return {"passes": 2} if self.ends_with_norm else super().cache_key
 
 
 def encode_ids(
@@ -144,8 +159,14 @@ def run_pass(
 
 
 def copy_network(network: nn.Module) -> nn.Module:
-    """A copy with modules, buffers and configuration of its own, and the network's parameters."""
-    return copy.deepcopy(network, {id(parameter): parameter for parameter in network.parameters()})
+    """A copy with modules, buffers and configuration of its own.
+
+    Parameters, and tokenizers of a sentence encoder, are the network's.
+    """
+    attributes = [value for module in network.modules() for value in vars(module).values()]
+    tokenizers = [value for value in attributes if hasattr(value, "is_fast")]
+    shared = [*network.parameters(), *tokenizers]
+    return copy.deepcopy(network, {id(value): value for value in shared})
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -217,8 +238,8 @@ def probe_habits(
     long = run_seeded(copy_network(network), inputs.long)[0]
     keeps_state = (
         attributes != _list_attributes(used)
-        or _differs(long, long_after_short, NOISE)
-        or _differs(short, short_after_long, NOISE)
+        or differ(long, long_after_short, NOISE)
+        or differ(short, short_after_long, NOISE)
     )
 
     def agrees_in_batch(entries: Sequence[Any], expected: Sequence[Tensor]) -> bool:
@@ -228,7 +249,7 @@ def probe_habits(
             if is_out_of_memory(error):
                 raise
             return False
-        return not any(map(_differs, expected, together))
+        return not any(map(differ, expected, together))
 
     batching: Batching = "single"
     # what changes with the inputs it has read may change with the longest input of a batch
@@ -238,7 +259,7 @@ def probe_habits(
         other = run_seeded(copy_network(network), inputs.other)[0]
         if agrees_in_batch([inputs.long, inputs.other], [long, other]):
             batching = "equal lengths"
-    return Habits(batching, keeps_state, _differs(unseeded, short, NOISE))
+    return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
 
 
 @torch.no_grad()
@@ -262,7 +283,10 @@ def probe_encoder(
     device = next(network.parameters()).device
     inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
 
+    ends_with_norm = False
+
     def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
+        nonlocal ends_with_norm
         width = max(map(len, entries))
         padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
         lengths = torch.tensor([len(ids) for ids in entries], device=device)
@@ -273,6 +297,7 @@ def probe_encoder(
             **options,
         )
         layers = _stack_layers(out, width)
+        ends_with_norm = differ(out.hidden_states[-1][:, :width], layers[-1])
         return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
 
     place = len(inputs.long) // 2
@@ -284,6 +309,8 @@ def probe_encoder(
         with seeded(0):
             after = run(copy_network(network), [changed])[0]
         habits = probe_habits(network, run, inputs, name)
+        if not before.isfinite().all():
+            raise ValueError("it gives infinite or NaN values")
     except ModelError:
         raise
     except Exception as error:  # whatever an architecture wants that it is not given here
@@ -292,12 +319,7 @@ def probe_encoder(
         raise ModelError(
             f"{name} cannot be used, since it does not read a plain text: {_reason(error)}."
         ) from error
-    others = [at for at in range(len(changed)) if at != place]
-    if changed != inputs.long and not _differs(before[-1][others], after[-1][others], NOISE):
-        raise ModelError(
-            f"{name} cannot be used: no token knows of another, as if it had no attention. Its "
-            "architecture may need a GPU, or a package that is not installed."
-        )
+    check_context(before[-1], after[-1], name)
     keeps_state = habits.keeps_state or _positions_depend_on_length(network)
     return Behaviour(
         batching="equal lengths"
@@ -307,8 +329,27 @@ def probe_encoder(
         draws=habits.draws,
         n_layers=len(before),
         d_model=before.shape[-1],
+        ends_with_norm=ends_with_norm,
         options=options,
     )
+
+
+def check_context(before: Tensor, after: Tensor, name: str) -> None:
+    """Check that tokens know of each other: that a changed one changes its neighbours' vectors.
+
+    Args:
+        before, after: [token, dim] vectors of two texts that differ in one token alone.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: no other token has another vector than before.
+    """
+    changes = torch.linalg.vector_norm(before - after, dim=1)
+    if (changes > NOISE * torch.linalg.vector_norm(before, dim=1)).sum() == 1:
+        raise ModelError(
+            f"{name} cannot be used: no token knows of another, as if it had no attention. Its "
+            "architecture may need a GPU, or a package that is not installed."
+        )
 
 
 def _parameters_of(network: nn.Module) -> Mapping[str, inspect.Parameter]:
@@ -329,13 +370,10 @@ def _stack_layers(out: Any, width: int) -> Tensor:
         raise ValueError("some of its layers have fewer vectors than there are tokens")
     if len({layer.shape[2] for layer in layers}) > 1:
         raise ValueError("the vectors of its layers differ in size")
-    stacked = torch.stack([layer[:, :width] for layer in layers])
-    if not stacked.isfinite().all():
-        raise ValueError("it gives vectors with infinite or NaN values")
-    return stacked
+    return torch.stack([layer[:, :width] for layer in layers])
 
 
-def _differs(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
+def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
     """Whether vectors, [..., dim], differ by more than a part of their length."""
     if first.shape != second.shape:
         return True
@@ -350,7 +388,9 @@ def _list_attributes(network: nn.Module) -> list[Any]:
         plain = {
             name: value
             for name, value in vars(module).items()
-            if not name.startswith("_") and isinstance(value, (bool, int, float, str, type(None)))
+            if name != "training"
+            and not name.startswith("_")
+            and isinstance(value, (bool, int, float, str, type(None)))
         }
         buffers = {
             name: (id(b), b._version) for name, b in module._buffers.items() if b is not None

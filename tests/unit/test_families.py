@@ -32,6 +32,9 @@ HEADS = {
     "albert": ("predictions.LayerNorm.weight", "predictions.LayerNorm.bias",
                "predictions.dense.bias"),
     "eurobert": (),  # its output layer sits right on the encoder
+    "fnet": ("cls.predictions.transform.LayerNorm.weight",
+             "cls.predictions.transform.LayerNorm.bias",
+             "cls.predictions.transform.dense.bias"),
 }  # fmt: skip
 
 LAST_BLOCKS = {
@@ -55,6 +58,9 @@ LAST_BLOCKS = {
         "full_layer_layer_norm.weight", "full_layer_layer_norm.bias", "ffn_output.bias")),
     "eurobert": ("model.layers.2.input_layernorm.weight",
                  "model.layers.2.post_attention_layernorm.weight"),
+    "fnet": ("fnet.encoder.layer.2.output.LayerNorm.weight",
+             "fnet.encoder.layer.2.output.LayerNorm.bias",
+             "fnet.encoder.layer.2.output.dense.bias"),
 }  # fmt: skip
 
 EMBEDDING_NORMS = ("embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias",
