@@ -320,8 +320,8 @@ class ModelEmbedder(Embedder):
     @property
     def depends_on_model(self) -> dict[str, str | int]:
         """The model as a part of `depends_on`."""
-        named = {"model": self.model.id, "fingerprint": self.model.fingerprint}
-        return {**named, **self.model.behaviour.cache_key}
+        model = self.model
+        return {"model": model.id, "fingerprint": model.fingerprint, **model.behaviour.cache_key}
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)

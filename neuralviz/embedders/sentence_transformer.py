@@ -11,15 +11,8 @@ import numpy as np
 
 from neuralviz.embedders.base import Embedder, nothing_learnt
 from neuralviz.errors import ModelError, ShouldStop, Stopped
-from neuralviz.models.passes import (
-    Habits,
-    ProbeInputs,
-    check_context,
-    copy_network,
-    is_out_of_memory,
-    probe_habits,
-    seeded,
-)
+from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -14,8 +14,9 @@ from neuralviz.models.bundled import PAPERS, write_papers
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.loading import load_folder
 from neuralviz.models.names import BUNDLED
-from neuralviz.models.passes import copy_network, differ, seeded
+from neuralviz.models.passes import copy_network, seeded
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.trial import differ
 
 
 def export_model(model: LanguageModel, folder: str | Path) -> Path:

@@ -17,9 +17,10 @@ from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
-from neuralviz.models.passes import Behaviour, probe_encoder
+from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
+from neuralviz.models.trial import probe_encoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -279,7 +280,14 @@ def _assemble_text_model(
         )
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
         raise ModelError(f"{model_id} has no vocabulary: its tokenizer.json is missing.")
-    if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
+    try:
+        n_rows = network.get_input_embeddings().weight.shape[0]
+    except Exception as error:  # whatever an architecture has in place of a table of tokens
+        raise ModelError(
+            f"{model_id} ({network.config.model_type}) is no model of texts alone, which neuralviz "
+            "needs: it has no table of token embeddings. Use its text model, if there is one."
+        ) from error
+    if len(tokenizer) > n_rows:
         raise ModelError(
             f"The tokenizer of {model_id} does not match the model: it has more tokens."
         )

@@ -19,7 +19,8 @@ from neuralviz.errors import ModelError
 from neuralviz.models import BUNDLED, MINILM, bundled, export_model, load_model, load_text_model
 from neuralviz.models.bundled.network import BEHAVIOUR
 from neuralviz.models.loading import assemble
-from neuralviz.models.passes import Behaviour, probe_encoder
+from neuralviz.models.passes import Behaviour
+from neuralviz.models.trial import probe_encoder
 from tests.support.models import BERT_SPECIALS, SENTENCES, draw_weights, fast_tokenizer, word_piece
 from tests.support.plain_loop import plain_micro_tune
 
