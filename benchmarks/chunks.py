@@ -1,13 +1,13 @@
 """Measure how the inputs of a long text are best dealt out to optimiser steps.
 
-    python benchmarks/chunks.py [--window 50] [--texts 160] [--epochs 5] [--precision fast]
+    python benchmarks/chunks.py [--window 50] [--texts 72] [--epochs 5] [--precision fast]
 
 Narrows the model's window, so that the passages of the sample data come in chunks, and learns each
 passage in three ways: *one step an epoch*, of all inputs of all chunks; *as many steps as chunks*,
 the inputs dealt out so that each step has its share of every chunk; *a step for each chunk*. All of
 the passages fit the model's own window, so there is a fourth one to compare with: *no chunks*.
 
-Prints a table in markdown: 10-NN accuracy by subject; the mean cosine to the embedding without
+Prints a table in markdown: 5-NN accuracy by subject; the mean cosine to the embedding without
 chunks; and, over every fourth passage, the mean cosine to the embeddings of its longest and of its
 shortest chunk.
 """
@@ -44,7 +44,7 @@ from neuralviz.paths import sample_data
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel, TokenizedText
 
-K = 10
+K = 5
 PARTS_OF_EVERY = 4
 
 Deal = Callable[[list[list[MaskedInput]]], list[list[MaskedInput]]]
@@ -117,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default=BUNDLED, help="a Hub ID or a folder")
     parser.add_argument("--window", type=int, default=50, help="tokens that fit, special included")
-    parser.add_argument("--texts", type=int, default=160, help="number of passages")
+    parser.add_argument("--texts", type=int, default=72, help="number of passages")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--precision", default="fast")
     parser.add_argument("--threads", type=int, help="number of PyTorch threads")
@@ -161,7 +161,7 @@ def main() -> None:
         f"window of {args.window} tokens, {args.model}, {args.epochs} epochs, {args.precision}, "
         f"{time.process_time() - begun:.0f} s of CPU time\n"
     )
-    print("| | 10-NN accuracy | cosine to no chunks | to longest chunk | to shortest chunk |")
+    print("| | 5-NN accuracy | cosine to no chunks | to longest chunk | to shortest chunk |")
     print("|---|---:|---:|---:|---:|")
     without = np.array(vectors["no chunks"])
     for way, rows in vectors.items():
