@@ -1,15 +1,15 @@
 """Measure how the inputs of a long text are best dealt out to optimiser steps.
 
-    python benchmarks/chunks.py [--window 50] [--texts 72] [--epochs 5] [--precision fast]
+    python benchmarks/chunks.py [--window 50] [--texts 48] [--epochs 5] [--precision fast]
 
 Narrows the model's window, so that the passages of the sample data come in chunks, and learns each
 passage in three ways: *one step an epoch*, of all inputs of all chunks; *as many steps as chunks*,
 the inputs dealt out so that each step has its share of every chunk; *a step for each chunk*. All of
 the passages fit the model's own window, so there is a fourth one to compare with: *no chunks*.
 
-Prints a table in markdown: 5-NN accuracy by subject; the mean cosine to the embedding without
-chunks; and, over every fourth passage, the mean cosine to the embeddings of its longest and of its
-shortest chunk.
+Prints a table in markdown: triplet error, with the passages of a subject as a group (neural paper,
+Eq. 2); the mean cosine to the embedding without chunks; and, over every fourth passage, the mean
+cosine to the embeddings of its longest and of its shortest chunk.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.maps.neighbourhoods import knn_accuracy
-from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.evaluation.triplets import Grouping, count_triplets
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
 from neuralviz.micro_tuning.inputs import PreparedInputs
@@ -44,7 +43,6 @@ from neuralviz.paths import sample_data
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel, TokenizedText
 
-K = 5
 PARTS_OF_EVERY = 4
 
 Deal = Callable[[list[list[MaskedInput]]], list[list[MaskedInput]]]
@@ -106,18 +104,11 @@ def choose_passages(n: int) -> tuple[list[str], list[str]]:
     return texts, subjects
 
 
-def accuracy(vectors: np.ndarray, subjects: Sequence[str]) -> str:
-    """k-NN accuracy by cosine with its 95% interval, each text by all others."""
-    found = knn_accuracy(find_neighbours(vectors, K), subjects, K)
-    low, high = (f"{100 * bound:.1f}" for bound in found.interval)
-    return f"{100 * found.accuracy:.1f}% ({low} to {high})"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--model", default=BUNDLED, help="a Hub ID or a folder")
     parser.add_argument("--window", type=int, default=50, help="tokens that fit, special included")
-    parser.add_argument("--texts", type=int, default=72, help="number of passages")
+    parser.add_argument("--texts", type=int, default=48, help="number of passages")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--precision", default="fast")
     parser.add_argument("--threads", type=int, help="number of PyTorch threads")
@@ -161,17 +152,16 @@ def main() -> None:
         f"window of {args.window} tokens, {args.model}, {args.epochs} epochs, {args.precision}, "
         f"{time.process_time() - begun:.0f} s of CPU time\n"
     )
-    print("| | 5-NN accuracy | cosine to no chunks | to longest chunk | to shortest chunk |")
+    print("| | triplet error | cosine to no chunks | to longest chunk | to shortest chunk |")
     print("|---|---:|---:|---:|---:|")
     without = np.array(vectors["no chunks"])
+    grouping = Grouping(np.unique(subjects, return_inverse=True)[1])
     for way, rows in vectors.items():
         found = np.array(rows)
         to_whole = float((found * without).sum(axis=1).mean())
         longest, shortest = np.mean(of_parts[way], axis=0)
-        print(
-            f"| {way} | {accuracy(found, subjects)} | {to_whole:.3f} | {longest:.3f} "
-            f"| {shortest:.3f} |"
-        )
+        error = count_triplets(found, grouping).error
+        print(f"| {way} | {error:.1%} | {to_whole:.3f} | {longest:.3f} | {shortest:.3f} |")
 
 
 if __name__ == "__main__":
