@@ -477,7 +477,7 @@ def test_a_key_is_canonical_and_written_down(tiny: LanguageModel) -> None:
         f'neuralviz-vectors/2:{{"fingerprint":"{tiny.fingerprint}","method":"neural",'
         f'"model":"{tiny.id}","tuning":{{"betas":[0.9,0.999],"blueprints":[[1,1]],"epochs":3,'
         f'"eps":1e-08,"layers":["{name}"],"learning_rate":0.01,"precision":"exact",'
-        '"predict_unmasked":false,"weight_decay":0.01}}'
+        '"predict_unmasked":false,"revision":3,"weight_decay":0.01}}'
     )
 
     class ByHand(HashEmbedder):
