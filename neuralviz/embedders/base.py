@@ -97,10 +97,10 @@ class Embedder(ABC):
 
         - ``neural``, ``tuned``: ``model`` (its id), ``fingerprint`` (revision or hash of its
           weights), and ``tuning``: every field of `TuningSettings`, the tolerance only where it is
-          fast; and ``revision``, where vectors of this precision are computed in another way than
-          they once were. ``tuned`` has ``pooling`` and ``difference``, too.
+          fast; and ``revision``, of how texts are learnt. ``tuned`` has ``pooling`` and
+          ``difference``, too.
         - ``gradient``: ``model``, ``fingerprint``, ``layers``, ``blueprints``,
-          ``predict_unmasked``.
+          ``predict_unmasked``, ``revision``.
         - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
         - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
         - ``sentence-transformer``: ``fingerprint``.
