@@ -24,6 +24,7 @@ from neuralviz.cli.kept import (
     find_corpus,
     is_embedded,
     kept_embedder,
+    label_in,
     open_store,
     warn_of_missing,
 )
@@ -37,7 +38,6 @@ from neuralviz.cli.vectors import (
     read_file,
 )
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
@@ -250,7 +250,7 @@ def export(
         spec = corpus_spec(store, found, method, option, model)
         kept, how = (
             kept_embedder(store, found, spec),
-            (f", with embeddings by {method_label(spec)}"),
+            (f", with embeddings by {label_in(store, spec)}"),
         )
     pieces = corpus_pieces(store, found, kept)
     first = next(pieces)
@@ -314,12 +314,13 @@ def _embed(
     if on_ray is None:
         warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
-        corpus, last, without = embed_wholly(store, corpus, spec, embedder, on_ray)
+        label = label_in(store, spec, specs)
+        corpus, last, without = embed_wholly(store, corpus, label, embedder, on_ray)
         if on_ray is not None:
             ray_work().index_corpus(store, corpus, last.embedder)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(
-            f"{done} by {method_label(spec)}: {many(corpus.n_texts - without, 'embedding')} of "
+            f"{done} by {label}: {many(corpus.n_texts - without, 'embedding')} of "
             f"{last.embedder.dim:,} values."
         )
 
