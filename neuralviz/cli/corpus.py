@@ -32,6 +32,7 @@ from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
+    OF_ITS_OWN,
     ColumnOption,
     LimitOption,
     MethodsModel,
@@ -68,7 +69,7 @@ MethodsOption = Annotated[
     typer.Option(
         help=(
             "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
-            "`neuralviz methods` lists all methods. Default: mean."
+            f"{OF_ITS_OWN} `neuralviz methods` lists all methods. Default: mean."
         )
     ),
 ]

@@ -17,26 +17,32 @@ from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import MethodsModel, options_option, progress_bars
-from neuralviz.embedders import split_options
+from neuralviz.cli.vectors import OF_ITS_OWN, MethodsModel, options_option, progress_bars
+from neuralviz.embedders import embedder_specs, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
-from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
+from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, spec_rows
 from neuralviz.evaluation.in_words import ARROWS
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.probing_tasks import TASKS
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import verdict
+from neuralviz.reading.source import Source
+from neuralviz.reading.vectors import read_vectors
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import FILE, import_by_text, imported_for, imported_specs
+from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.evaluation.data import Measure
+    from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.events import Cell, Compared, Event
     from neuralviz.evaluation.experiments import Row
 
@@ -70,7 +76,8 @@ def evaluate(
         typer.Option(
             help=(
                 "Embedding method, or several concatenated, such as neural+mean. "
-                "Repeatable. `neuralviz methods` lists all methods. Default: "
+                f"Repeatable. {OF_ITS_OWN} Also file:PATH, a Parquet file with the columns "
+                "`text` and `vector`. `neuralviz methods` lists all methods. Default: "
                 f"{', '.join(DEFAULT_METHODS)}."
             ),
         ),
@@ -185,6 +192,7 @@ def evaluate(
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
     sets = read_sets(data, roles, thresholds, limit, task or [])
+    _check_imported(rows, sets)
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     for one in sets:
         check_measures(one, settings)
@@ -223,7 +231,13 @@ def _rows(
     loaders: Loaders,
 ) -> tuple[Row, ...]:
     if not experiments:
-        return method_rows(methods or DEFAULT_METHODS, typed, model)
+        named = methods or DEFAULT_METHODS
+        imported = {name: _imported(name) for name in named if name.startswith(FILE)}
+        by_models = [name for name in named if name not in imported]
+        if not by_models and (typed or model):
+            raise SettingsError("--option and --model do not apply to imported embeddings.")
+        specs = iter(embedder_specs(by_models, typed, model))
+        return spec_rows([imported.get(name) or next(specs) for name in named])
 
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
@@ -232,6 +246,41 @@ def _rows(
         return loaders["text"](model_id).n_blocks
 
     return experiment_rows(experiments, typed, model, head_layers, n_blocks)
+
+
+def _imported(name: str) -> EmbedderSpec:
+    """What stands for the vectors of ``file:PATH``, or of ``file: NAME`` beside a saved corpus.
+
+    Raises:
+        NeuralvizError: there are none of this name, or the file has no vectors with their texts.
+    """
+    path = Path(name.removeprefix(FILE).strip()).expanduser()
+    try:
+        if path.is_file():
+            return import_by_text(lab.kept_vectors(), read_vectors(Source.at(path)))
+    except OSError as error:
+        raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
+    known = imported_specs(CorpusStore().vectors, text_keys([]))
+    wanted = f"{FILE} {path}"
+    if wanted not in known:
+        raise NeuralvizError(
+            f"There is no file “{str(path)[:80]}”, and no embeddings of this name were imported "
+            "for a saved corpus."
+        )
+    return known[wanted]
+
+
+def _check_imported(rows: Sequence[Row], sets: Sequence[DataSet]) -> None:
+    """Whether imported vectors are there for all texts.
+
+    Raises:
+        TextError: some are missing.
+    """
+    specs = [row.spec for row in rows if row.spec.is_imported]
+    stores = (lab.kept_vectors(), CorpusStore().vectors) if specs else ()
+    for spec in specs:
+        for one in sets:
+            imported_for(stores, spec, text_keys(one.texts))
 
 
 def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:

@@ -62,6 +62,20 @@ def spoken(labels: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
+    """The methods that are concatenated by their names, or by their labels where two are alike.
+
+    Of one that is not concatenated, itself.
+    """
+    parts = spec.parts or (spec,)
+    names = [part.method for part in parts]
+    labels = method_labels(parts)
+    return {
+        label if names.count(name) > 1 else name: part
+        for name, label, part in zip(names, labels, parts, strict=True)
+    }
+
+
 def methods_in_full(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     """The methods' names with their models and every setting, for what is downloaded."""
     names = _short_names(model for spec in specs for model in _models(spec))

@@ -42,6 +42,8 @@ class Row:
     @property
     def model(self) -> str:
         """Its model, or those of its parts."""
+        if self.spec.is_imported:
+            return "imported vectors"
         return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
 
     @property
@@ -92,15 +94,15 @@ def method_rows(
 def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
     """A row for each way to embed, no two alike."""
     labels = method_labels(specs)
-    methods = [spec.method for spec in specs]
+    names = [spec.label if spec.is_imported else spec.method for spec in specs]
     return tuple(
         Row(
             label,
             spec,
-            spec.method if methods.count(spec.method) == 1 else label,
+            name if names.count(name) == 1 else label,
             spec.method if _is_as_published(spec) else "",
         )
-        for label, spec in zip(labels, specs, strict=True)
+        for label, name, spec in zip(labels, names, specs, strict=True)
     )
 
 
