@@ -18,13 +18,13 @@ from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import OF_ITS_OWN, MethodsModel, options_option, progress_bars
-from neuralviz.embedders import embedder_specs, split_options
+from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
-from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, spec_rows
+from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
 from neuralviz.evaluation.in_words import ARROWS
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
@@ -233,11 +233,7 @@ def _rows(
     if not experiments:
         named = methods or DEFAULT_METHODS
         imported = {name: _imported(name) for name in named if name.startswith(FILE)}
-        by_models = [name for name in named if name not in imported]
-        if not by_models and (typed or model):
-            raise SettingsError("--option and --model do not apply to imported embeddings.")
-        specs = iter(embedder_specs(by_models, typed, model))
-        return spec_rows([imported.get(name) or next(specs) for name in named])
+        return method_rows(named, typed, model, imported)
 
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers

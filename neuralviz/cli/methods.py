@@ -18,7 +18,8 @@ _JOINING = (
     "mean.layer=all, for one method, and METHOD.model=MODEL for its "
     "model.\n\nBehind an @, a method can have a model and options of its own: mean@bundled,\n"
     "neural@epochs=5 or neural@bundled,epochs=5. So the same method can be used several times:\n"
-    "--method mean@bundled --method mean@all-MiniLM-L6-v2.\n\nPrecision is how exactly micro-tuning is computed. Where nothing else is "
+    "--method mean@bundled --method mean@all-MiniLM-L6-v2.\n\n"
+    "Precision is how exactly micro-tuning is computed. Where nothing else is "
     f"set, `neuralviz corpus`\nuses {joined([f'{k}={v}' for k, v in FOR_CORPORA.items()])}."
 )
 

@@ -235,7 +235,7 @@ def embedder_specs(
         SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
             given twice with the same model and options.
     """
-    named = [_named_methods(method) for method in methods]
+    named = [named_methods(method) for method in methods]
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
     for name in names:
         if name not in METHODS:
@@ -260,13 +260,7 @@ def embedder_specs(
     out: list[EmbedderSpec] = []
     for method, of_method in zip(methods, named, strict=True):
         parts = tuple(_single_spec(name, values[name] | own, model_id) for name, own in of_method)
-        if len(set(parts)) < len(parts):
-            raise SettingsError(
-                f"“{method[:80]}” concatenates a method with itself, which changes nothing: it is "
-                "named twice with the same model and options."
-            )
-        joined = EmbedderSpec(JOIN.join(name for name, _ in of_method), "", parts=parts)
-        out.append(parts[0] if len(parts) == 1 else joined)
+        out.append(concatenated(parts))
         if out[-1] in out[:-1]:
             raise SettingsError(
                 f"The method “{method[:80]}” is named twice with the same model and options. Name "
@@ -275,7 +269,24 @@ def embedder_specs(
     return tuple(out)
 
 
-def _named_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
+def concatenated(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
+    """The concatenation of several methods; the method itself where it is one.
+
+    Raises:
+        SettingsError: two are the same.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    name = JOIN.join(part.method for part in parts)
+    if len(set(parts)) < len(parts):
+        raise SettingsError(
+            f"“{name[:80]}” concatenates a method with itself, which changes nothing: it is named "
+            "twice with the same model and options."
+        )
+    return EmbedderSpec(name, "", parts=tuple(parts))
+
+
+def named_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
     """The methods that a ``+`` joins, each with the options that stand behind its ``@``.
 
     A ``+`` that no method follows belongs to what is behind the ``@``: ``precision=fast+bf16``.

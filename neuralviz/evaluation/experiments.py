@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.labels import method_labels
@@ -18,6 +19,7 @@ from neuralviz.models import BUNDLED
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
 
+NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 HeadLayers = Callable[[str], Sequence[str]]
 BlockCount = Callable[[str], int]
@@ -85,10 +87,28 @@ class Experiment:
 
 
 def method_rows(
-    methods: Sequence[str], typed: Mapping[str, str], model_id: str | None = None
+    methods: Sequence[str],
+    typed: Mapping[str, str],
+    model_id: str | None = None,
+    imported: Mapping[str, EmbedderSpec] = NOTHING_IMPORTED,
 ) -> tuple[Row, ...]:
-    """A row for each method, as of `embedder_specs`."""
-    return spec_rows(embedder_specs(list(methods), typed, model_id))
+    """A row for each method.
+
+    Args:
+        methods: as of `embedder_specs`, or of ``imported``.
+        typed: as of `embedder_specs`.
+        model_id: as of `embedder_specs`.
+        imported: what stands for vectors of a file, by the name that it has in ``methods``.
+
+    Raises:
+        SettingsError: as of `embedder_specs`; also where options or a model are given, but
+            imported vectors alone.
+    """
+    embedded = [name for name in methods if name not in imported]
+    if methods and not embedded and (typed or model_id):
+        raise SettingsError("Imported vectors have no options and no model. Remove these settings.")
+    specs = iter(embedder_specs(embedded, typed, model_id))
+    return spec_rows([imported.get(name) or next(specs) for name in methods])
 
 
 def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:

@@ -175,7 +175,7 @@ def method_colour(label: str) -> str:
     Neural embeddings and predictions of tuned models are vermillion, pooled vectors blue, SBERT-WK
     green, concatenated methods purple, imported vectors (``file: NAME``) slate.
     """
-    name = _name(label)
+    name = _method_name(label)
     return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)
 
 
@@ -189,7 +189,7 @@ def method_colours(labels: Sequence[str]) -> dict[str, str]:
     colours: dict[str, str] = {}
     n_namesakes = 0
     for label in dict.fromkeys(labels):
-        name = _name(label)
+        name = _method_name(label)
         colours[label] = method_colour(label)
         if name in names:
             colours[label] = _NAMESAKES[n_namesakes % len(_NAMESAKES)]
@@ -198,7 +198,7 @@ def method_colours(labels: Sequence[str]) -> dict[str, str]:
     return colours
 
 
-def _name(label: str) -> str:
+def _method_name(label: str) -> str:
     return _END_OF_NAME.split(label.lower(), maxsplit=1)[0]
 
 
