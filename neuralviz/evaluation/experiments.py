@@ -101,14 +101,17 @@ def method_rows(
         imported: what stands for vectors of a file, by the name that it has in ``methods``.
 
     Raises:
-        SettingsError: as of `embedder_specs`; also where options or a model are given, but
-            imported vectors alone.
+        SettingsError: as of `embedder_specs`; also where a file is named twice, or options or a
+            model are given to imported vectors alone.
     """
     embedded = [name for name in methods if name not in imported]
     if methods and not embedded and (typed or model_id):
         raise SettingsError("Imported vectors have no options and no model. Remove these settings.")
-    specs = iter(embedder_specs(embedded, typed, model_id))
-    return spec_rows([imported.get(name) or next(specs) for name in methods])
+    of_models = iter(embedder_specs(embedded, typed, model_id))
+    specs = [imported.get(name) or next(of_models) for name in methods]
+    if len(set(specs)) < len(specs):
+        raise SettingsError("A file of imported vectors is named twice. Name it once.")
+    return spec_rows(specs)
 
 
 def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
