@@ -316,10 +316,9 @@ def test_a_hundred_thousand_points_are_sent_as_little_and_at_once() -> None:
 
 def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() -> None:
     values = np.array([[0.8, 0.7, 0.85], [0.5, 0.4, 0.6], [np.nan] * 3, [0.5, 0.4, 0.6]])
-    figure = accuracy_figure(
-        ["neural", "mean", "mean (layer 3)", "cls"], {"topic": values, "<i>": values}, {"topic": 0.25,
-        "<i>": 0.5}
-    )  # fmt: skip
+    methods = ["neural", "mean", "mean (layer 3)", "cls"]
+    baselines = {"topic": 0.25, "<i>": 0.5}
+    figure = accuracy_figure(methods, {"topic": values, "<i>": values}, baselines)
     bars = [trace for trace in figure.data if trace.type == "bar"]
     colours = [method_colour(method) for method in ("neural", "mean", "cls")]
     assert [bar.marker.color for bar in (*bars[:2], bars[3])] == colours
