@@ -217,7 +217,7 @@ def test_vectors_find_their_texts_whatever_the_column(
     source = of_texts(**columns)
     done = import_vectors(store, corpus, read_vectors(source))
     assert f"in the column “{column}”." in done.matched
-    frame = pd.read_parquet(io.BytesIO(bytes(source.content)))  # looked up by an independent program
+    frame = pd.read_parquet(io.BytesIO(bytes(source.content)))  # not our reader
     frame[column] = [one.decode() if isinstance(one, bytes) else one for one in frame[column]]
     written = [str(one).strip() for one in frame[column]]
     kept = store.vectors.get(done.kept, store.keys(corpus))
