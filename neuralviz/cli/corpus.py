@@ -180,21 +180,32 @@ def import_embeddings(
         Path,
         typer.Argument(
             help=(
-                "Vectors computed elsewhere: a .npy array with one row per text, in the order of "
-                "the corpus, or a Parquet file with the columns `text` and `vector`."
+                "Vectors computed elsewhere: a Parquet file with the vectors in a column and the "
+                "texts or IDs of the corpus in another, in any order, or a .npy array with one row "
+                "per text, in the order of the corpus."
             )
         ),
     ],
+    in_order: Annotated[
+        bool,
+        typer.Option(
+            "--in-order",
+            help=(
+                "The rows of a file without texts and IDs are in the order of the corpus. "
+                "A .npy array needs no --in-order."
+            ),
+        ),
+    ] = False,
 ) -> None:
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
 
     store = open_store()
     found = find_corpus(store, corpus)
-    kept = import_vectors(store, found, read_vectors(Source.at(file)))
-    label = imported_label(store, found, kept)
+    imported = import_vectors(store, found, read_vectors(Source.at(file)), in_order=in_order)
+    label = imported_label(store, found, imported.kept)
     say(
-        f"Imported {many(found.n_texts, 'embedding')} of {kept.dim:,} values as “{label}”. "
-        f'Use it with --method "{label}".'
+        f"Imported {many(found.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
+        f'“{label}”. {imported.matched} Use it with --method "{label}".'
     )
 
 

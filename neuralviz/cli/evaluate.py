@@ -18,7 +18,7 @@ from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import OF_ITS_OWN, MethodsModel, options_option, progress_bars
-from neuralviz.embedders import split_options
+from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
@@ -34,15 +34,14 @@ from neuralviz.evaluation.verdict import verdict
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import FILE, import_by_text, imported_for, imported_specs
+from neuralviz.store.importing import FILE, import_by_text, imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.events import Cell, Compared, Event
     from neuralviz.evaluation.experiments import Row
 
@@ -188,11 +187,15 @@ def evaluate(
         check_folder(output)
     typed = split_options(option or [])
     loaders = cached_loaders()
-    rows = _rows(method, experiment, typed, model, loaders)
+    files = [name for name in method or () if name.startswith(FILE)]
+    rows = () if files else _rows(method, experiment, typed, model, loaders)
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
     sets = read_sets(data, roles, thresholds, limit, task or [])
-    _check_imported(rows, sets)
+    if files:
+        texts = list(dict.fromkeys(text for one in sets for text in one.texts))
+        imported = {name: _imported(name, texts) for name in files}
+        rows = method_rows(method or (), typed, model, imported)
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     for one in sets:
         check_measures(one, settings)
@@ -231,9 +234,7 @@ def _rows(
     loaders: Loaders,
 ) -> tuple[Row, ...]:
     if not experiments:
-        named = methods or DEFAULT_METHODS
-        imported = {name: _imported(name) for name in named if name.startswith(FILE)}
-        return method_rows(named, typed, model, imported)
+        return method_rows(methods or DEFAULT_METHODS, typed, model)
 
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
@@ -244,39 +245,32 @@ def _rows(
     return experiment_rows(experiments, typed, model, head_layers, n_blocks)
 
 
-def _imported(name: str) -> EmbedderSpec:
+def _imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     """What stands for the vectors of ``file:PATH``, or of ``file: NAME`` beside a saved corpus.
 
+    Args:
+        name: of one or the other.
+        texts: that all need a vector.
+
     Raises:
-        NeuralvizError: there are none of this name, or the file has no vectors with their texts.
+        NeuralvizError: there are none of this name, or not for all texts.
     """
     path = Path(name.removeprefix(FILE).strip()).expanduser()
-    try:
-        if path.is_file():
-            return import_by_text(lab.kept_vectors(), read_vectors(Source.at(path)))
-    except OSError as error:
-        raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
-    known = imported_specs(CorpusStore().vectors, text_keys([]))
-    wanted = f"{FILE} {path}"
-    if wanted not in known:
+    if path.is_file():
+        try:
+            read = read_vectors(Source.at(path))
+        except OSError as error:
+            raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
+        found = import_by_text(lab.kept_vectors(), read, texts)
+        say(f"{path.name}: {found.matched}")
+        return EmbedderSpec.from_json(found.kept.spec)
+    known = imported_specs(CorpusStore().vectors, text_keys(texts))
+    if f"{FILE} {path}" not in known:
         raise NeuralvizError(
-            f"There is no file “{str(path)[:80]}”, and no embeddings of this name were imported "
-            "for a saved corpus."
+            f"There is no file “{str(path)[:80]}”, and no vectors of this name were imported for "
+            "a saved corpus with all texts of the data."
         )
-    return known[wanted]
-
-
-def _check_imported(rows: Sequence[Row], sets: Sequence[DataSet]) -> None:
-    """Whether imported vectors are there for all texts.
-
-    Raises:
-        TextError: some are missing.
-    """
-    specs = [row.spec for row in rows if row.spec.is_imported]
-    stores = (lab.kept_vectors(), CorpusStore().vectors) if specs else ()
-    for spec in specs:
-        for one in sets:
-            imported_for(stores, spec, text_keys(one.texts))
+    return known[f"{FILE} {path}"]
 
 
 def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:

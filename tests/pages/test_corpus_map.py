@@ -836,7 +836,7 @@ def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
 ) -> None:
     corpus = visited.add("mine", ReadTexts(TEXTS))
     vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
-    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors))
+    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors)).kept
     spec = EmbedderSpec.from_json(kept.spec)
     make_map(visited, corpus, kept, ProjectionSettings("pca"))
     page = with_pca(opened())
