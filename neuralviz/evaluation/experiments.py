@@ -88,7 +88,7 @@ class Experiment:
 
 def method_rows(
     methods: Sequence[str],
-    typed: Mapping[str, str],
+    typed: Mapping[str, str] | None = None,
     model_id: str | None = None,
     imported: Mapping[str, EmbedderSpec] = NOTHING_IMPORTED,
 ) -> tuple[Row, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import rlcompleter
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -48,3 +50,15 @@ def test_a_shell_completes_names_that_were_never_used(typed: str, offered: set[s
     found = {name.rpartition(".")[2].rstrip("()") for name in complete.attr_matches(typed)}
     assert offered <= found
     assert offered.isdisjoint(vars(import_module(typed.rpartition(".")[0])))
+
+
+def test_what_the_documentation_evaluates_works_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(example, {})
+    said, spearman = capsys.readouterr().out.strip().rsplit("\n", 1)
+    assert "mean (all-MiniLM-L6-v2)" in said
+    assert -1 <= float(spearman) <= 1
