@@ -10,6 +10,7 @@ from neuralviz.embedders import METHODS, embedder_spec
 from neuralviz.embedders.specs import concatenated, defaults_of, named_methods
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import check_may_load
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.page import plain
@@ -62,6 +63,7 @@ def choose_method(
 
     Raises:
         SettingsError: a method or a value that was typed makes no sense.
+        ModelError: as of `check_may_load`.
     """
     options = [*METHODS, *JOINED]
     if optional:
@@ -82,7 +84,8 @@ def choose_method(
         return None
     if more and method in more:
         return more[method]
-    embedder_spec(method)  # what was typed makes sense
+    for part in embedder_spec(method).singles:  # what was typed makes sense
+        check_may_load(part.model_id)
     named, parts = named_methods(method), []
     with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
         for place, (name, own) in enumerate(named):

@@ -26,7 +26,7 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.maps.neighbourhoods import K, fitting_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
-from neuralviz.models.shared import LOADERS, is_loaded
+from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
 from neuralviz.store.importing import imported_by_label, imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.ui.allowed import allowed
@@ -310,6 +310,8 @@ def _rows_with(
     rows = rows_with(typed)
     if settings.precision != "exact" and any(row.spec.learns for row in rows):
         rows = rows_with({"precision": settings.precision} | typed)
+    for part in (part for row in rows for part in row.spec.singles):
+        check_may_load(part.model_id)
     return rows
 
 
