@@ -247,6 +247,11 @@ def embedder_specs(
     typed = typed or {}
     for key in sorted(typed, key=_is_of_one):
         name, dot, option = key.rpartition(".")
+        if dot and AT in name:
+            raise SettingsError(
+                f"Write the option “{option}” of “{name[:80]}” behind the {AT}: "
+                f"{name[:80]},{option}={typed[key][:40]}."
+            )
         if dot and name not in names:
             raise SettingsError(
                 f"The option “{key}” applies to the method “{name}”, which is not selected."

@@ -14,6 +14,7 @@ import pytest
 import torch
 from pyarrow import parquet
 from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
@@ -29,9 +30,10 @@ from neuralviz.embedders.labels import (
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
+from neuralviz.models.trained import ABOUT, encoders_folder
 from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
 from tests.support.models import SENTENCES as TEXTS
-from tests.support.models import save_family
+from tests.support.models import save_family, save_sentence_transformer
 
 PAIRS = [(TEXTS[i], TEXTS[(i * 3 + 1) % len(TEXTS)], i * 7 % 5) for i in range(len(TEXTS))]
 
@@ -135,6 +137,11 @@ def test_what_makes_no_sense_behind_an_at_is_refused(methods: list[str], sentenc
     assert sentence in str(caught.value)
 
 
+def test_an_option_of_one_that_has_a_model_of_its_own_stands_behind_its_at() -> None:
+    with pytest.raises(SettingsError, match=r"behind the @: mean@org/m1.5,layer=1\."):
+        embedder_specs(["mean@org/m1.5", "mean"], {"mean@org/m1.5.layer": "1"})
+
+
 # --- labels and colours --------------------------------------------------------------------------
 
 
@@ -235,6 +242,27 @@ def test_two_models_by_one_method_are_measured_as_transformers_does(
     report = Path("out/report.html").read_text("utf-8")
     assert method_colours(list(data["results"]))["mean (second/model)"] in report
     assert "95% interval" in report
+
+
+def test_two_trained_encoders_are_measured_as_sentence_transformers_does(
+    run: Callable[..., Result],
+) -> None:
+    names = ("first-encoder", "second-encoder")
+    for seed, name in enumerate(names):
+        folder = save_sentence_transformer(encoders_folder() / name, seed=seed)
+        (folder / ABOUT).write_text("{}", "utf-8")
+    methods = [f"{method}@{name}" for method in ("sentence-transformer", "cls") for name in names]
+    words = [word for method in methods for word in ("--method", method)]
+    found = json.loads(done(run("evaluate", "--data", "pairs.csv", *words, "--json")).stdout)
+    assert list(found) == [method.replace("@", " (") + ")" for method in methods]
+    scores = [score for *_, score in PAIRS]
+    for name in names:
+        model = SentenceTransformer(str(encoders_folder() / name), device="cpu")
+        first, second = (model.encode([pair[at] for pair in PAIRS]) for at in (0, 1))
+        products = model.similarity_pairwise(first, second)
+        measured = found[f"sentence-transformer ({name})"]["spearman"]
+        assert measured == pytest.approx(spearmanr(products, scores)[0], abs=1e-9)
+    assert found[f"cls ({names[0]})"] != found[f"cls ({names[1]})"]
 
 
 @pytest.mark.filterwarnings("ignore:An input array is constant")
