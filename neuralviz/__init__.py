@@ -26,7 +26,7 @@ prepare_environment()
 __all__ = ["NeuralEmbedder", "__version__", "load_model", "micro_tune", "train"]
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "NeuralEmbedder": "neuralviz.embedders",
@@ -35,7 +35,3 @@ __getattr__ = lazy_names(
         "train": "neuralviz.training",
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__
