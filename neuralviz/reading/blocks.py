@@ -18,6 +18,7 @@ from neuralviz.errors import TextError, UnreadFileError
 from neuralviz.reading.delimited import delimited_blocks
 from neuralviz.reading.json_tables import json_lines_blocks
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.not_data import HEAD, check_is_content
 from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
 from neuralviz.reading.patient_file import BUFFER, PatientFile
 from neuralviz.words import joined
@@ -169,11 +170,13 @@ def _divided(part: FilePart) -> list[FilePart]:
     """A Parquet file by its row groups, about `BYTES` at once; any other as it is.
 
     Raises:
-        TextError: it cannot be opened, or is no Parquet file.
+        TextError: it cannot be opened, or is no Parquet file; see `check_is_content`.
     """
     with part.opened() as file:
+        check_is_content(part.name, file.read(HEAD))
         if part.ending != ".parquet":
             return [part]
+        file.seek(0)
         try:
             sizes = row_groups(part.name, file)
         except OSError as error:

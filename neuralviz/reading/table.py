@@ -23,6 +23,8 @@ class Table:
         lines: where in the file each row begins: its line, or its number among the rows.
         notes: sentences on what was left out or guessed.
         unit: what ``lines`` counts, ``line`` or ``row``.
+        header: the line or row that names the columns, 0 where none does; None in files of a kind
+            that has a name for each column.
     """
 
     columns: tuple[str, ...]
@@ -30,6 +32,7 @@ class Table:
     lines: Sequence[int]
     notes: tuple[str, ...] = ()
     unit: str = "line"
+    header: int | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -55,6 +58,11 @@ def column_names(titles: Iterable[str]) -> tuple[str, ...]:
         names.append(name)
         taken.add(name)
     return tuple(names)
+
+
+def name_columns(width: int) -> tuple[str, ...]:
+    """Names for the columns of a table that has none: ``text`` for one, else by their numbers."""
+    return ("text",) if width == 1 else column_names([""] * width)
 
 
 def check_width(name: str, n_columns: int) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import IO
 
+from neuralviz.errors import TextError
+from neuralviz.reading.arrow_tables import read_arrow
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.excel_tables import read_excel
 from neuralviz.reading.json_tables import read_json, read_json_lines
@@ -24,7 +26,8 @@ _READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
     ".ndjson": read_json_lines,
     ".json": read_json,
     ".parquet": read_parquet,
-    ".xlsx": read_excel,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
 }
 
 
@@ -47,9 +50,18 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     Raises:
         TextError: the file cannot be read, holds no such table, or is too large for its kind.
     """
-    reader = _READERS.get(source.ending, read_delimited)
+    reader = _READERS.get(source.ending)
+    if reader is not None and source.header is not None:
+        raise TextError(
+            f"{source.name} names its columns itself, so no header line can be chosen for it."
+        )
     with source.opened() as file:
-        table = reader(source.name, file, max_rows)
+        if reader is not None:
+            table = reader(source.name, file, max_rows)
+        elif source.ending == ".xlsx":
+            table = read_excel(source.name, file, max_rows, source.header)
+        else:
+            table = read_delimited(source.name, file, max_rows, source.header)
     if max_rows is None or len(table) <= max_rows:
         return table
     note = f"Limited to the first {many(max_rows, 'row')} of {source.name}."

@@ -9,6 +9,8 @@ from typing import Literal
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cleaning import clean_texts, unique_ids
+from neuralviz.reading.headers import ID_COLUMNS as ID_COLUMNS
+from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.lines import TextLines, tidy
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table
@@ -18,12 +20,6 @@ from neuralviz.words import many
 Mode = Literal["line", "blank line", "one"]
 
 MAX_TEXTS = 1_000_000
-TEXT_COLUMNS = (
-    *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
-    *("body", "abstract", "description", "review", "comment", "message", "tweet", "post"),
-    *("passage", "paragraph", "utterance", "question", "query", "summary", "headline", "title"),
-)
-ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
 
 
 @dataclass(frozen=True)
