@@ -17,7 +17,14 @@ from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import MethodsModel, options_option, progress_bars
+from neuralviz.cli.vectors import (
+    HeaderOption,
+    MethodsModel,
+    NoHeaderOption,
+    header_line,
+    options_option,
+    progress_bars,
+)
 from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
@@ -116,6 +123,8 @@ def evaluate(
             ),
         ),
     ] = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     similar: Annotated[
         float | None,
         typer.Option(
@@ -184,7 +193,8 @@ def evaluate(
     rows = _rows(method, experiment, typed, model, loaders)
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
-    sets = read_sets(data, roles, thresholds, limit, task or [])
+    line = header_line(header, no_header=no_header)
+    sets = read_sets(data, roles, thresholds, limit, task or [], line)
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     for one in sets:
         check_measures(one, settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 1 << 31  # characters of all columns
 MAX_ROWS = 10_000_000  # a file of a few kilobytes can have a billion rows of nothing
 _ROWS_AT_ONCE = 10_000
-_FILE, _OLD_FEATHER = b"ARROW1", b"FEA1"  # what files begin with; streams have no mark
+_FILE = b"ARROW1"  # what files begin with; streams have no mark
 _BINARY = (
     *(types.is_binary, types.is_large_binary, types.is_binary_view),
     types.is_fixed_size_binary,
@@ -63,6 +64,18 @@ class Columns:
             ),
         )
 
+    def select(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """These columns of batches, some thousand rows at once.
+
+        Raises:
+            pyarrow.ArrowInvalid: as it is read: what a batch says of its values is wrong.
+        """
+        for batch in batches:
+            batch.validate(full=True)
+            wanted = batch.select(list(self.places)) if self.places else batch.slice(0, 0)
+            for start in range(0, len(wanted), _ROWS_AT_ONCE):
+                yield wanted.slice(start, _ROWS_AT_ONCE)
+
     def add_rows(self, batch: pa.RecordBatch, objects: Objects, n_before: int) -> None:
         """Add the rows of a batch that has these columns alone, to ``n_before`` rows."""
         rows = zip(*map(_values, batch.columns, self.kinds), strict=True)
@@ -71,38 +84,51 @@ class Columns:
 
 
 def read_arrow(name: str, file: IO[bytes], max_rows: int | None) -> Table:
-    """The columns of texts and labels of an Arrow file (Feather) or stream.
+    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream.
 
     Raises:
         TextError: it is damaged or none of these, or holds too much.
     """
+    with check_damage(name):
+        schema, batches = arrow_batches(file)
+        check_width(name, len(schema.names))
+        columns = Columns.of(schema)
+        return read_batches(name, columns, columns.select(batches), max_rows)
+
+
+def arrow_batches(file: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the batches of an Arrow file or stream.
+
+    Raises:
+        pyarrow.ArrowException: it is damaged, or none of these.
+    """
     head = file.read(len(_FILE))
     file.seek(0)
-    if head.startswith(_OLD_FEATHER):
-        raise TextError(f"{name} is in the first version of Feather. Save it as Parquet.")
+    if head == _FILE:
+        reader = pa.ipc.open_file(file)
+        return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
+    stream = pa.ipc.open_stream(file)
+    return stream.schema, iter(stream)
+
+
+@contextmanager
+def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
+    """What Arrow says of a file's content is said in a sentence.
+
+    Args:
+        name: of the file.
+        kind: that it should be of.
+
+    Raises:
+        TextError: the file is damaged, or none of its kind.
+        OSError: it could not be read, whatever it holds.
+    """
     try:
-        if head == _FILE:
-            reader = pa.ipc.open_file(file)
-            parts = map(reader.get_batch, range(reader.num_record_batches))
-        else:
-            reader = pa.ipc.open_stream(file)
-            parts = iter(reader)
-        check_width(name, len(reader.schema.names))
-        columns = Columns.of(reader.schema)
-        return read_batches(name, columns, _checked(parts, columns.places), max_rows)
+        yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise TextError(f"{name} is damaged, or not an Arrow file.") from error
-
-
-def _checked(parts: Iterable[pa.RecordBatch], places: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    """Some columns of batches, some thousand rows at once; what they hold is looked through."""
-    for part in parts:
-        part.validate(full=True)  # what a file says of its own contents may be wrong
-        wanted = part.select(list(places)) if places else part.slice(0, 0)
-        for start in range(0, len(wanted), _ROWS_AT_ONCE):
-            yield wanted.slice(start, _ROWS_AT_ONCE)
+        raise TextError(f"{name} is damaged, or not {kind}.") from error
 
 
 def check_n_rows(name: str, n_rows: int, max_rows: int | None, most: int = MAX_ROWS) -> None:

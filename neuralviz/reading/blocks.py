@@ -44,12 +44,14 @@ class FilePart:
         path: in its file system.
         files: that file system, of pyarrow; it can be sent to another machine.
         groups: numbers of the row groups; empty for the whole file.
+        header: as of `Source`.
     """
 
     name: str
     path: str
     files: FileSystem
     groups: tuple[int, ...] = ()
+    header: int | None = None
 
     @property
     def ending(self) -> str:
@@ -85,7 +87,7 @@ class FilePart:
                 if self.ending == ".parquet":
                     yield from parquet_blocks(self.name, file, self.groups)
                 elif self.ending in (".csv", ".tsv"):
-                    yield from delimited_blocks(self.name, file)
+                    yield from delimited_blocks(self.name, file, self.header)
                 else:
                     yield from json_lines_blocks(self.name, file, ROWS)
         except OSError as error:
@@ -109,7 +111,7 @@ class Parts:
     n_broken: int = 0
 
 
-def find_parts(paths: Sequence[str]) -> Parts:
+def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     """Find the files that paths, folders, patterns or URLs name.
 
     Folders are read with all that is in them, in the order of their paths. Hidden files, and files
@@ -117,6 +119,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
 
     Args:
         paths: of this machine, or URLs that pyarrow's file systems read, such as ``s3://…``.
+        header: of each CSV and TSV file, as of `Source`.
 
     Raises:
         TextError: one names nothing, or there is no file that can be read piece by piece.
@@ -126,7 +129,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
     for path in paths:
         files, name, infos = _look(path)
         for info in sorted(infos, key=lambda one: one.path.split("/")):
-            part = FilePart(_called(info.path, name), info.path, files)
+            part = FilePart(_called(info.path, name), info.path, files, header=header)
             hidden = any(step.startswith(".") for step in part.name.split("/"))
             if hidden or part.ending not in ENDINGS:
                 why = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
@@ -143,7 +146,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
             found[key] = (replace(part, name=tidy(part.path)), info)
     parts: list[FilePart] = []
     n_broken = 0
-    whole = hashlib.sha256()
+    whole = hashlib.sha256(b"" if header is None else f"header {header}".encode())
     for _, info in found.values():
         whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time

@@ -103,6 +103,25 @@ def describe_row(row: Sequence[str]) -> str:
     return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
 
 
+def describe_header(
+    name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
+) -> str:
+    """A sentence on the header that was taken, with the first row; empty where there is no choice.
+
+    Args:
+        name: of the file.
+        unit: what rows are counted in, ``line`` or ``row``.
+        header: as of `Table`.
+        columns: their names.
+        first: what is shown of the first row.
+    """
+    if header is None:
+        return ""
+    named = f"names its columns: {describe_row(columns)}" if header else "names its columns"
+    which = f"{unit.capitalize()} {header:,}" if header else f"No {unit}"
+    return f"{which} of {name} {named}. The first row is {describe_row(first)}."
+
+
 def header_notes(
     name: str,
     unit: str,

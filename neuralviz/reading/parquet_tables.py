@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from neuralviz.reading.arrow_tables import (
     MAX_ROWS,
     MAX_TEXT,
     Columns,
+    check_damage,
     check_n_rows,
     count_bytes,
     is_dictionary,
@@ -40,7 +40,7 @@ def read_parquet(
     most: int = MAX_ROWS,
 ) -> Table:
     """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
-    with _damage_told(name):
+    with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
         n_rows = source.metadata.num_rows
@@ -72,7 +72,7 @@ def parquet_blocks(
         TextError: as it is read: the file is damaged, or a few rows hold too many characters.
     """
     number = 0
-    with _damage_told(name):
+    with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
         columns = Columns.of(schema)
@@ -89,29 +89,13 @@ def parquet_blocks(
                 yield objects.table("")
 
 
-@contextmanager
-def _damage_told(name: str) -> Iterator[None]:
-    """What Arrow says of a file's content is said in a sentence.
-
-    Raises:
-        TextError: the file is damaged, or none of its kind.
-        OSError: it could not be read, whatever it holds.
-    """
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise TextError(f"{name} is damaged, or not a Parquet file.") from error
-
-
 def row_groups(name: str, file: IO[bytes]) -> list[int]:
     """Bytes of each row group of a file, as they are in memory.
 
     Raises:
         TextError: it is no Parquet file.
     """
-    with _damage_told(name):
+    with check_damage(name, "a Parquet file"):
         about = parquet.ParquetFile(file, pre_buffer=False).metadata
     return [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
 

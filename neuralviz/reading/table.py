@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from neuralviz.errors import TextError
+from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import tidy
 
 MAX_CHARACTERS = 1_000_000  # of a text
@@ -36,6 +37,11 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def describe_header(self, name: str) -> str:
+        """A sentence on the header of the file of a name; empty where it has no choice of one."""
+        first = [values[0] for values in self.values if values]
+        return describe_header(name, self.unit, self.header, self.columns, first)
 
     def column(self, name: str) -> Sequence[str]:
         """The values of a column, one a row."""
