@@ -1,9 +1,10 @@
 """Data sets of the Hugging Face hub, for people who are online; needs the package ``datasets``.
 
 ``ID[:CONFIG[:SPLIT]]``, where the id is one of the names in `KNOWN`, or any on the hub, or a folder
-with a copy in the same format or as ``save_to_disk`` wrote it (``FOLDER:SPLIT``). The formats that
-are understood: pairs with a score (the STS benchmark), pairs with a label 1 or 0 (MRPC), originals with lists of simplifications (ASSET),
-documents with lists of summaries (SummEval), and the columns that a file may have.
+with a copy in the same format, or one that ``save_to_disk`` wrote (``FOLDER:SPLIT``). The formats
+that are understood: pairs with a score (the STS benchmark), pairs with a label 1 or 0 (MRPC),
+originals with lists of simplifications (ASSET), documents with lists of summaries (SummEval), and
+the columns that a file may have.
 No code of a data set is ever run.
 """
 

@@ -208,7 +208,7 @@ def _find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None
     start, separators = found[0], "\t;|,"
     directive = _SEPARATOR_LINE.fullmatch(found[1])
     if directive is not None:
-        start, separators = start + 1, directive[1].replace("\\t", "\t")
+        separators = directive[1].replace("\\t", "\t")
     rest = lines if directive is not None else chain([found], lines)
     if header:
         start, rest = header, ((at, line) for at, line in rest if at >= header)
@@ -217,6 +217,7 @@ def _find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None
         if header:
             raise TextError(f"{name} has nothing in line {header:,} that could name its columns.")
         return None
+    start = sample[0][0] if directive is not None else start
     check_is_delimited(name, [line for _, line in sample])
     is_whole = len(sample) < LOOKED_AT and sum(len(line) for _, line in sample) <= _SAMPLE
 

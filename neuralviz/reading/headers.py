@@ -20,7 +20,7 @@ ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "g
 
 _OTHER_NAMES = """answer author avg category channel city class cluster code column comments conv
 conversation count country created date datetime day documents email embedding end feedback field
-file filename folder gender generated gold group hypothesis idx index intent key keyword keywords
+file filename folder gender gold group hypothesis idx index intent key keyword keywords
 kind label labels lang language length link location messages metadata model month name notes number
 original page premise prompt published rank rating ratings reply response responses reviews role
 score section sent sentiment sex similarity sno source speaker split stars start status subject tag
@@ -70,22 +70,40 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
     widths = Counter(_n_filled(row) for row in rows)
     width = max(widths, key=lambda n: (widths[n], n))
     evidence = _evidence(rows[0], rows[1:])
-    if _n_filled(rows[0]) < width:
-        widest = _n_filled(rows[0])
-        for place in range(1, min(len(rows), _MOST_BEFORE)):
-            row = rows[place]
-            if _n_filled(row) > max(widest, 1):
-                is_named = any(map(is_known, row)) and not any(map(is_known, rows[0]))
-                here = _evidence(row, rows[place + 1 :])
-                if here >= 2 and (is_named or evidence < 2 or _n_filled(rows[0]) == 1):
-                    return Header(place)
-            widest = max(widest, _n_filled(row))
+    below_title = _find_below_title(rows, width, evidence)
+    if below_title is not None:
+        return Header(below_title)
     if width == 1:
         return Header(0 if evidence >= 2 else None, is_clear=abs(evidence) >= 2)
     if len(rows) == 1 and not evidence:
         is_data = any(_kind(cell) != "words" or _is_sentence(cell) for cell in rows[0] if cell)
         return Header(None if is_data else 0)
     return Header(0 if evidence >= 0 else None, is_clear=evidence != 0)
+
+
+def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
+    """A header below rows with fewer cells, such as a title and a date; None without one.
+
+    Args:
+        rows: the first ones.
+        width: how many cells are filled in most.
+        evidence: for the first of them as the header.
+    """
+    widest = _n_filled(rows[0])
+    plain: int | None = None
+    for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
+        n_filled = _n_filled(row)
+        if widest < n_filled and _evidence(row, rows[place + 1 :]) >= 2:
+            n_known = sum(map(is_known, row))
+            is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
+            if is_named and not any(map(is_known, rows[0])):
+                return place
+            if plain is None and n_filled >= width and (evidence < 2 or _n_filled(rows[0]) == 1):
+                plain = place
+        widest = max(widest, n_filled)
+        if widest >= width and plain is None and n_filled >= width:
+            break
+    return plain
 
 
 def is_known(title: str) -> bool:
