@@ -23,7 +23,9 @@ import pyarrow as pa
 from pyarrow import csv
 
 from neuralviz.errors import TextError
+from neuralviz.reading.cells import finite_number
 from neuralviz.reading.headers import (
+    ID_COLUMNS,
     LOOKED_AT,
     Header,
     find_header,
@@ -186,9 +188,12 @@ class _Candidate:
 
     @property
     def _is_prose(self) -> bool:
-        """Whether a blank follows each separator, as in a sentence."""
+        """Whether a blank follows each separator, as in a sentence, and no column is of numbers."""
         later = [cell for row in self.rows for cell in row[1:] if cell]
-        return self.separator != "\t" and all(cell[0] == " " for cell in later)
+        if self.separator == "\t" or any(cell[0] != " " for cell in later):
+            return False
+        columns = list(zip(*self.rows, strict=False))
+        return not any(all(finite_number(cell) is not None for cell in one) for one in columns)
 
 
 def _find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None) -> _Layout | None:
@@ -254,6 +259,8 @@ def _find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None
     width = max(map(len, best.rows)) if place is None else best.widths[place]
     check_width(name, width)
     filled = [*row, *[""] * (width - len(row))]
+    if place is not None and _rows_are_numbered(best, width):
+        filled, width = ["", *filled], width + 1
     columns = name_columns(width) if place is None else column_names(filled)
     at = best.numbers[place or 0]
     below_header = at if place is None else at + best.n_lines[place]
@@ -270,6 +277,15 @@ def _find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None
     if separator == _ONE_COLUMN:
         body = ((number, line.replace(separator, " ")) for number, line in body)
     return _Layout(separator, columns, body, 0 if place is None else at, comments + notes)
+
+
+def _rows_are_numbered(candidate: _Candidate, width: int) -> bool:
+    """Whether rows have a number that the header has no name for, as R writes them."""
+    place = candidate.header.place or 0
+    first = [row[0] for row in candidate.rows[place + 1 :]]
+    is_wider = all(n == width + 1 for n in candidate.widths[place + 1 :])
+    has_numbers = candidate.titles[0].strip().lower() in ID_COLUMNS
+    return is_wider and not has_numbers and first == [str(n) for n in range(1, len(first) + 1)]
 
 
 def _first_lines(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:

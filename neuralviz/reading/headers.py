@@ -96,7 +96,7 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
         if widest < n_filled and _evidence(row, rows[place + 1 :]) >= 2:
             n_known = sum(map(is_known, row))
             is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
-            if is_named and not any(map(is_known, rows[0])):
+            if is_named and n_known > sum(map(is_known, rows[0])):
                 return place
             if plain is None and n_filled >= width and (evidence < 2 or _n_filled(rows[0]) == 1):
                 plain = place
@@ -224,9 +224,11 @@ def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
 def _evidence_of_words(title: str, cells: Sequence[str]) -> int:
     """The same where words stand above words."""
     if _is_sentence(title):
+        if title.endswith("?") and sum(cell.endswith("?") for cell in cells) < 0.1 * len(cells):
+            return 1  # a question above answers
         if sum(map(_is_sentence, cells)) >= 0.3 * len(cells):
             return -2
-        return int(len(title) > 2 * max(map(len, cells)))  # a question above short answers
+        return int(len(title) > 2 * max(map(len, cells)))
     if _IDENTIFIER.fullmatch(title) and not any(map(_IDENTIFIER.fullmatch, cells)):
         return 2
     if _is_longer(cells, title):

@@ -21,7 +21,7 @@ from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.saved_data_sets import is_saved_data_set, read_saved
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
-from neuralviz.words import many
+from neuralviz.words import many, name_lines
 
 _READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
     ".jsonl": read_json_lines,
@@ -70,7 +70,36 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
             table = read_excel(source.name, file, max_rows, source.header)
         else:
             table = read_delimited(source.name, file, max_rows, source.header)
-    return _limited(source.name, table, max_rows)
+    return _limited(source.name, _without_repeated_header(source.name, table), max_rows)
+
+
+def _without_repeated_header(name: str, table: Table) -> Table:
+    """A table without rows that repeat its header, as in files that were put together."""
+    if not table.header or len(table.columns) < 2:
+        return table
+    places = [
+        place
+        for place, title in enumerate(table.values[0])
+        if title == table.columns[0]
+        and all(
+            values[place] == title
+            for title, values in zip(table.columns, table.values, strict=True)
+        )
+    ]
+    if not places:
+        return table
+    lines = [table.lines[place] for place in places]
+    where = name_lines(lines, table.unit)
+    verb = "repeats" if len(places) == 1 else "repeat"
+    note = f"Skipped {many(len(places), 'row')} of {name} that {verb} the header ({where})."
+    repeated = set(places)
+    kept = [place for place in range(len(table)) if place not in repeated]
+    return replace(
+        table,
+        values=tuple([values[place] for place in kept] for values in table.values),
+        lines=[table.lines[place] for place in kept],
+        notes=(*table.notes, note),
+    )
 
 
 def _limited(name: str, table: Table, max_rows: int | None) -> Table:

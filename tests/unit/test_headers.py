@@ -283,6 +283,7 @@ def test_a_choice_of_header_is_another_source() -> None:
         ("Customer feedback\n\n", ",", 3),
         ("Customer feedback,,\nGenerated,2024-05-01,\n\n", ",", 4),
         ("Report: first, second\nQuarter 3\n", ";", 3),
+        ("Report,Feedback\nCreated,2024-05-01\n\n", ",", 4),
         ("\n\n", ",", 3),
         ("\ufeffsep=;\n", ";", 2),
         ("#", "\t", 1),
@@ -352,6 +353,25 @@ def test_questions_of_a_survey_are_names() -> None:
     read = read_texts(Source("t.csv", content.encode()))
     assert read.header == 1
     assert "The pictures." in read.texts
+
+
+def test_rows_that_repeat_the_header_are_no_texts() -> None:
+    part = "text,label\nOne river,a\nTwo rivers,b\n"
+    read = read_texts(Source("t.csv", (part + part).encode()))
+    assert read.texts == ("One river", "Two rivers") * 2
+    assert read.notes == ("Skipped 1 row of t.csv that repeats the header (line 4).",)
+
+
+def test_numbers_of_rows_as_r_writes_them() -> None:
+    content = b'"text","label"\n"1","One river","a"\n"2","Two, or so","b"\n'
+    read = read_texts(Source("t.csv", content))
+    assert read.texts == ("One river", "Two, or so")
+    assert read.labels == {"column 1": ("1", "2"), "label": ("a", "b")}
+
+
+def test_blanks_behind_separators_belong_to_no_field() -> None:
+    table = read_table(Source("t.csv", b"1, One river, a\n2, Two, b\n3, Three, a\n"))
+    assert [cell.strip() for cell in rows_of(table)[0]] == ["1", "One river", "a"]
 
 
 # --- quotation marks between tabs ----------------------------------------------------------------
