@@ -133,7 +133,7 @@ def _uploaded() -> DataSet | None:
         st.session_state[_KEPT] = Source(file.name, file.getvalue())
     if _KEPT not in st.session_state:
         st.caption(
-            "Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns "
+            "Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
             "sentence1, sentence2 and score; text and group; text and label; or original, "
             "generated, varies, value, fixed1 and fixed2. Columns with other names are guessed; "
             "you can correct them. The file stays on this machine."
