@@ -124,7 +124,7 @@ def describe_row(row: Sequence[str]) -> str:
 def describe_header(
     name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
 ) -> str:
-    """A sentence on the header that was taken, with the first row; empty where there is no choice.
+    """A sentence on the header that was taken, with the first row; empty where there is none.
 
     Args:
         name: of the file.
@@ -133,11 +133,12 @@ def describe_header(
         columns: their names.
         first: what is shown of the first row.
     """
-    if header is None:
+    if not header:
         return ""
-    named = f"names its columns: {describe_row(columns)}" if header else "names its columns"
-    which = f"{unit.capitalize()} {header:,}" if header else f"No {unit}"
-    return f"{which} of {name} {named}. The first row is {describe_row(first)}."
+    return (
+        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}. The "
+        f"first row is {describe_row(first)}."
+    )
 
 
 def header_notes(
@@ -159,10 +160,10 @@ def header_notes(
         first: the line or row that is the first to hold something.
         row: the header, or without one the first row.
         is_clear: whether the rows leave little doubt.
-        is_chosen: whether a person chose the header, so that nothing is to be said of it.
+        is_chosen: whether a person chose the header, so that there is no doubt.
     """
     if is_chosen:
-        return ()
+        return () if header else (f"Read {unit} {first:,} of {name} as data: {describe_row(row)}.",)
     if not header:
         return (
             f"No {unit} of {name} seems to name its columns, so {unit} {first:,} was read as "

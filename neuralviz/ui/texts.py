@@ -181,11 +181,12 @@ def _uploaded(key: str) -> ReadTexts:
         return ReadTexts(())
     source: Source = st.session_state[kept]
     mode: Mode = "line" if source.is_table else _ask_mode(f"{key}-file-mode")
+    left, right = st.columns(2)
     try:
-        source = choose_header(source, f"{key}-header-{source.name}")
+        source = choose_header(source, f"{key}-header-{source.name}", right)
         read = _read(source, mode=mode)
         if len(read.columns) > 1:
-            column = st.selectbox(
+            column = left.selectbox(
                 "Text column",
                 read.columns,
                 index=read.columns.index(read.column),
