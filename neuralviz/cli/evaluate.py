@@ -17,7 +17,15 @@ from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import OF_ITS_OWN, MethodsModel, options_option, progress_bars
+from neuralviz.cli.vectors import (
+    OF_ITS_OWN,
+    HeaderOption,
+    MethodsModel,
+    NoHeaderOption,
+    header_line,
+    options_option,
+    progress_bars,
+)
 from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
@@ -122,6 +130,8 @@ def evaluate(
             ),
         ),
     ] = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     similar: Annotated[
         float | None,
         typer.Option(
@@ -191,7 +201,8 @@ def evaluate(
     rows = () if files else _rows(method, experiment, typed, model, loaders)
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
-    sets = read_sets(data, roles, thresholds, limit, task or [])
+    line = header_line(header, no_header=no_header)
+    sets = read_sets(data, roles, thresholds, limit, task or [], line)
     if files:
         texts = list(dict.fromkeys(text for one in sets for text in one.texts))
         imported = {name: _imported(name, texts) for name in files}

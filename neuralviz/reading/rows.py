@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import many, name_lines
 
@@ -42,7 +44,8 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         texts: columns that may not be blank, and not too long.
         numbers: columns that have to hold numbers.
     """
-    written = [table.column(name) for name in texts]
+    flat = [flatten_texts(name, table.column(name)) for name in texts]
+    written = [values for values, _ in flat]
     typed = [_with_points(table.column(name)) for name in numbers]
     used: list[int] = []
     values: list[list[float]] = []
@@ -59,7 +62,7 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         else:
             used.append(place)
             values.append(finite)
-    notes = table.notes
+    notes = table.notes + tuple(chain.from_iterable(said for _, said in flat))
     for lines, why in (
         (without_text, f"{_named(texts)} is missing"),
         (too_long, f"{_named(texts)} has more than {MAX_CHARACTERS:,} characters"),
