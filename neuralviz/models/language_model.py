@@ -213,6 +213,12 @@ class LanguageModel(TextModel):
             )
         if len(set(chosen)) != len(chosen):
             raise SettingsError("A layer is named twice. Name it only once.")
+        if not chosen and (names is None or isinstance(names, str)):
+            missing = "last block" if names == "last_block" else "prediction head"
+            raise SettingsError(
+                f"The {missing} of the model “{self.id}” ({self.family}) has no layer that can be "
+                "tuned by default. Name layers; `neuralviz models layers` lists them."
+            )
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen
