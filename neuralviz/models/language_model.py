@@ -125,6 +125,16 @@ class TextModel:
         window: most tokens of one input, special tokens included.
     """
 
+    def __repr__(self) -> str:
+        network = type(self.network).__name__
+        return f"{type(self).__name__}(id={self.id!r}, network={network}, window={self.window})"
+
+    def __copy__(self) -> TextModel:
+        return self  # nobody changes it
+
+    def __deepcopy__(self, memo: object) -> TextModel:
+        return self
+
     id: str
     fingerprint: str
     network: PreTrainedModel
@@ -170,6 +180,8 @@ class LanguageModel(TextModel):
         mask_id: id of ``[MASK]``.
         layers: every 1-D parameter.
     """
+
+    __repr__ = TextModel.__repr__
 
     mask_id: int
     layers: tuple[Layer, ...] = field(repr=False)
