@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neuralviz.cli.common import INTERRUPTED, say
-from neuralviz.cli.data_sets import read_sets
+from neuralviz.cli.data_sets import RoleOption, read_sets, split_roles
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, options_option, progress_bars
@@ -105,23 +105,13 @@ def evaluate(
             ),
         ),
     ] = None,
-    role: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--role",
-            metavar="ROLE=COLUMN",
-            help=(
-                "Assign a role (text1, text2, score, text, group, label, …) to a column "
-                "with another name. Repeatable."
-            ),
-        ),
-    ] = None,
+    role: RoleOption = None,
     similar: Annotated[
         float | None,
         typer.Option(
             help=(
                 "Pairs with this score or higher count as similar. "
-                "Default: 4, or 0.8 if all scores are between 0 and 1."
+                "Default: 80% of the scale of the scores: 4 from 0 to 5."
             )
         ),
     ] = None,
@@ -130,7 +120,7 @@ def evaluate(
         typer.Option(
             help=(
                 "Pairs with this score or lower count as dissimilar. "
-                "Default: 2, or 0.4 if all scores are between 0 and 1."
+                "Default: 40% of the scale of the scores: 2 from 0 to 5."
             )
         ),
     ] = None,
@@ -182,9 +172,8 @@ def evaluate(
     typed = split_options(option or [])
     loaders = cached_loaders()
     rows = _rows(method, experiment, typed, model, loaders)
-    roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
-    sets = read_sets(data, roles, thresholds, limit, task or [])
+    sets = read_sets(data, split_roles(role), thresholds, limit, task or [])
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     for one in sets:
         check_measures(one, settings)
