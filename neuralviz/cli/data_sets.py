@@ -6,12 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from neuralviz.cli.common import say, status
+from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.roles import pair_columns
 from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
@@ -20,6 +24,40 @@ from neuralviz.reading.texts import read_texts
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Thresholds
+
+
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE=COLUMN",
+        help=(
+            "Assign a role (text1, text2, score, text, group, label, …) to a column "
+            "with another name. Repeatable."
+        ),
+    ),
+]
+
+
+def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
+    """Role to column, as typed.
+
+    Raises:
+        SettingsError: one is no pair, or a role comes twice.
+    """
+    return split_options(typed or [], "role", "ROLE=COLUMN")
+
+
+def find_pair_columns(path: Path, roles: Mapping[str, str]) -> tuple[str, str, str | None] | None:
+    """The columns of two texts and a score in a table; None to go by their names alone.
+
+    Raises:
+        NeuralvizError: the table cannot be read, or does not have a role or its column.
+    """
+    if not roles:
+        return None
+    table = read_table(Source.at(path), max_rows=1)
+    return pair_columns(path.name, table.columns, roles)
 
 
 def read_sets(

@@ -14,8 +14,8 @@ from neuralviz.errors import TextError
 from neuralviz.evaluation.corpora import CorpusKind, corpus_data, kept_specs
 from neuralviz.evaluation.data import DataSet, Kind
 from neuralviz.evaluation.examples import EXAMPLES
-from neuralviz.evaluation.guessing import guess_roles
-from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of, find_roles
+from neuralviz.evaluation.guessing import guess_columns, guess_roles
+from neuralviz.evaluation.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.evaluation.tables import data_of
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
@@ -234,7 +234,7 @@ def _choose_columns(source: Source) -> dict[str, str] | None:
             key=key,
             persist_state="session",
         )
-        found = guessed if set(guessed) <= set(ROLES[kind]) else columns_of(kind, columns)
+        found = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
         row = st.container(horizontal=True)
         roles = {}
         for role in ROLES[kind]:
