@@ -11,7 +11,7 @@ import streamlit as st
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now, split_at_commas
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
@@ -153,11 +153,14 @@ def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
 
 def _imported(given: Given) -> dict[str, EmbedderSpec]:
     """The vectors of other programs that all texts have, beside a saved corpus, by label."""
-    store = corpus_store()
-    found = imported_specs(store.vectors, text_keys(given.data.texts))
-    if not found:
+    try:
+        store = corpus_store()
+        found = imported_specs(store.vectors, text_keys(given.data.texts))
+        if not found:
+            return {}
+        seen = {spec for one in store.corpora() for spec in imported_by_label(store, one).values()}
+    except StoreError:  # whoever opens a saved corpus meets the error
         return {}
-    seen = {spec for one in store.corpora() for spec in imported_by_label(store, one).values()}
     return {label: spec for label, spec in found.items() if spec in seen}
 
 
