@@ -152,7 +152,12 @@ def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
 
 
 def _imported(given: Given) -> dict[str, EmbedderSpec]:
-    """The vectors of other programs that all texts have, beside a saved corpus, by label."""
+    """The vectors of other programs that all texts have, beside a saved corpus, by label.
+
+    Of an example, none: its page opens without the store, which takes long to load.
+    """
+    if given.is_example:
+        return {}
     try:
         store = corpus_store()
         found = imported_specs(store.vectors, text_keys(given.data.texts))
