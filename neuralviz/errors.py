@@ -44,8 +44,11 @@ class UnreadableTextError(TextError):
         super().__init__(f"{which} {reason}")
 
 
-class SettingsError(NeuralvizError):
-    """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing."""
+class SettingsError(NeuralvizError, ValueError):
+    """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing.
+
+    It is a `ValueError`, too, as other libraries raise for their arguments.
+    """
 
 
 class ModelError(NeuralvizError):
@@ -83,8 +86,9 @@ class Stopped(Exception):  # noqa: N818  not an error
 
 
 def unexpected(error: BaseException) -> str:
-    """A sentence for an error that nobody has foreseen."""
-    reason = f"{type(error).__name__}: {error}".rstrip(": ")[:300]
+    """A sentence for an error that nobody has foreseen; of a file's, without its path."""
+    says = error.strerror if isinstance(error, OSError) and error.filename else error
+    reason = f"{type(error).__name__}: {says}".rstrip(": ")[:300]
     return f"Unexpected error: {reason}."
 
 

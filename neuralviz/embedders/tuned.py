@@ -16,11 +16,11 @@ from neuralviz.errors import SettingsError
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.states import pool_texts
 from neuralviz.micro_tuning.learning import learn
-from neuralviz.micro_tuning.per_text import sharing_copy
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 from neuralviz.micro_tuning.workload import count_masked
 from neuralviz.models import tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
+from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -114,10 +114,7 @@ class TunedOutputEmbedder(ModelEmbedder):
         """
         prefix = f"{self.model.network.base_model_prefix}."
         tuned = [name.removeprefix(prefix) for name in result.settings.layers]
-        whole = self.model.network.base_model
-        # Every module is the copy's own: a network that is asked for the outputs of its layers puts
-        # hooks on them, once, and those on a module of two networks would tell of it twice.
-        network = sharing_copy(whole, [path for path, _ in whole.named_modules()])
+        encoder = copy_network(self.model.network.base_model)  # nobody else sees its weights change
         original = dict(self.model.network.named_parameters())
         outputs = []
         for number, text in enumerate(result.texts):
@@ -126,9 +123,9 @@ class TunedOutputEmbedder(ModelEmbedder):
                 + torch.as_tensor(deltas[number], device=self.model.device)
                 for name, deltas in zip(tuned, result.deltas, strict=True)
             }
-            forward = partial(_call_with, network, weights)
+            call = partial(_call_with, encoder, weights)
             (output,) = pool_texts(
-                self.model, [text], [self._pooling], network=forward, should_stop=should_stop
+                self.model, [text], [self._pooling], call=call, should_stop=should_stop
             )
             if self.difference:
                 (plain,) = pool_texts(self.model, [text], [self._pooling])
@@ -137,5 +134,5 @@ class TunedOutputEmbedder(ModelEmbedder):
         return np.concatenate(outputs)
 
 
-def _call_with(network: Any, weights: dict[str, Any], **inputs: Any) -> Any:
-    return functional_call(network, weights, (), inputs)
+def _call_with(encoder: Any, weights: dict[str, Any], **inputs: Any) -> Any:
+    return functional_call(encoder, weights, (), inputs)

@@ -27,6 +27,7 @@ from neuralviz.evaluation.ladder_events import (
     TestPairs,
 )
 from neuralviz.layers.settings import POOLINGS
+from neuralviz.models.passes import encode_last
 from neuralviz.store.embedding import embed
 from neuralviz.training.similarity.data import Scale, check_different
 from neuralviz.training.similarity.events import SimilarityEnded
@@ -76,9 +77,7 @@ def sees_what_follows(model: TextModel) -> bool:
         [[*model.prefix_ids, first, last, *model.suffix_ids] for last in (first, other)],
         device=model.device,
     )
-    states = model.network.base_model(
-        input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True
-    ).hidden_states[-1]
+    states = encode_last(model, ids, torch.ones_like(ids))
     at = len(model.prefix_ids)
     return not torch.allclose(states[0, at], states[1, at], rtol=1e-3, atol=1e-5)
 

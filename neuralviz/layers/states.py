@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from neuralviz.errors import Stopped, never
+from neuralviz.models.passes import encode_ids
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +64,7 @@ def layer_states(
     texts: Sequence[TokenizedText],
     tokens_per_batch: int = TOKENS_PER_BATCH,
     *,
-    network: Callable[..., Any] | None = None,
+    call: Callable[..., Any] | None = None,
 ) -> Iterator[LayerStates]:
     """Run texts through the model, those of like length together.
 
@@ -72,9 +73,11 @@ def layer_states(
         texts: tokenised by the same model; a long one comes as several rows, maybe in several
             batches.
         tokens_per_batch: padded tokens of a batch, unless one row alone has more.
-        network: runs in place of the model's own.
+        call: as of `encode_ids`.
+
+    Raises:
+        ModelError: the model cannot read a text of this length.
     """
-    network = network or model.network.base_model
     rows = [
         _Row(
             [*model.prefix_ids, *text.ids[chunk].tolist(), *model.suffix_ids],
@@ -87,12 +90,14 @@ def layer_states(
     rows.sort(key=lambda row: -len(row.ids))  # the longest first: memory shows early
     batch: list[_Row] = []
     for row in rows:
-        if batch and len(batch[0].ids) * (len(batch) + 1) > tokens_per_batch:
-            yield _forward(model, network, batch)
+        width = len(batch[0].ids) if batch else 0
+        is_full = width * (len(batch) + 1) > tokens_per_batch
+        if batch and (is_full or not model.behaviour.may_share_pass(width, len(row.ids))):
+            yield _forward(model, call, batch)
             batch = []
         batch.append(row)
     if batch:
-        yield _forward(model, network, batch)
+        yield _forward(model, call, batch)
 
 
 class _Row(NamedTuple):
@@ -102,7 +107,7 @@ class _Row(NamedTuple):
 
 
 @torch.no_grad()
-def _forward(model: TextModel, network: Callable[..., Any], batch: list[_Row]) -> LayerStates:
+def _forward(model: TextModel, call: Callable[..., Any] | None, batch: list[_Row]) -> LayerStates:
     width = len(batch[0].ids)
     ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
     attention = np.zeros_like(ids)
@@ -110,13 +115,8 @@ def _forward(model: TextModel, network: Callable[..., Any], batch: list[_Row]) -
         ids[number, : len(row.ids)] = row.ids
         attention[number, : len(row.ids)] = 1
     mask = torch.as_tensor(attention, device=model.device)
-    out = network(
-        input_ids=torch.as_tensor(ids, device=model.device),
-        attention_mask=mask,
-        output_hidden_states=True,
-    )
     return LayerStates(
-        vectors=torch.stack(out.hidden_states),
+        vectors=encode_ids(model, torch.as_tensor(ids, device=model.device), mask, call=call),
         attention=mask.bool(),
         text_of_row=torch.as_tensor([row.text for row in batch], device=model.device),
         is_last=torch.as_tensor([row.is_last for row in batch], device=model.device),
@@ -134,12 +134,12 @@ def pool_texts(
     texts: Sequence[TokenizedText],
     poolings: Sequence[Pooling],
     *,
-    network: Callable[..., Any] | None = None,
+    call: Callable[..., Any] | None = None,
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
     """One vector a text for each way of pooling, all from the same forward passes.
 
-    ``network`` runs in place of the model's own; ``should_stop`` is asked after every pass.
+    ``call`` is as of `encode_ids`; ``should_stop`` is asked after every pass.
 
     Returns:
         For each pooling, [text, dim] float32: weighted means over the tokens of a text.
@@ -149,7 +149,7 @@ def pool_texts(
     """
     sums: list[np.ndarray] = []
     weights = np.zeros((len(poolings), len(texts)))
-    for states in layer_states(model, texts, network=network):
+    for states in layer_states(model, texts, call=call):
         text_of_row = states.text_of_row.cpu().numpy()
         is_once = len(np.unique(text_of_row)) == len(text_of_row)  # then, "+=" is faster
         for number, pooling in enumerate(poolings):

@@ -27,6 +27,7 @@ from neuralviz.micro_tuning.tuned_modules import (
     PerTextModule,
     TunedRows,
 )
+from neuralviz.models.passes import encode_last
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,7 +86,7 @@ class PerTextNetwork:
     def __init__(self, model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True) -> None:
         self.names = names
         self.rows = TunedRows()
-        self._whole = model.network
+        self._model = model
         output = model.network.get_output_embeddings()
         self.output_weight = output.weight.detach()
         self.output_bias = None if output.bias is None else output.bias.detach()
@@ -180,7 +181,7 @@ class PerTextNetwork:
         if self.cut is None:
             return None
         if self.cut == HEAD_ONLY:
-            states = self._whole.base_model(input_ids=ids, attention_mask=attention)[0]
+            states = encode_last(self._model, ids, attention)
             states = states[at] if at else states
             return states if self._entry is None else F.linear(states, self._entry.weight)
         if self._watched is None:
@@ -191,8 +192,9 @@ class PerTextNetwork:
     def _watch_block_at_the_cut(self) -> nn.Module:
         """A copy of the base model that notes what its block at the cut is given."""
         # named within the base model, which the whole network's path begins with
-        path = self._blocks_path.removeprefix(f"{self._whole.base_model_prefix}.")
-        network = sharing_copy(self._whole.base_model, [f"{path}.{self.cut}"])
+        whole = self._model.network
+        path = self._blocks_path.removeprefix(f"{whole.base_model_prefix}.")
+        network = sharing_copy(whole.base_model, [f"{path}.{self.cut}"])
         block = network.get_submodule(path)[self.cut]
         given = self._given
 

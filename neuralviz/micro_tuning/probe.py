@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -9,8 +10,11 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from neuralviz.models import LanguageModel
 
 # of a model, by its layers and whether reuse is wanted: whether reuse works
@@ -24,16 +28,22 @@ def per_text_network(
 ) -> PerTextNetwork:
     """A `PerTextNetwork` that was seen to give the whole model's numbers.
 
-    An architecture may look at what a `PerTextNetwork` replaces, or at the padding beside a shorter
-    text. So on the first use of a model and layers the network is compared with the whole model on
-    two short inputs; where reuse does not agree, the whole network is run in every step. What the
-    comparison came to is remembered, unless it ran out of memory: that says nothing of the model.
+    An architecture may look at what a `PerTextNetwork` replaces. So on the first use of a model and
+    layers the network is compared with the whole model on two short inputs; where reuse does not
+    agree, the whole network is run in every step. What the comparison came to is remembered, unless
+    it ran out of memory: that says nothing of the model.
 
     Raises:
         ModelError: these layers of the model cannot be tuned text by text, or its weights are no
             finite numbers.
         RuntimeError: of torch, there is too little memory for the comparison.
     """
+    if not model.behaviour.is_plain and not all(name in model.head_layers for name in names):
+        what = "draws random numbers" if model.behaviour.draws else "changes with what it has read"
+        raise ModelError(
+            f"{model.id} ({model.family}) {what}, so that its blocks cannot be tuned. Use the "
+            "layers of its head."
+        )
     tried = _reusable.setdefault(model, {})
     if (names, reuse) in tried:
         return PerTextNetwork(model, names, reuse=tried[names, reuse])
@@ -42,7 +52,7 @@ def per_text_network(
             network = PerTextNetwork(model, names, reuse=is_reused)
             agrees = _agrees(model, network)
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 raise
             agrees = False  # a module cannot do with what was replaced around it
         if agrees:
@@ -59,25 +69,15 @@ def per_text_network(
     )
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    """Of a GPU; or of a CPU or of a library of a GPU, which torch reports without a type."""
-    unnamed = (
-        "can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc"
-    )  # fmt: skip
-    return isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error).lower() for words in unnamed)
-    )
-
-
 def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
-    """Whether two inputs of different lengths and weights give the whole model's logits.
+    """Whether two inputs of different weights give the whole model's logits.
 
-    And whether gradients come back to the weights.
+    And whether gradients come back to the weights. The inputs are of different lengths where the
+    model's may be padded.
     """
     word = model.encoder.encode("a", add_special_tokens=False).ids[:1]
-    inputs = [
-        [*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in (1, 4)
-    ]  # the first is padded
+    lengths = (1, 4) if model.behaviour.batching == "padded" else (4, 4)
+    inputs = [[*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in lengths]
     width = max(map(len, inputs))
     padded = [entry + [model.pad_id] * (width - len(entry)) for entry in inputs]
     ids = torch.tensor(padded, device=model.device)
@@ -97,9 +97,7 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     with torch.no_grad():
         expected = torch.cat(
             [
-                torch.func.functional_call(
-                    model.network, weights, (torch.tensor([entry], device=model.device),)
-                ).logits[0]
+                _run_whole(model, weights, torch.tensor([entry], device=model.device))
                 for weights, entry in zip(of_text, inputs, strict=True)
             ]
         )
@@ -108,7 +106,9 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
         name: torch.stack([weights[name] for weights in of_text]).requires_grad_()
         for name in of_text[0]
     }
-    below = network.below(ids, attention)
+    shared = [slice(None)] if model.behaviour.batching != "single" else [slice(0, 1), slice(1, 2)]
+    parts = [network.below(ids[rows], attention[rows]) for rows in shared]
+    below = None if parts[0] is None else torch.cat([part for part in parts if part is not None])
     with torch.enable_grad():
         if head_only:
             assert below is not None
@@ -122,3 +122,11 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     if network.output_bias is not None:
         logits = logits + network.output_bias
     return bool((logits - expected).abs().max() <= 1e-3 * expected.abs().max())
+
+
+def _run_whole(model: LanguageModel, weights: dict[str, Tensor], ids: Tensor) -> Tensor:
+    """[token, vocab] logits of one input by the whole model with other weights."""
+    draws, keeps_state = model.behaviour.draws, model.behaviour.keeps_state
+    network = copy_network(model.network) if keeps_state else model.network
+    with seeded(0) if draws else nullcontext():
+        return torch.func.functional_call(network, weights, (ids,)).logits[0]

@@ -12,6 +12,7 @@ from neuralviz.errors import never
 from neuralviz.micro_tuning.events import MicroTuning, TuningEvent
 from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 from neuralviz.models.tokens import TokenizedText, tokenize
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -70,7 +71,9 @@ class TextReport:
 
 @dataclass(frozen=True, eq=False)
 class WatchedEvent:
-    """A step of the texts that begin with text ``first``, or the report on one of them."""
+    """An epoch of the texts that begin with text ``first``, or the report on one of them."""
+
+    __repr__ = short_repr
 
     first: int
     event: TuningEvent | None = None
@@ -192,10 +195,9 @@ def loss_of(
 ) -> float | None:
     """The loss that tuning minimises, in nats, from predictions of all masked positions.
 
-    None where some were not predicted, and of a text of several chunks, which count alike there.
+    None where some were not predicted.
     """
-    all_predicted = len(predictions) == count_masked(text, settings)
-    return predictions.mean_loss if all_predicted and len(text.chunks) == 1 else None
+    return predictions.mean_loss if len(predictions) == count_masked(text, settings) else None
 
 
 def _in_words(

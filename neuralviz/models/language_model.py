@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from neuralviz.models.passes import Behaviour
 
 Part = Literal["embeddings", "block", "head"]
 
@@ -123,7 +125,21 @@ class TextModel:
         pad_id: id of padding.
         unknown_id: id of ``[UNK]``, or None where every string can be spelt.
         window: most tokens of one input, special tokens included.
+        behaviour: what its encoder was seen to do in a forward pass.
+
+    Raises:
+        ModelError: the window leaves no room for a token.
     """
+
+    def __repr__(self) -> str:
+        network = type(self.network).__name__
+        return f"{type(self).__name__}(id={self.id!r}, network={network}, window={self.window})"
+
+    def __copy__(self) -> TextModel:
+        return self  # nobody changes it
+
+    def __deepcopy__(self, memo: object) -> TextModel:
+        return self
 
     id: str
     fingerprint: str
@@ -135,6 +151,13 @@ class TextModel:
     pad_id: int
     unknown_id: int | None
     window: int
+    behaviour: Behaviour
+
+    def __post_init__(self) -> None:
+        if self.room < 1:
+            raise ModelError(
+                f"{self.id} reads {self.window} tokens at most, which leaves no room for a text."
+            )
 
     @property
     def device(self) -> torch.device:
@@ -147,12 +170,12 @@ class TextModel:
     @property
     def n_blocks(self) -> int:
         """Transformer blocks; with the embedding output there is one layer of vectors more."""
-        return int(self.network.config.num_hidden_layers)
+        return self.behaviour.n_layers - 1
 
     @property
     def d_model(self) -> int:
         """Values of a token's vector."""
-        return int(self.network.config.hidden_size)
+        return self.behaviour.d_model
 
     @property
     def room(self) -> int:
@@ -170,6 +193,8 @@ class LanguageModel(TextModel):
         mask_id: id of ``[MASK]``.
         layers: every 1-D parameter.
     """
+
+    __repr__ = TextModel.__repr__
 
     mask_id: int
     layers: tuple[Layer, ...] = field(repr=False)
@@ -213,6 +238,12 @@ class LanguageModel(TextModel):
             )
         if len(set(chosen)) != len(chosen):
             raise SettingsError("A layer is named twice. Name it only once.")
+        if not chosen and (names is None or isinstance(names, str)):
+            missing = "last block" if names == "last_block" else "prediction head"
+            raise SettingsError(
+                f"The {missing} of the model “{self.id}” ({self.family}) has no layer that can be "
+                "tuned by default. Name layers; `neuralviz models layers` lists them."
+            )
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen

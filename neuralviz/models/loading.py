@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from safetensors import SafetensorError
 from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
 from neuralviz.models import hub
-from neuralviz.models.bundled import PAPERS, write_papers
 from neuralviz.models.bundled import network as bundled
+from neuralviz.models.folder_check import missing_weights, transformer_folder
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
+from neuralviz.models.trial import probe_encoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
+DEFAULT_WINDOW = 512
+MAX_WINDOW = 8192
+FEWEST_TOKENS = 8  # of a window that can be meant
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
+
+
+class _NoHeadError(ModelError):
+    """A model that reads texts, but lacks what predicts masked tokens."""
 
 
 def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
@@ -48,15 +55,16 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
         network, tokenizer, fingerprint = bundled.load()
-    elif model_id == MINILM or trained_encoder(model_id) is not None:
+        return assemble(model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR)
+    if model_id == MINILM or trained_encoder(model_id) is not None:
         raise ModelError(
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
-    else:
-        folder, fingerprint = resolve(model_id)
-        _check_masked(model_id, *_read_config(folder, model_id))
-        network, tokenizer = _load_folder(folder, model_id, "AutoModelForMaskedLM")
+    folder, fingerprint = resolve(model_id)
+    folder = transformer_folder(folder, model_id)
+    _check_masked(model_id, *_read_config(folder, model_id))
+    network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
     return assemble(model_id, fingerprint, network, tokenizer, device)
 
 
@@ -69,7 +77,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         device: as of `load_model`.
 
     Returns:
-        A `LanguageModel` where the checkpoint predicts masked tokens.
+        A `LanguageModel` where the checkpoint predicts masked tokens, head and mask token included.
 
     Raises:
         ModelError: as of `load_model`; encoder-decoder models are refused.
@@ -79,66 +87,22 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         return load_model(model_id, device)
     if model_id == MINILM:
         network, tokenizer, fingerprint = bundled.load_minilm()
-        return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+        return _assemble_text_model(
+            model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
+        )
     folder, fingerprint = resolve(model_id)
+    folder = transformer_folder(folder, model_id)
     model_type, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
-        return load_model(model_id, device)
-    network, tokenizer = _load_folder(folder, model_id, "AutoModel")
+        with suppress(_NoHeadError):
+            return load_model(model_id, device)
+    network, tokenizer = load_folder(folder, model_id, "AutoModel")
     if network.config.is_encoder_decoder:
         raise ModelError(
             f"{model_id} ({model_type[:40]}) is an encoder-decoder model, which is not "
             "supported. Use an encoder or a decoder-only model."
         )
     return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
-
-
-def export_model(model: LanguageModel, folder: str | Path) -> Path:
-    """Write a model as a plain folder that ``transformers`` loads, float32, config included.
-
-    The bundled model's has its card (``README.md``), licence and list of training texts, too; of a
-    model that was loaded from a folder they are copied as far as they are there.
-
-    Raises:
-        ModelError: the folder is not empty or cannot be written.
-    """
-    try:
-        folder = Path(folder).expanduser().resolve()
-        if folder == Path.cwd():
-            raise ModelError("Choose a folder other than the current one.")
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ModelError(f"{folder} exists and is not an empty folder. Choose another.")
-        part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
-        part.mkdir(parents=True)
-        try:
-            state = model.network.state_dict()
-            if not getattr(model.network.config, "tie_word_embeddings", True):
-                # of tensors that share their memory one would be written, and not tied again
-                state = {name: tensor.clone() for name, tensor in state.items()}
-            with quiet_transformers():
-                model.network.save_pretrained(part, state_dict=state)
-            model.tokenizer.save_pretrained(part)
-            if model.id == BUNDLED:
-                write_papers(part)
-            else:
-                _copy_papers(Path(model.id).expanduser(), part)
-            for path in part.iterdir():  # safetensors lets nobody else read its file
-                path.chmod((part / "config.json").stat().st_mode)
-            if folder.exists():
-                folder.rmdir()
-            part.replace(folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no such home
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"Could not write to {folder}: {reason}.") from error
-    return folder
-
-
-def _copy_papers(source: Path, target: Path) -> None:
-    for name in PAPERS:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, target / name)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -186,7 +150,7 @@ def _folder_fingerprint(folder: Path) -> str:
         "*.json",
         "*.txt",
         "*.model",
-        *(f"*_*/*.{end}" for end in ("safetensors", "json", "txt", "model")),
+        *(f"*_*/**/*.{end}" for end in ("safetensors", "json", "txt", "model")),
     )
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         digest.update(path.relative_to(folder).as_posix().encode())
@@ -201,11 +165,6 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
         return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
     except FileNotFoundError as error:
-        if (folder / "modules.json").is_file():
-            raise ModelError(
-                f"{model_id} is a table of token embeddings without a transformer. Use it with "
-                "the method sentence-transformer."
-            ) from error
         raise ModelError(f"{model_id} contains no model: config.json is missing.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
@@ -236,14 +195,16 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
     )
 
 
-def _load_folder(
+def load_folder(
     folder: Path, model_id: str, kind: Literal["AutoModelForMaskedLM", "AutoModel"]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Network and tokenizer of a folder, in float32.
+
+    Raises:
+        ModelError: there are no safetensors, the library cannot load them, or weights are missing.
+    """
     if not any(folder.glob("*.safetensors")):
-        raise ModelError(
-            f"{model_id} has no weights in safetensors format. Other formats can run code "
-            "and are not loaded; convert the model with `transformers`."
-        )
+        raise missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
         with quiet_transformers():
             import transformers
@@ -270,7 +231,7 @@ def _load_folder(
         if missing:
             raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
     elif missing:
-        raise ModelError(
+        raise _NoHeadError(
             f"{model_id} is missing weights of a masked language model, for example "
             f"{missing[0]}. It may be an encoder without a prediction head; use a model that "
             "has one."
@@ -284,15 +245,19 @@ def assemble(
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     device: str | None = None,
+    behaviour: Behaviour | None = None,
 ) -> LanguageModel:
-    """Freeze a masked language model and gather what the rest of the program has to know of it."""
+    """Freeze a masked language model and gather what the rest of the program has to know of it.
+
+    Without its ``behaviour``, that is found out.
+    """
     if getattr(tokenizer, "mask_token_id", None) is None:
-        raise ModelError(
+        raise _NoHeadError(
             f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
         )
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise ModelError(f"The output layer of {model_id} is not supported.")
-    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+        raise _NoHeadError(f"The output layer of {model_id} is not supported.")
+    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
     shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
     return LanguageModel(
         **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
@@ -307,15 +272,23 @@ def _assemble_text_model(
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     device: str | None,
+    behaviour: Behaviour | None = None,
 ) -> TextModel:
-    """Freeze the network and see how its tokenizer reads a text."""
+    """Freeze the network and see how its tokenizer, and the network itself, read a text."""
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
         )
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
         raise ModelError(f"{model_id} has no vocabulary: its tokenizer.json is missing.")
-    if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
+    try:
+        n_rows = network.get_input_embeddings().weight.shape[0]
+    except Exception as error:  # whatever an architecture has in place of a table of tokens
+        raise ModelError(
+            f"{model_id} ({network.config.model_type}) is no model of texts alone, which neuralviz "
+            "needs: it has no table of token embeddings. Use its text model, if there is one."
+        ) from error
+    if len(tokenizer) > n_rows:
         raise ModelError(
             f"The tokenizer of {model_id} does not match the model: it has more tokens."
         )
@@ -337,17 +310,31 @@ def _assemble_text_model(
         raise ModelError(f"Could not use the device “{device}”: {error}") from error
     # `transformers` hooks modules for these when first asked, and copies here share modules
     network.config.output_hidden_states = network.config.output_attentions = False
+    prefix, suffix = probe["input_ids"][:first], probe["input_ids"][last:]
+    window = _window(network, tokenizer)
+    pad_id = tokenizer.pad_token_id or 0
+    words = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
+    room = max(1, window - len(prefix) - len(suffix))
+
+    def make_input(n_words: int, start: int) -> list[int]:
+        chosen = (words[(start + 7 * place) % len(words)] for place in range(min(n_words, room)))
+        return [*prefix, *chosen, *suffix]
+
+    if behaviour is None:
+        with quiet_transformers():
+            behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id)
     return TextModel(
         id=model_id,
         fingerprint=fingerprint,
         network=network,
         tokenizer=tokenizer,
         encoder=encoder,
-        prefix_ids=tuple(probe["input_ids"][:first]),
-        suffix_ids=tuple(probe["input_ids"][last:]),
-        pad_id=tokenizer.pad_token_id or 0,
+        prefix_ids=tuple(prefix),
+        suffix_ids=tuple(suffix),
+        pad_id=pad_id,
         unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
-        window=_window(network, tokenizer),
+        window=window,
+        behaviour=behaviour,
     )
 
 
@@ -359,14 +346,21 @@ def _spells_everything(encoder: Tokenizer) -> bool:
 
 
 def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """Most tokens of one input: what positions and tokenizer both allow."""
-    positions = getattr(network.config, "max_position_embeddings", None) or 512
-    for path, module in network.named_modules():
-        if (
-            path.endswith("position_embeddings")
-            and getattr(module, "padding_idx", None) is not None
-        ):
-            positions -= module.padding_idx + 1  # counted from behind the padding, as RoBERTa does
-            break
-    window = min(positions, tokenizer.model_max_length)
-    return int(min(window, 8192))
+    """Most tokens of one input: what positions and tokenizer both allow.
+
+    A number that cannot be meant, such as XLNet's -1, counts as none; without any it is 512.
+    """
+    positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    if _is_window(positions):
+        for path, module in network.named_modules():
+            padding = getattr(module, "padding_idx", None)
+            if path.endswith("position_embeddings") and padding is not None:
+                positions -= padding + 1  # counted from behind the padding, as RoBERTa does
+                break
+    windows = [int(n) for n in (positions, tokenizer.model_max_length) if _is_window(n)]
+    return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])
+
+
+def _is_window(value: object) -> bool:
+    """Whether a number of tokens can be meant: `transformers` writes 1e30 for none."""
+    return isinstance(value, (int, float)) and FEWEST_TOKENS <= value < 1e9

@@ -5,10 +5,8 @@ from __future__ import annotations
 import copy
 import re
 import sys
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +14,7 @@ import torch
 from torch import nn
 
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
+from neuralviz.models.passes import seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.words import many
 
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 
 TOGETHER = 16  # texts of a forward pass
 SEVENTH = 6  # place of the token that stands for any
+TABLE_DROPOUT = 0.1  # as in the models whose tables they are
 PROBED = 4  # tokens of the pass that finds what a block depends on
 _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
-_drawing = threading.Lock()
 
 
 class Learner(nn.Module, ABC):
@@ -130,11 +129,16 @@ class TransformerLearner(Learner):
 
     Raises:
         SettingsError: all its blocks are frozen, or more than it has.
-        ModelError: its blocks cannot be told apart.
+        ModelError: its blocks cannot be told apart, or its vectors depend on more than the text.
     """
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
+        if not model.behaviour.is_plain or model.behaviour.batching != "padded":
+            raise ModelError(
+                f"{model.id} ({model.family}) reads a text differently beside other texts, so "
+                "that it cannot be trained in batches. Train its token table, or another model."
+            )
         self.network = copy.deepcopy(model.network.base_model)
         if settings.start == "random":
             self.network.load_state_dict(_random_weights(self.network, settings.seed))
@@ -159,7 +163,8 @@ class TransformerLearner(Learner):
 class TableLearner(Learner):
     """A model's table of token embeddings alone: a text's vector is the mean of its tokens'.
 
-    Special tokens do not count.
+    Special tokens do not count. A table has no dropout of its own; where dropout alone tells pairs
+    apart, a tenth of the values read from it are left out while it is trained.
 
     Args:
         model: its table is copied, never changed.
@@ -175,10 +180,11 @@ class TableLearner(Learner):
             with seeded(settings.seed):
                 table = torch.randn_like(table) * table.std()
         self.table = nn.Embedding.from_pretrained(table, freeze=False)
+        self._dropout = nn.Dropout(TABLE_DROPOUT if settings.pairs.kind == "dropout" else 0.0)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[text, d_model] vectors from [text, token] ids."""
-        return pooled(self.table(ids), attention, "mean")
+        return pooled(self._dropout(self.table(ids)), attention, "mean")
 
     def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
         return self(ids, attention)[None]
@@ -212,18 +218,6 @@ def pooled(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tens
         "seventh": last.clamp(max=SEVENTH),
     }[pooling]
     return vectors[torch.arange(len(vectors), device=vectors.device), at]
-
-
-@contextmanager
-def seeded(*seed: int) -> Iterator[None]:
-    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before.
-
-    What is drawn depends on nothing that was drawn before, so that a training goes on anywhere.
-    """
-    (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
-    with _drawing, torch.random.fork_rng():
-        torch.manual_seed(int(entropy >> 1))
-        yield
 
 
 def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:

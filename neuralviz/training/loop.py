@@ -13,11 +13,12 @@ import torch
 from torch.nn import functional
 
 from neuralviz.errors import Stopped, TextError, never
+from neuralviz.models.passes import seeded
 from neuralviz.training.best import Best, has_diverged
 from neuralviz.training.checkpoints import Checkpoints, identity
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import hold_training
-from neuralviz.training.learner import Learner, make_learner, seeded
+from neuralviz.training.learner import Learner, make_learner
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.settings import TrainingSettings, with_options
 

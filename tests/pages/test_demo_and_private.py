@@ -113,6 +113,41 @@ def test_a_server_that_listens_beyond_its_machine_has_limits(address: str, limit
     assert done.stdout.split("\n")[-2] == limits
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("", "The file stays on this machine."),
+        ("NEURALVIZ_OPEN", "The file goes to this server."),
+        ("NEURALVIZ_DEMO", "The file goes to this server."),
+    ],
+)
+def test_where_an_uploaded_file_goes(
+    setting: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if setting:
+        monkeypatch.setenv(setting, "1")
+
+    def app() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.evaluation import data
+        from neuralviz.ui.frozen_features import pairs
+        from neuralviz.ui.layers import pairs as of_layers
+        from neuralviz.ui.texts import texts_input
+
+        st.session_state["t-source"] = st.session_state["layers-pairs-source"] = "Upload"
+        data._uploaded()
+        pairs._uploaded()
+        of_layers._pairs()
+        texts_input("t", {"One": ["a"]})
+
+    page = AppTest.from_function(app, default_timeout=20).run()
+    assert not page.exception
+    said = [caption.value for caption in page.caption]
+    said += [uploader.help for uploader in page.file_uploader]
+    assert sum(sentence in (one or "") for one in said) == 4, said
+
+
 # --- a demo --------------------------------------------------------------------------------------
 
 

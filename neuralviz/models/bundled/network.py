@@ -17,11 +17,14 @@ from safetensors.torch import load_file
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
+from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
+BEHAVIOUR = Behaviour(n_layers=7, d_model=384, options={"use_cache": False})
+"""Of both networks, as `probe_encoder` finds it."""
 MINILM_WINDOW = 256  # most tokens of one input of the sentence encoder, as published
 _OUTPUT = "cls.predictions.decoder."  # made of the word embeddings, and of cls.predictions.bias
 

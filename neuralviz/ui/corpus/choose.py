@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
@@ -22,11 +22,12 @@ from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.names import MAX_NAME
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.allowed import allowed, check_within_limits
+from neuralviz.ui.allowed import allowed, check_within_limits, where_it_goes
 from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
+from neuralviz.ui.header import choose_header
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
@@ -106,7 +107,7 @@ def _follow_address(names: Collection[str]) -> None:
         if asked in names:
             st.session_state[CORPUS] = asked
         else:
-            st.toast("The corpus in this link is not on this machine. Showing another one.")
+            st.toast("The corpus in this link is not saved here. Showing another one.")
     renamed = st.session_state.pop(_RENAMED, None)
     if renamed in names:
         st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
@@ -130,7 +131,7 @@ def _add_dialog() -> None:
         st.caption(plain(note))
     if not read or not read.texts:
         st.caption(
-            f"{whose_corpora() or 'Your texts stay on this machine.'} Your files are not changed."
+            f"{whose_corpora() or where_it_goes('What you add')} Your files are not changed."
         )
         return
     _preview(read)
@@ -217,10 +218,11 @@ def _uploaded() -> _Given:
     if not source.is_table:
         mode = _choose_mode(list(_MODES), "corpus-file-mode")
         return _Given(_read_file(source, mode=mode), name, vectors)
+    left, right, last = st.columns(3)
+    source = choose_header(source, f"corpus-header-{file.file_id}", last)
     read = _read_file(source)
     columns = list(read.columns)
     if len(columns) > 1:
-        left, right = st.columns(2)
         column = left.selectbox(
             "Text column",
             columns,
@@ -229,7 +231,8 @@ def _uploaded() -> _Given:
         )
         of_ids = right.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}")
         read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
-    return _Given(read, name, vectors)
+    said = read.describe_header(source.name)
+    return _Given(replace(read, notes=(said, *read.notes)) if said else read, name, vectors)
 
 
 def _folder() -> _Given:
