@@ -54,7 +54,7 @@ def interval_figure(
         published: value and model; None where there is none.
         written: format of the number above a dot.
     """
-    names = _names(labels)
+    names = short_names(labels)
     figure = go.Figure()
     for place, (name, label, value, bounds) in enumerate(
         zip(names, labels, values, intervals, strict=True)
@@ -184,7 +184,7 @@ def error_figure(
         strict: shares without ties.
         title: of the figure.
     """
-    names = _names(labels)
+    names = short_names(labels)
     figure = go.Figure(
         go.Bar(
             x=np.asarray(errors) * 100,
@@ -287,7 +287,7 @@ def overlap_figure(
         shared: [row, row] how many.
         title: of the figure.
     """
-    names = _names(labels)
+    names = short_names(labels)
     figure = go.Figure(
         go.Heatmap(
             z=share,
@@ -367,7 +367,7 @@ def quality_figure(
     return figure
 
 
-def _names(labels: Sequence[str]) -> list[str]:
+def short_names(labels: Sequence[str]) -> list[str]:
     """Labels as short as there is room for, no two alike."""
     names: list[str] = []
     for label in labels:
