@@ -87,8 +87,8 @@ def _keys_of_rows(
     store: CorpusStore, corpus: Corpus, keys: np.ndarray, read: ReadVectors, *, in_order: bool
 ) -> tuple[np.ndarray, str]:
     """[row] keys of the texts whose vectors they are, and how that was found out."""
-    of_texts = {title: text_keys(read.strings(title)) for title in read.columns}
     wanted = np.unique(keys)
+    of_texts = {title: _keys_of_texts(read.strings(title), wanted) for title in read.columns}
     n_found = {title: int(np.isin(wanted, of).sum()) for title, of in of_texts.items()}
     complete = [title for title in of_texts if n_found[title] == len(wanted)]
     if complete:
@@ -130,6 +130,18 @@ def _keys_of_rows(
         "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
         "(on the page: “Match by row”)."
     )
+
+
+def _keys_of_texts(texts: Sequence[str], wanted: np.ndarray) -> np.ndarray:
+    """[row] keys of texts; of those that are not wanted, with line breaks as tables have them."""
+    keys = text_keys(texts)
+    others = np.flatnonzero(~np.isin(keys, wanted))
+    broken = [at for at in others.tolist() if "\r" in texts[at]]
+    if broken:
+        keys = keys.copy()
+        plain = (texts[at].replace("\r\n", "\n").replace("\r", "\n") for at in broken)
+        keys[broken] = text_keys(plain)
+    return keys
 
 
 def _only_texts(read: ReadVectors, corpus: Corpus, complete: Mapping[str, np.ndarray]) -> str:
