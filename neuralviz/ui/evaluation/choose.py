@@ -12,7 +12,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.data import FIVE, UNIT, LabelledData, ScoredData, scale_of
+from neuralviz.evaluation.data import BY_RANGE, FIVE, UNIT, LabelledData, ScoredData, scale_of
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -138,7 +138,10 @@ def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> D
     """
     if thresholds is None or not isinstance(data, ScoredData):
         return data
-    return replace(data, similar=thresholds[0], dissimilar=thresholds[1])
+    notes = data.notes
+    if thresholds != (data.similar, data.dissimilar):  # that they follow the range holds no more
+        notes = tuple(one for one in notes if one != BY_RANGE.note(data.scores))
+    return replace(data, similar=thresholds[0], dissimilar=thresholds[1], notes=notes)
 
 
 def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
