@@ -352,7 +352,11 @@ def _show(results: Results) -> None:
         if said := verdict(results, number):
             console.print(Text(printable(said)))
             console.print()
-        for words in [*results.tables(number), *results.overlap_tables(number)]:
+        for words in [
+            *results.tables(number),
+            *results.confusion_tables(number),
+            *results.overlap_tables(number),
+        ]:
             table = Table(box=None, pad_edge=False)
             for place, (head, better) in enumerate(zip(words.heads, words.better, strict=True)):
                 column = Text(printable(f"{head} {ARROWS.get(better, '')}".strip()))

@@ -13,6 +13,7 @@ from neuralviz.store.writing import inert
 from neuralviz.words import number
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.measured import Measured
 
 NAMES = {
@@ -84,6 +85,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
             "95% interval": Word(f"{low:.1%} to {high:.1%}"),
             "majority baseline": Word(f"{measured.neighbours.baseline:.1%}"),
         }
+        words |= _by_label(f"{measured.neighbours.k}-NN", measured.votes)
     if measured.probe is not None:
         probe, (low, high) = measured.probe, measured.probe.interval
         words["probe"] = {
@@ -92,6 +94,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
             "majority baseline": Word(f"{probe.baseline:.1%}"),
             "TF-IDF baseline": Word(NONE if probe.tfidf is None else f"{probe.tfidf:.1%}"),
         }
+        words |= _by_label("probe", probe.confusion)
     if measured.uniformity is not None:
         spread = {
             "alignment": measured.uniformity.alignment,
@@ -109,6 +112,15 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
             in_digits(mean, 3), mean, HIGHER
         )
     return words
+
+
+def _by_label(kind: str, confusion: Confusion | None) -> dict[str, dict[str, Word]]:
+    """The measures that count every label alike, as of `in_words`."""
+    if confusion is None:
+        return {}
+    values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
+    found = {name: Word(f"{value:.1%}", value, HIGHER) for name, value in values.items()}
+    return {f"{kind}, by label": found}
 
 
 def as_lines(lines: Sequence[Mapping[str, str | Word]]) -> Table:

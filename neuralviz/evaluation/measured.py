@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from neuralviz.evaluation.bootstrap import interval
 if TYPE_CHECKING:
     from neuralviz.evaluation.bootstrap import Intervals
     from neuralviz.evaluation.broken import BrokenCount
+    from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.correlation import Correlation
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.paraphrases import QualityMap
@@ -34,8 +35,9 @@ class Measured:
         neighbours: accuracy of the nearest neighbours' labels.
         hits: [text with a label] whether its nearest neighbours vote for its own label, the same
             texts for all methods; empty where that was not measured.
+        votes: which labels the nearest neighbours vote for.
         probe: how often a probe tells the labels.
-        told: [text with a label] whether the probe is right, as of ``hits``.
+        told: [text that the probe was asked for] whether it is right, as of ``hits``.
         outvoted: texts with another label than their neighbours', by place in ``data.texts``.
         uniformity: alignment and uniformity.
         paraphrases: a map of tau-c for each quality.
@@ -54,6 +56,7 @@ class Measured:
     worst_triplets: WorstTriplets | None = None
     neighbours: KnnAccuracy | None = None
     hits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    votes: Confusion | None = None
     outvoted: tuple[Outvoted, ...] = ()
     probe: Probed | None = None
     told: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
@@ -69,6 +72,11 @@ class Measured:
     def accuracy_of(self, measure: str) -> KnnAccuracy | Probed | None:
         """The share of texts that a measure finds right; None for measures of another kind."""
         return {"neighbours": self.neighbours, "probe": self.probe}.get(measure)
+
+    def confusion_of(self, measure: str) -> Confusion | None:
+        """Which labels a measure takes for which; None where that is not known."""
+        probed = None if self.probe is None else self.probe.confusion
+        return {"neighbours": self.votes, "probe": probed}.get(measure)
 
     def right(self, measure: str) -> np.ndarray:
         """[text with a label] whether it is right by a measure; empty where nobody knows."""
@@ -96,7 +104,12 @@ class Measured:
         if self.neighbours is not None:
             found["neighbours"] = asdict(self.neighbours)
         if self.probe is not None:
-            found["probe"] = asdict(self.probe)
+            found["probe"] = asdict(replace(self.probe, confusion=None))
+            found["probe"] |= {"left_out": list(self.probe.left_out)}
+        for measure in ("neighbours", "probe"):
+            confusion = self.confusion_of(measure)
+            if confusion is not None:
+                found[measure] |= confusion.as_json()
         if self.uniformity is not None:
             found["uniformity"] = asdict(self.uniformity)
         if self.paraphrases:

@@ -18,6 +18,7 @@ from neuralviz.evaluation.bootstrap import (
     bootstrap_share,
 )
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
+from neuralviz.evaluation.confusion import Confusion
 from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
     DataSet,
@@ -31,6 +32,7 @@ from neuralviz.evaluation.data import (
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.paraphrases import quality_maps
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
+from neuralviz.evaluation.probed import left_out_in_words, rare_labels
 from neuralviz.evaluation.sampling import (
     DRAWN_PRODUCTS,
     alike_pairs,
@@ -39,7 +41,7 @@ from neuralviz.evaluation.sampling import (
 )
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
-from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right, outvoted
+from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right, knn_voted, outvoted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
 
@@ -291,6 +293,7 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
         found,
         neighbours=knn_accuracy(near, data.labels, k),
         hits=knn_right(near, data.labels, k),
+        votes=Confusion.of(data.labels, knn_voted(near, data.labels, k)),
         outvoted=tuple(replace(one, text=int(data.rows[one.text])) for one in missed),
         notes=notes,
     )
@@ -305,7 +308,9 @@ def _probe(found: Measured, given: _Given) -> Measured:
         seed=given.settings.seed,
         should_stop=given.should_stop,
     )
-    return replace(found, probe=told, told=right)
+    rare = rare_labels(data.labels, data.rows.tolist())
+    notes = tuple(filter(None, [left_out_in_words(rare)]))
+    return replace(found, probe=told, told=right, notes=(*found.notes, *notes))
 
 
 def _uniformity(found: Measured, given: _Given) -> Measured:

@@ -25,7 +25,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neuralviz.errors import NeuralvizError, Stopped, never
-from neuralviz.evaluation.probed import FOLDS, Probed, why_not_probed
+from neuralviz.evaluation.confusion import Confusion
+from neuralviz.evaluation.probed import FOLDS, Probed, rare_labels, why_not_probed
 from neuralviz.maps.shares import wilson_interval
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ def probe(
         should_stop: asked before every fold.
 
     Returns:
-        What it reaches, and [text] whether it is right.
+        What it reaches, and [text that was asked for] whether it is right. Texts whose label fewer
+        than `FOLDS` different texts have are left out.
 
     Raises:
-        NeuralvizError: there is not one vector, label and text of each, a vector is not finite,
-            all labels are the same, or a label has fewer than `FOLDS` different texts.
+        NeuralvizError: there is not one vector, label and text of each, a vector is not finite, or
+            fewer than two labels have `FOLDS` different texts each.
         Stopped: ``should_stop`` said so.
     """
     x = np.asarray(vectors, dtype=np.float32)
@@ -76,8 +78,12 @@ def probe(
         raise NeuralvizError("A vector contains NaN or infinity, so nothing can be told from it.")
     if problem := why_not_probed(labels, texts):
         raise NeuralvizError(problem)
+    rare = rare_labels(labels, texts)
+    asked = [at for at, label in enumerate(labels) if label not in rare]
+    x, labels, texts = x[asked], [labels[at] for at in asked], [texts[at] for at in asked]
     places = list(folds(labels, texts, seed))
-    right = _right(x, labels, lambda n: make_probe(n, seed), places, should_stop)
+    predicted = _predicted(x, labels, lambda n: make_probe(n, seed), places, should_stop)
+    right = predicted == np.array(labels)
     n, n_right = len(right), int(right.sum())
     counts = np.unique(np.asarray(labels, dtype=object), return_counts=True)[1]
     found = Probed(
@@ -88,6 +94,8 @@ def probe(
         baseline=float(counts.max() / n),
         tfidf=_tfidf_accuracy(tuple(texts), tuple(labels), seed),
         interval=wilson_interval(n_right, n),
+        left_out=tuple(rare),
+        confusion=Confusion.of(labels, predicted.tolist()),
     )
     return found, right
 
@@ -121,24 +129,24 @@ def folds(
     yield from StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, text)
 
 
-def _right(
+def _predicted(
     x: Any,
     labels: Sequence[str],
     make: Callable[[int], Pipeline],
     places: Sequence[tuple[np.ndarray, np.ndarray]],
     should_stop: ShouldStop,
 ) -> np.ndarray:
-    """[text] whether what is made for the number of texts to learn from tells its label."""
+    """[text] the label that what is made for the number of texts to learn from tells."""
     y = np.array(labels)
-    right = np.zeros(len(y), dtype=bool)
+    predicted = y.copy()
     for learnt, asked in places:
         if should_stop():
             raise Stopped
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = make(len(learnt)).fit(x[learnt], y[learnt])
-        right[asked] = model.predict(x[asked]) == y[asked]
-    return right
+        predicted[asked] = model.predict(x[asked])
+    return predicted
 
 
 @lru_cache(maxsize=8)
@@ -156,4 +164,5 @@ def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) 
     if not all(any(_WORD.search(texts[at]) for at in learnt) for learnt, _ in places):
         return None
     x = np.array(texts, dtype=object)
-    return float(_right(x, labels, make, places, never).mean())
+    predicted = _predicted(x, labels, make, places, never)
+    return float((predicted == np.array(labels)).mean())

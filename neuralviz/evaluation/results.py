@@ -24,6 +24,7 @@ from neuralviz.store.writing import inert
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.experiments import Row
     from neuralviz.evaluation.measured import Measured
@@ -212,6 +213,16 @@ class Results:
             for name, one in compared.overlaps.items()
         ]
 
+    def confusion_tables(self, data: int) -> list[Table]:
+        """Which labels are taken for which, a table a row and measure; as many as can be read."""
+        found = []
+        for _, label, one in self.finished(data):
+            for measure in ("neighbours", "probe"):
+                confusion = one.confusion_of(measure)
+                if confusion is not None:
+                    found.append(_confusion_table(f"{label} ({measure})", confusion.at_most()))
+        return found
+
     def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
         """Of a cell, by kind of measure and head."""
         cell = self.cells.get((data, row))
@@ -343,6 +354,21 @@ class Results:
                 },
             }
         return record
+
+
+def _confusion_table(title: str, confusion: Confusion) -> Table:
+    """Own labels down, with the numbers that the columns have; predicted ones across."""
+    heads = [str(n) for n in range(1, len(confusion.labels) + 1)]
+    return Table(
+        [f"{title}: own label (down), predicted (across)", *heads],
+        [
+            [f"{n} {label}", *(f"{count:,}" for count in counts)]
+            for n, label, counts in zip(
+                heads, confusion.labels, confusion.counts.tolist(), strict=True
+            )
+        ],
+        [""] * (len(heads) + 1),
+    )
 
 
 def _published_value(paper: Published | None, name: str) -> float | None:

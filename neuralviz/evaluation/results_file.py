@@ -16,6 +16,7 @@ from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.bootstrap import Intervals
 from neuralviz.evaluation.broken import BrokenCount, Overlap
+from neuralviz.evaluation.confusion import Confusion
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
 from neuralviz.evaluation.events import Cell, Compared
@@ -34,9 +35,10 @@ FORMAT = 2  # raise it where files of before lack what is shown, or cannot be re
 _CLASSES: dict[str, Any] = {
     one.__name__: one
     for one in (
-        BrokenCount, Cell, Compared, Correlation, EvaluationPlan, GroupedData, Grouping, Intervals,
-        KnnAccuracy, LabelledData, Measured, MeasureSettings, Outvoted, Overlap, ParaphraseData,
-        Probed, ProbingTask, QualityMap, Results, Row, ScoredData, Uniformity, WorstTriplets,
+        BrokenCount, Cell, Compared, Confusion, Correlation, EvaluationPlan, GroupedData,
+        Grouping, Intervals, KnnAccuracy, LabelledData, Measured, MeasureSettings, Outvoted,
+        Overlap, ParaphraseData, Probed, ProbingTask, QualityMap, Results, Row, ScoredData,
+        Uniformity, WorstTriplets,
     )
 }  # fmt: skip
 

@@ -108,6 +108,17 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
     return (_winners(neighbours, codes, k) == codes)[labelled]
 
 
+def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list[str]:
+    """[text] the label that its neighbours vote for, as `knn_accuracy` counts; empty without any.
+
+    Raises:
+        NeuralvizError, SettingsError: as of `knn_accuracy`.
+    """
+    codes, k = _codes(neighbours, labels, k)
+    names = [*dict.fromkeys(filter(None, labels)), ""]  # a text without voters has the code -1
+    return [names[code] for code in _winners(neighbours, codes, k).tolist()]
+
+
 def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
     """[row that has a label] `knn_right` of some texts alone.
 

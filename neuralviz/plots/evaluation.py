@@ -24,7 +24,7 @@ from neuralviz.words import number
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its number above
-_LABEL = 34  # characters
+LABEL_LENGTH = 34  # characters
 WITH_BASELINE = 80  # px above a figure whose line of the baseline is named
 NARROW = 0.2  # of the longest bar: no room for its number in it
 
@@ -57,7 +57,7 @@ def interval_figure(
         written: format of the number above a dot.
         among: labels of all methods that are coloured together; by default those of the rows.
     """
-    names = shorten_apart(labels, _LABEL)
+    names = shorten_apart(labels, LABEL_LENGTH)
     colours = method_colours(among or labels)
     figure = go.Figure()
     for place, (name, label, value, bounds) in enumerate(
@@ -136,7 +136,7 @@ def lead_figure(
         others,
         [one.value for one in leads],
         [one.interval for one in leads],
-        f"Lead of {escape(shorten(best, _LABEL))} over …",
+        f"Lead of {escape(shorten(best, LABEL_LENGTH))} over …",
         f"{unit or 'lead'} ↑",
         among=among,
     )
@@ -197,7 +197,7 @@ def error_figure(
         title: of the figure.
         among: as of `interval_figure`.
     """
-    names = shorten_apart(labels, _LABEL)
+    names = shorten_apart(labels, LABEL_LENGTH)
     colours = method_colours(among or labels)
     figure = go.Figure(
         go.Bar(
@@ -305,7 +305,7 @@ def overlap_figure(
         shared: [row, row] how many.
         title: of the figure.
     """
-    names = shorten_apart(labels, _LABEL)
+    names = shorten_apart(labels, LABEL_LENGTH)
     figure = go.Figure(
         go.Heatmap(
             z=share,

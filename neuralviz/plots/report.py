@@ -19,6 +19,7 @@ from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explained, ya
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
     common_figures,
+    confusion_figures,
     histograms,
     lead_of_best,
     quality_figures,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.results import Results
 
-MAX_HISTOGRAMS = 4
+MAX_HISTOGRAMS = 4  # and matrices of confused labels
 LEFT_OUT = ("kendall_b", "pearson")  # in the tables only
 MAX_LEADS = 15  # pairs of methods whose difference is listed: those of six methods
 WORST_LISTED = 3  # of each method
@@ -206,6 +207,8 @@ def other_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, in
             yield found[0], rows_height(found[1])
     for _, figure, n_rows in common_figures(results, number):
         yield figure, 180 + 60 * n_rows
+    for _, _, shown, figure in islice(confusion_figures(results, number), MAX_HISTOGRAMS):
+        yield figure, 240 + 36 * len(shown.labels)
     for _, figure in islice(histograms(results, number), MAX_HISTOGRAMS):
         yield figure, 380
     for _, _, figure in quality_figures(results, number):

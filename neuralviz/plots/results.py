@@ -12,6 +12,7 @@ from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.sweeps import swept
 from neuralviz.evaluation.verdict import leads, written_lead
+from neuralviz.plots.confusion import confusion_figure
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
     WrittenLead,
@@ -29,6 +30,7 @@ from neuralviz.plots.theme import escape
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
@@ -221,6 +223,20 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
             continue
         title = f"Shared errors: {name}"
         yield name, overlap_figure(labels, one.share, one.shared, title), len(labels)
+
+
+def confusion_figures(
+    results: Results, data: int
+) -> Iterator[tuple[int, Measure, Confusion, go.Figure]]:
+    """Row, measure, and which labels it takes for which, as many as can be read."""
+    for at, label, one in results.finished(data):
+        measures: tuple[Measure, ...] = ("neighbours", "probe")
+        for measure in measures:
+            confusion = one.confusion_of(measure)
+            if confusion is not None:
+                shown = confusion.at_most()
+                title = f"Confused labels by {escape(label)} ({measure})"
+                yield at, measure, shown, confusion_figure(shown.labels, shown.counts, title)
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:

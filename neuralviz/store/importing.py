@@ -134,8 +134,8 @@ def _texts_beside(
     read: ReadVectors, keys: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """By column, [row] keys of what it holds as texts, and how many of some texts are there."""
-    of_texts = {title: text_keys(read.strings(title)) for title in read.columns}
     wanted = np.unique(keys)
+    of_texts = {title: _keys_of_texts(read.strings(title), wanted) for title in read.columns}
     return of_texts, {title: int(np.isin(wanted, of).sum()) for title, of in of_texts.items()}
 
 
@@ -185,6 +185,18 @@ def _keys_of_rows(
         "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
         "(on the page: “Match by row”)."
     )
+
+
+def _keys_of_texts(texts: Sequence[str], wanted: np.ndarray) -> np.ndarray:
+    """[row] keys of texts; of those that are not wanted, with line breaks as tables have them."""
+    keys = text_keys(texts)
+    others = np.flatnonzero(~np.isin(keys, wanted))
+    broken = [at for at in others.tolist() if "\r" in texts[at]]
+    if broken:
+        keys = keys.copy()
+        plain = (texts[at].replace("\r\n", "\n").replace("\r", "\n") for at in broken)
+        keys[broken] = text_keys(plain)
+    return keys
 
 
 def _only_texts(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]) -> str:

@@ -392,7 +392,7 @@ def test_labels_say_what_sets_namesakes_apart() -> None:
     assert method_labels(specs) == (
         "neural+mean, exact, 3 epochs",
         "neural+mean, exact, 4 epochs",
-        "mean",
+        "mean (all-MiniLM-L6-v2)",
         "mean (model)",
     )
 

@@ -373,7 +373,8 @@ def test_the_point_is_of_the_measure_that_is_chosen(opened, intervals: None) -> 
          ["Similar and dissimilar"]),
         (ANCHORS, "6 texts in 2 groups, 2 of them anchors; 8 triplets", "triplets error",
          ["Similar and dissimilar"]),
-        (LABELS, "24 texts with 2 labels", "10-NN accuracy", ["Similar and dissimilar"]),
+        (LABELS, "24 texts with 2 labels", "10-NN accuracy",
+         ["Similar and dissimilar", "Confused labels"]),
         (PARAPHRASES, "24 generated phrases, varying in form, meaning", "mean tau-c form varies",
          ["Controlled paraphrases"]),
     ],
@@ -478,6 +479,9 @@ def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: App
     column(page, "Score").set_value("nr").run()
     assert "10 scored pairs, 2 of them similar (≥ 8)" in said(page)
     assert "The scores lie between 0 and 9" in said(page)
+    page.number_input(key="similar-of-0-10").set_value(7.0).run()
+    assert "10 scored pairs, 3 of them similar (≥ 7)" in said(page)
+    assert "The scores lie between" not in said(page)
     upload(page, "body,section\n" + "".join(f"Dog number {i} barks.,{i % 2}\n" for i in range(9)))
     assert "(text: body, label: section)" in said(page)
     assert "9 texts with 2 labels" in said(page)

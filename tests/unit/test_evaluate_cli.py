@@ -379,6 +379,27 @@ def test_labels_are_probed_when_asked(run) -> None:
     assert set(found(run(*words, "--measure", "all"))["mean"]) >= {"neighbours", "probe"}
 
 
+def test_rare_labels_are_measured_alike_and_left_out_of_a_probe_by_name(run) -> None:
+    rows = [f"{'A dog barked' if i % 2 else 'Rates rose'} {i} times.,{i % 2}" for i in range(24)]
+    rows += ["It rained.,rare", "It snowed.,rare", "A = b.,odd"]
+    Path("labels.csv").write_text("\n".join(["text,label", *rows]), "utf-8")
+    words = ["--data", "labels.csv", "--method", "mean", "--model", "bundled", "--neighbours", "3"]
+    result = run(*words, "--measure", "all")
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert "The probe leaves out the labels “rare” (2) and “odd” (1): fewer than 5" in said
+    for word in ("macro-F1", "balanced accuracy", "mean (probe): own label", "1 0", "4 odd"):
+        assert word in result.stdout
+    printed = found(run(*words, "--measure", "all", "--json"))["mean"]
+    assert printed["probe"]["left_out"] == ["rare", "odd"]
+    assert printed["probe"]["confusion"] == {"labels": ["0", "1"], "counts": [[12, 0], [0, 12]]}
+    votes = np.array(printed["neighbours"]["confusion"]["counts"])
+    assert votes.sum(axis=1).tolist() == [12, 12, 2, 1]
+    share = np.diag(votes).sum() / votes.sum()
+    assert printed["neighbours"]["accuracy"] == pytest.approx(share)
+    assert printed["neighbours"]["balanced_accuracy"] < share  # the rare ones are hardly found
+
+
 def test_experiments_are_listed_and_run(run) -> None:
     listed = run("--list").stdout
     assert "blueprints" in listed

@@ -271,6 +271,14 @@ def test_vectors_without_known_texts_are_refused_unless_they_are_in_order(
         assert store.vectors.get(done.kept, store.keys(corpus))[3, 0] == 3
 
 
+def test_line_breaks_of_another_system_are_no_difference(store: CorpusStore) -> None:
+    texts = ("one\ntwo", "three\nfour\nfive", "six", "\r\n".join("ab"))
+    corpus = store.add("c", ReadTexts(texts))
+    windows = ["three\r\nfour\rfive", "a\r\nb", "one\r\ntwo", "six"]
+    done = import_vectors(store, corpus, read_vectors(of_texts(text=windows)))
+    assert store.vectors.get(done.kept, store.keys(corpus))[:, 0].tolist() == [2, 0, 3, 1]
+
+
 def test_equal_texts_with_different_vectors_are_counted(store: CorpusStore) -> None:
     corpus = store.add("c", ReadTexts(TEXTS))
     done = import_vectors(store, corpus, read_vectors(of_texts(text=[*TEXTS, "x", "x"])))

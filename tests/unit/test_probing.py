@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn import metrics
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
-from neuralviz.evaluation.data import labelled_data
+from neuralviz.evaluation.confusion import Confusion
+from neuralviz.evaluation.data import Measure, labelled_data
 from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measures import check_measures, measure
@@ -112,7 +116,7 @@ def test_a_text_that_is_there_several_times_is_in_one_fold() -> None:
     # the vectors tell texts, not labels: had a probe seen a text, it would know its label
     found, _ = probe(np.repeat(random_vectors(30, 40), 3, axis=0), labels, texts)
     assert found.accuracy < 0.8
-    with pytest.raises(NeuralvizError, match="Only 1 different text has the label “b”"):
+    with pytest.raises(NeuralvizError, match="1 different text has the label “b”"):
         probe(random_vectors(), ["a"] * 80 + ["b"] * 10, [*TEXTS[:80], *["once"] * 10])
 
 
@@ -127,12 +131,14 @@ def test_what_cannot_be_probed_is_said() -> None:
     with pytest.raises(NeuralvizError, match="same label"):
         probe(vectors, ["a"] * 90, TEXTS)
     few = ["a"] * 86 + ["b"] * 4
-    with pytest.raises(NeuralvizError, match=r"Only 4 different texts have the label “b”\. A"):
+    with pytest.raises(NeuralvizError, match=r"only one label .* 4 different texts have the label"):
         probe(vectors, few, TEXTS)
     assert why_not_probed(["a"] * 9 + ["b", *"ccc"], range(13)) == (
-        "Only 1 different text has the label “b” (1 other label as well). A probe needs at least 5 "
-        "different texts with each label: it is cross-validated in 5 folds."
+        "A probe needs at least two labels with 5 different texts each, as it is cross-validated "
+        "in 5 folds; only one label has so many. For example, 1 different text has the label “b”."
     )
+    assert "no label has so many" in why_not_probed(list("aabbcc"), range(6))
+    assert why_not_probed(["a"] * 5 + ["b"] * 5 + ["c"], range(11)) == ""
     assert why_not_probed(["a"] * FOLDS + ["b"] * FOLDS, range(2 * FOLDS)) == ""
     vectors[3, 3] = np.nan
     with pytest.raises(NeuralvizError, match="NaN"):
@@ -285,7 +291,7 @@ def test_labels_are_probed_when_asked_and_not_by_default() -> None:
     units = vectors / np.linalg.norm(vectors.astype(float), axis=1, keepdims=True)
     assert asked.probe == probe(units, LABELS, TEXTS)[0]
     one = labelled_data("own.csv", TEXTS[:8], ["a"] * 5 + ["b"] * 3)
-    with pytest.raises(NeuralvizError, match="Only 3 different texts have the label “b”"):
+    with pytest.raises(NeuralvizError, match="3 different texts have the label “b”"):
         check_measures(one, MeasureSettings(("probe",)))
 
 
@@ -328,3 +334,76 @@ def test_a_task_is_spoken_of_as_what_it_asks() -> None:
     assert "how long a text is" in report_html(results)
     assert results.as_json()["mean"]["probe"]["n_labels"] == 6
     assert "probe.tfidf" in results.csv()
+
+
+def test_labels_too_rare_to_probe_are_left_out_by_name() -> None:
+    labels = ["a"] * 40 + ["b"] * 44 + ["rare"] * 4 + ["once", "again"]
+    vectors = random_vectors()
+    found, right = probe(vectors, labels, TEXTS)
+    alone, as_before = probe(vectors[:84], labels[:84], TEXTS[:84])
+    assert found == replace(alone, left_out=("rare", "once", "again"))
+    np.testing.assert_array_equal(right, as_before)
+    assert (found.n, found.n_labels, found.baseline) == (84, 2, 44 / 84)
+    data = labelled_data("own.csv", TEXTS, labels)
+    check_measures(data, MeasureSettings(("probe",)))
+    asked = measure(data, vectors, MeasureSettings(("probe",)))
+    assert asked.notes == (
+        "The probe leaves out the labels “rare” (4), “once” (1) and “again” (1): fewer than 5 "
+        "different texts have each.",
+    )
+    assert len(asked.told) == 84
+
+
+@pytest.mark.parametrize("name", ["neighbours", "probe"])
+def test_every_label_counts_alike_as_scikit_learn_counts(name: Measure) -> None:
+    draw = np.random.default_rng(2)
+    labels = ["often"] * 60 + ["some"] * 22 + ["7"] * 8
+    centres = {"often": 0.0, "some": 1.0, "7": 2.0}
+    vectors = np.array([centres[one] for one in labels])[:, None] + draw.normal(size=(90, 6))
+    data = labelled_data("own.csv", TEXTS, labels)
+    found = measure(data, vectors, MeasureSettings((name,), k=3))
+    confusion = found.confusion_of(name)
+    assert confusion is not None
+    assert confusion.labels == ("often", "some", "7")
+    own = [one for one, row in zip(confusion.labels, confusion.counts, strict=True)
+           for _ in range(row.sum())]  # fmt: skip
+    predicted = [one for row in confusion.counts for one, n in
+                 zip(confusion.labels, row, strict=True) for _ in range(n)]  # fmt: skip
+    assert Counter(own) == Counter(labels)
+    np.testing.assert_array_equal(
+        confusion.counts, metrics.confusion_matrix(own, predicted, labels=confusion.labels)
+    )
+    macro = metrics.f1_score(own, predicted, average="macro", zero_division=0)
+    balanced = metrics.balanced_accuracy_score(own, predicted)
+    assert confusion.macro_f1 == pytest.approx(macro)
+    assert confusion.balanced_accuracy == pytest.approx(balanced)
+    share = found.accuracy_of(name)
+    assert share is not None
+    assert share.accuracy == pytest.approx(metrics.accuracy_score(own, predicted))
+    told = found.as_json()[name]
+    assert told["macro_f1"] == pytest.approx(macro)
+    assert told["confusion"]["counts"] == confusion.counts.tolist()
+    if name == "neighbours":  # of an independent classifier, each text left out in turn
+        units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        nearest = KNeighborsClassifier(1, metric="cosine")
+        one_nearest = measure(data, vectors, MeasureSettings((name,), k=1)).votes
+        assert one_nearest is not None
+        theirs = cross_val_predict(nearest, units, labels, cv=LeaveOneOut())
+        np.testing.assert_array_equal(
+            one_nearest.counts, metrics.confusion_matrix(labels, theirs, labels=confusion.labels)
+        )
+
+
+def test_the_rarest_of_many_labels_are_shown_together() -> None:
+    labels = [f"l{at}" for at in range(20) for _ in range(20 - at)]
+    predicted = labels[1:] + labels[:1]
+    whole = Confusion.of(labels, predicted)
+    assert whole.at_most(20) is whole
+    few = whole.at_most(12)
+    assert few.labels == (*(f"l{at}" for at in range(11)), "9 rarer labels")
+    names = [one if one in few.labels else "9 rarer labels" for one in labels]
+    others = [one if one in few.labels else "9 rarer labels" for one in predicted]
+    np.testing.assert_array_equal(
+        few.counts, metrics.confusion_matrix(names, others, labels=few.labels)
+    )
+    assert few.counts.sum() == len(labels)

@@ -11,8 +11,8 @@ import streamlit as st
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now, split_at_commas
-from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.data import FIVE, UNIT, LabelledData, ScoredData, scale_of
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.evaluation.data import BY_RANGE, FIVE, UNIT, LabelledData, ScoredData, scale_of
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -138,7 +138,10 @@ def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> D
     """
     if thresholds is None or not isinstance(data, ScoredData):
         return data
-    return replace(data, similar=thresholds[0], dissimilar=thresholds[1])
+    notes = data.notes
+    if thresholds != (data.similar, data.dissimilar):  # that they follow the range holds no more
+        notes = tuple(one for one in notes if one != BY_RANGE.note(data.scores))
+    return replace(data, similar=thresholds[0], dissimilar=thresholds[1], notes=notes)
 
 
 def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
@@ -152,12 +155,20 @@ def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
 
 
 def _imported(given: Given) -> dict[str, EmbedderSpec]:
-    """The vectors of other programs that all texts have, beside a saved corpus, by label."""
-    store = corpus_store()
-    found = imported_specs(store.vectors, text_keys(given.data.texts))
-    if not found:
+    """The vectors of other programs that all texts have, beside a saved corpus, by label.
+
+    Of an example, none: its page opens without the store, which takes long to load.
+    """
+    if given.is_example:
         return {}
-    seen = {spec for one in store.corpora() for spec in imported_by_label(store, one).values()}
+    try:
+        store = corpus_store()
+        found = imported_specs(store.vectors, text_keys(given.data.texts))
+        if not found:
+            return {}
+        seen = {spec for one in store.corpora() for spec in imported_by_label(store, one).values()}
+    except StoreError:  # whoever opens a saved corpus meets the error
+        return {}
     return {label: spec for label, spec in found.items() if spec in seen}
 
 

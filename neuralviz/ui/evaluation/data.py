@@ -74,11 +74,13 @@ class Given:
         data: to measure on.
         corpus: id of the saved corpus that they are; empty for others.
         kept: the ways to embed by which a saved corpus is embedded already.
+        is_example: whether they come with neuralviz.
     """
 
     data: DataSet
     corpus: str = ""
     kept: tuple[EmbedderSpec, ...] = ()
+    is_example: bool = False
 
 
 def choose_data() -> Given | None:
@@ -99,7 +101,7 @@ def choose_data() -> Given | None:
         return _from_corpus()
     find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source]
     data = find()
-    return None if data is None else Given(data)
+    return None if data is None else Given(data, is_example=source == "Example")
 
 
 def _example() -> DataSet:

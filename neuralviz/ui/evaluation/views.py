@@ -15,7 +15,12 @@ from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.verdict import leads
 from neuralviz.evaluation.yardsticks import best_first
 from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.results import common_figures, histograms, quality_figures
+from neuralviz.plots.results import (
+    common_figures,
+    confusion_figures,
+    histograms,
+    quality_figures,
+)
 from neuralviz.plots.theme import escape
 from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import show_figure, swiped
@@ -45,6 +50,9 @@ def views_of(results: Results) -> list[str]:
     has = {
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
         "Similar and dissimilar": any(len(one.same) and len(one.diff) for one in found),
+        "Confused labels": any(
+            one.confusion_of(measure) for one in found for measure in ("neighbours", "probe")
+        ),
         "Shared errors": any(True for _ in common_figures(results, 0)),
         "Controlled paraphrases": any(one.paraphrases for one in found),
     }
@@ -217,6 +225,34 @@ def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
         st.caption(left_out)
 
 
+@_on_a_slide
+def _confused_labels(results: Results, by: Yardstick, about: About) -> None:
+    drawn = list(confusion_figures(results, 0))
+    label, _ = pick_method(
+        results,
+        by,
+        "evaluation-confused-by",
+        among={results.rows[at].label for at, *_ in drawn},
+    )
+    for at, measure, confusion, figure in drawn:
+        if results.rows[at].label != label:
+            continue
+        frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
+        frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
+        show_figure(
+            figure,
+            key=f"evaluation-confused-{measure}",
+            numbers=frame,
+            name=f"{measure}-confused-labels",
+            about=about,
+            height=240 + 36 * len(confusion.labels),
+        )
+    st.caption(
+        "Each row shows which labels the texts of one label get, as shares of these texts. "
+        "Macro-F1 and balanced accuracy, in the table, count every label alike, however rare."
+    )
+
+
 def _paraphrases(results: Results, by: Yardstick, about: About) -> None:
     best, *_ = best_first(results, 0, by)
     drawn = list(quality_figures(results, 0))
@@ -257,6 +293,7 @@ def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
 _DRAW = {
     "Pair by pair": _pair_by_pair,
     "Similar and dissimilar": _similar_and_dissimilar,
+    "Confused labels": _confused_labels,
     "Shared errors": _shared_errors,
     "Controlled paraphrases": _paraphrases,
 }
