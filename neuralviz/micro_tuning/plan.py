@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from neuralviz.micro_tuning.blueprints import mask_inputs, unmasked_inputs
-from neuralviz.micro_tuning.workload import count_masked
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,14 +105,15 @@ def mask_texts(
 def _mask_chunks(
     model: LanguageModel, text: TokenizedText, index: int, settings: TuningSettings
 ) -> Iterator[MaskedInput]:
-    weight, number = 1.0 / count_masked(text, settings), 0
-    for chunk in text.chunks:
+    sizes = [chunk.stop - chunk.start for chunk in text.chunks]
+    if settings.predict_unmasked:
+        labelled = [unmasked_inputs(size) for size in sizes]
+    else:
+        labelled = [mask_inputs(size, settings.blueprints).masked for size in sizes]
+    weight, number = 1.0 / sum(int(rows.sum()) for rows in labelled), 0
+    for chunk, rows in zip(text.chunks, labelled, strict=True):
         ids = text.ids[chunk]
-        if settings.predict_unmasked:
-            labelled = unmasked_inputs(len(ids))
-        else:
-            labelled = mask_inputs(len(ids), settings.blueprints).masked
-        for row in labelled:
+        for row in rows:
             at = np.flatnonzero(row)
             shown = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
             yield MaskedInput(

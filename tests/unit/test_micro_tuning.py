@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -216,11 +217,13 @@ def test_a_text_alone_and_in_a_batch_with_the_bundled_model(bundled: LanguageMod
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -> None:
     texts = list(TEXTS.values())
+    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 300)
     kept = tuned(tiny, texts, layers=layers)
-    monkeypatch.setattr(inputs, "KEPT_BYTES", 0)
-    anew = tuned(tiny, texts, layers=layers)
-    for one, other in zip(kept.deltas, anew.deltas, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for most in (0, 60_000):  # none of the pieces, and some
+        monkeypatch.setattr(inputs, "KEPT_BYTES", most)
+        anew = tuned(tiny, texts, layers=layers)
+        for one, other in zip(kept.deltas, anew.deltas, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_eight_threads_share_one_model(tiny: LanguageModel) -> None:
@@ -450,6 +453,43 @@ def test_three_thousand_words_are_cut_into_bounded_chunks(tiny: LanguageModel) -
 def test_a_single_string_is_one_text(tiny: LanguageModel) -> None:
     result = tuned(tiny, "The dog barks.")
     assert result.embeddings.shape[0] == 1
+
+
+# --- long texts --------------------------------------------------------------------------------
+
+
+def test_a_short_last_chunk_has_the_say_of_its_tokens(bundled: LanguageModel) -> None:
+    """A text in two chunks is as near to each of them as it is without chunks."""
+    parts = [
+        "The river rose overnight, and by morning the fields below the mill were a lake with "
+        "hedges in it.",
+        "Nobody came back.",
+    ]
+    texts = [" ".join(parts), *parts]
+    narrow = replace(bundled, window=23)
+    in_chunks, whole = (tuned(model, texts, epochs=5) for model in (narrow, bundled))
+    sizes = [chunk.stop - chunk.start for chunk in in_chunks.texts[0].chunks]
+    assert sizes == [21, 4]
+    assert in_chunks.embeddings[0] @ whole.embeddings[0] > 0.9
+    for part in (1, 2):
+        expected = whole.embeddings[0] @ whole.embeddings[part]
+        assert in_chunks.embeddings[0] @ in_chunks.embeddings[part] == pytest.approx(
+            expected, abs=0.06
+        )
+
+
+@pytest.mark.parametrize("limit", [100, 2 * 40, 10_000])
+def test_pieces_of_any_size_come_to_the_same(limit: int, tiny, monkeypatch) -> None:
+    """Also where a piece holds inputs of several chunks of several texts, in turns."""
+    texts = [TEXTS["several chunks"], " ".join(SENTENCES[3:6]), TEXTS["short"]]
+    alone = [tuned(tiny, [text]) for text in texts]
+    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", limit)
+    together = tuned(tiny, texts, with_token_shares=True)
+    for index, expected in enumerate(alone):
+        assert expected.embeddings[0] @ together.embeddings[index] >= ALIKE
+        np.testing.assert_allclose(together.loss[:, index], expected.loss[:, 0], rtol=1e-5)
+        deltas = [delta[index] for delta in together.deltas]
+        check_shares_sum(together.shares[index], deltas)
 
 
 # --- the stream of events ----------------------------------------------------------------------

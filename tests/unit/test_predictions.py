@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import check_settings, mask_inputs, predict_masked
+from neuralviz.micro_tuning import check_settings, mask_inputs, micro_tune, predict_masked
+from neuralviz.micro_tuning.watching import loss_of
 from neuralviz.models import tokenize
+from tests.support.models import TEXTS
 
 TEXT = "The cat sat on the mat and purred."
 OUTPUT_BIAS = "cls.predictions.bias"
@@ -92,6 +94,25 @@ def test_inputs_are_counted_over_the_chunks(model):
     found = predict_masked(model, halves, settings, None)
     np.testing.assert_array_equal(found.input, [0, 0, 1, 1, 2, 3, 3])
     np.testing.assert_array_equal(found.token, [1, 3, 0, 2, 5, 4, 6])
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+def test_the_loss_of_a_long_text_is_what_the_next_epoch_starts_from(tiny, layers):
+    """Over the masked positions of all chunks."""
+    (text,) = tokenize(tiny, [TEXTS["several chunks"]])
+    assert len(text.chunks) > 1
+    *_, short = micro_tune(tiny, [text.text], layers=layers, epochs=2)
+    *_, longer = micro_tune(tiny, [text.text], layers=layers, epochs=3)
+    settings, deltas = short.result.settings, [delta[0] for delta in short.result.deltas]
+    found = predict_masked(tiny, text, settings, deltas)
+    assert loss_of(found, text, settings) == pytest.approx(longer.loss[0], rel=1e-5)
+    for at_most in (1, 40, len(found) - 1):
+        first = predict_masked(tiny, text, settings, deltas, at_most=at_most)
+        assert len(first) == at_most
+        assert loss_of(first, text, settings) is None
+        np.testing.assert_array_equal(first.token, found.token[:at_most])
+        np.testing.assert_array_equal(first.input, found.input[:at_most])
+        np.testing.assert_allclose(first.loss, found.loss[:at_most], rtol=1e-4)
 
 
 def test_every_token_of_an_unmasked_text_is_predicted(model):

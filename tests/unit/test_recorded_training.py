@@ -43,7 +43,7 @@ def test_what_it_says_is_worth_seeing() -> None:
     lessons = recorded_lessons()
     assert training_point(lessons, "chapter", is_decided(lessons)) == (
         "**Crops** teaches more: the ten nearest texts point to the right chapter for **60%** of "
-        "texts after **crops**, for 51% after **masking** and for 47% before."
+        "texts after **crops**, for 50% after **dropout** and for 47% before."
     )
 
 

@@ -119,8 +119,8 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     assert again.progress == left.progress
     assert again.started() == left.started()
     assert how_far(again) == how_far(left)
-    assert [again.epochs_learnt(i) for i in left.started()] == [
-        left.epochs_learnt(i) for i in left.started()
+    assert [again.epochs_done(i) for i in left.started()] == [
+        left.epochs_done(i) for i in left.started()
     ]
     assert again.reports.keys() == left.reports.keys()
     np.testing.assert_array_equal(again.loss, left.loss)
