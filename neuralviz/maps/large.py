@@ -10,9 +10,9 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
-from neuralviz.maps.distances import check_vectors
+from neuralviz.maps.distances import check_vectors, digests_of
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.placing import Block, Spread, digests_of, on_processes, place_block, written_fit
+from neuralviz.maps.placing import Block, Spread, on_processes, place_block, written_fit
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import SEED

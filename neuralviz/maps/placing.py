@@ -28,12 +28,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
-from neuralviz.maps.distances import check_vectors
+from neuralviz.maps.distances import check_vectors, digests_of
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import place_by
 from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import SEED
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pruning import prune
 
@@ -115,20 +114,6 @@ def place_block(block: Block) -> PlacedBlock:
             near = groups.nearest(vectors, block.settings.placing_neighbours(n))
         placed = place_by(projection, vectors, near)
     return PlacedBlock(block.number, placed.astype(np.float32), digests_of(vectors))
-
-
-def digests_of(vectors: np.ndarray) -> np.ndarray:
-    """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹.
-
-    Args:
-        vectors: [text, dim] float32.
-    """
-    words = (vectors + np.float32(0)).view(np.uint32)  # -0 becomes 0
-    factors = np.random.default_rng(SEED).integers(1 << 64, size=(2, words.shape[1]), dtype="u8")
-    mixed = np.zeros((2, len(words)), dtype=np.uint64)
-    for column in range(words.shape[1]):  # products and sums overflow, as they should
-        mixed += factors[:, column : column + 1] * (words[:, column].astype(np.uint64) + 1)
-    return mixed[0] ^ (mixed[1] >> np.uint64(32))
 
 
 @contextmanager

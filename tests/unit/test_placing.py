@@ -21,13 +21,14 @@ import pytest
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_rows
+from neuralviz.maps.distances import digests_of
 from neuralviz.maps.exporting import corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.neighbourhoods import common_neighbours, knn_accuracy, sampled_right
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, digests_of, on_processes
+from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, on_processes
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
