@@ -162,7 +162,10 @@ class Compare(KeptTask[Step, Comparison]):
         done = sum(n if one.error else one.n_done for one in result)
         started = any(one.n_done for one in result)
         doing = missing(result) if started else ""
-        return Progress(done, n * len(result), doing=doing)
+        begun = [one for one in result if one.n_done or one.error]
+        return Progress(
+            done, n * len(result), doing=doing, part=len(begun), is_last=len(begun) == len(result)
+        )
 
     def cache_key(self) -> str:
         specs = [spec.to_json() for spec in self.specs]

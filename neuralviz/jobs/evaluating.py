@@ -107,7 +107,10 @@ class Evaluate(KeptTask[Event, Filling]):
         done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         now = _in_words(doing, results) if doing is not None else ""
-        return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}")
+        begun = shares.keys() | ({doing.row} if doing is not None else set())
+        part = None if doing is None else (doing.row, doing.doing)
+        is_last = begun.issuperset(range(len(self.plan.rows)))
+        return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}", part, is_last)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,7 +137,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
-            return _of_features(result)
+            return replace(_of_features(result), part="features", is_last=False)
         n = len(self.settings.each())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
@@ -147,7 +147,13 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             doing += f": epoch {len(curve.losses)}"
         elif curve.rebuilt:
             doing += f": autoencoders, epoch {len(curve.rebuilt)}"
-        return Progress(len(result.results), n, doing=f"Rung {len(result.curves)} of {n}, {doing}")
+        return Progress(
+            len(result.results),
+            n,
+            doing=f"Rung {len(result.curves)} of {n}, {doing}",
+            part=rung,
+            is_last=rung == self.settings.rungs[-1],
+        )
 
     def cache_key(self) -> str:
         trained = [asdict(one) for one in self.settings.each()]

@@ -175,7 +175,15 @@ class MakeMaps(Task[MapEvent, Mapped]):
                 f"{method}: {embedding.done:,} of "
                 f"{many(embedding.total, 'different text')} embedded"
             )
-        return Progress(result.place + share, len(self.choices), doing=doing)
+        # a map is made in seconds or minutes: the embedding by methods that learn takes longer
+        is_last = event.span[1] == 1 if event else self.choices[result.place].spec.learns
+        return Progress(
+            result.place + share,
+            len(self.choices),
+            doing=doing,
+            part=(result.place, event and event.stage),
+            is_last=is_last and result.place == len(self.choices) - 1,
+        )
 
 
 def _project(

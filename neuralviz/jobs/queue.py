@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from neuralviz.jobs.task import Task
     from neuralviz.jobs.workers import Executor, Workers
 
-NEWEST_COUNTS = 0.3  # of the mean duration of a kind of task: the share of the last one
+LATEST = 5  # tasks of a kind, from which it is told how long another takes
+MOST_VARIED = 4.0  # times the shortest that the longest of them may take
+LOOK_SECONDS = 0.25  # which a task takes that does nothing
 MAX_SHARING = 64  # runs that share their work on workers
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 MEGABYTE = 1 << 20
@@ -188,11 +190,14 @@ class RunQueue:
         )
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
-        """Of a run under way: as it says itself, or as others of its kind took."""
-        if run.seconds_left is not None:
-            return run.seconds_left
+        """Of a run under way: as it says itself, or as others of its kind took.
+
+        None for one that takes longer than they did, which then say nothing of it.
+        """
+        if (left := run.seconds_left) is not None:
+            return left
         expected = self._took.expected(run.task)
-        return None if expected is None else max(expected - run.seconds, 0.0)
+        return None if expected is None or expected < run.seconds else expected - run.seconds
 
     def _lane(self, run: Run[Any]) -> Lane:
         """Beside which others a run waits for its turn."""
@@ -294,16 +299,18 @@ class _Durations:
     """How long tasks of each kind took of late."""
 
     def __init__(self) -> None:
-        self._mean: dict[type, float] = {}
+        self._latest: dict[type, deque[float]] = {}
 
     def note(self, task: Task[Any, Any], seconds: float) -> None:
         """Note how long a task took that was done."""
-        before = self._mean.get(type(task), seconds)
-        self._mean[type(task)] = before + NEWEST_COUNTS * (seconds - before)
+        self._latest.setdefault(type(task), deque(maxlen=LATEST)).append(seconds)
 
     def expected(self, task: Task[Any, Any]) -> float | None:
-        """How long a task of its kind takes; None before any was done."""
-        return self._mean.get(type(task))
+        """How long a task of its kind takes; None before any was done, or where that varies."""
+        latest = self._latest.get(type(task))
+        if not latest or max(latest) > MOST_VARIED * max(min(latest), LOOK_SECONDS):
+            return None
+        return sum(latest) / len(latest)
 
 
 def _join(threads: Iterable[threading.Thread], seconds: float) -> None:

@@ -14,6 +14,8 @@ from neuralviz.jobs.run_table import KnownRun, RunTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from neuralviz.jobs.run_table import Known
+
 
 R = TypeVar("R")
 
@@ -28,6 +30,7 @@ CUT_OFF = (
     "The process that did this work ended suddenly; the machine may be out of memory. Press “Run "
     "again” to start it again, with fewer or shorter texts if it ends again."
 )
+NOT_BEGUN = "This run did not begin. Press “Run again” to start it."
 GONE = "The result of this run is no longer saved. Press “Run again” to compute it again."
 
 
@@ -63,7 +66,7 @@ class Returning:
         def at_end(run: Run[R]) -> None:
             if keep is not None:
                 keep(run)
-            self._table.end(run_id, "cut off" if run.was_cut_off else run.status)
+            self._table.end(run_id, _end_of(run))
             with self._lock:
                 if self._live.pop(run_id, None) is None:
                     over.append(run_id)  # before it was known that it lives
@@ -124,12 +127,22 @@ class Returning:
             "stopped": STOPPED,
             "failed": FAILED,
             "cut off": CUT_OFF,
+            "not begun": NOT_BEGUN,
         }
         return sentences[known.status]
 
     def close(self) -> None:
         """Let other servers see that this one is gone."""
         self._table.close()
+
+
+def _end_of(run: Run[Any]) -> Known:
+    """How a run that is over has ended, as the table keeps it."""
+    if run.was_cut_off:
+        return "cut off"
+    if run.status == "failed":
+        return "failed" if run.started else "not begun"
+    return "stopped" if run.status == "stopped" else "done"
 
 
 class Watchers:

@@ -28,6 +28,7 @@ Status = Literal["queued", "running", "done", "stopped", "failed"]
 
 GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
 LOOK_EVERY = 1.0  # seconds between two looks for the owner
+MEASURED_SECONDS = 1.0  # of work, before its time left is believed
 FOLD_EVERY = 100  # events: a run that nobody looks at holds no more of them
 
 _log = logging.getLogger(__name__)
@@ -183,15 +184,15 @@ class Run(Generic[R]):
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it will still take, measured since the first event; None while nobody knows."""
+        """How long it will still take; None while nobody knows.
+
+        Measured since the first event of the last part: how quickly another part went tells
+        nothing of it.
+        """
         if self.is_over:
             return 0.0
-        return self._pace.seconds_left(self.progress.share, time.monotonic())
-
-    @property
-    def seconds_measured(self) -> float:
-        """The time between the first event and the last: what `seconds_left` is measured in."""
-        return self._pace.seconds_measured
+        with self._folding:
+            return self._pace.seconds_left(self.progress, time.monotonic())
 
     def stop(self) -> None:
         """Ask the work to end, or not to begin; what is known of it stays."""
@@ -242,7 +243,7 @@ class Run(Generic[R]):
             with self._folding:
                 self._fold()
                 if is_first:
-                    self._pace.begin(self.task.progress(self._result).share)
+                    self._pace.begin(self.task.progress(self._result))
 
     def should_stop(self) -> bool:
         """Whether the work should end now.
@@ -326,12 +327,12 @@ class Run(Generic[R]):
 
 
 class _Pace:
-    """How quickly a run goes, from the times of its events."""
+    """How quickly the part of a run goes that is under way, from the times of its events."""
 
     def __init__(self) -> None:
         self._first: float | None = None
         self._last = 0.0
-        self._share_at_first: float | None = None
+        self._at_first: Progress | None = None
 
     def note(self, now: float) -> bool:
         """Note the time of an event; whether it is the first."""
@@ -341,17 +342,17 @@ class _Pace:
         self._first = now
         return True
 
-    def begin(self, share: float) -> None:
+    def begin(self, progress: Progress) -> None:
         """Note how far the run was at its first event: what was done before came at once."""
-        self._share_at_first = share
+        self._at_first = progress
 
-    @property
-    def seconds_measured(self) -> float:
-        return 0.0 if self._first is None else self._last - self._first
-
-    def seconds_left(self, share: float, now: float) -> float | None:
+    def seconds_left(self, progress: Progress, now: float) -> float | None:
         """Until a share of 1, when the rest goes as what was seen; None before that is known."""
-        if self._share_at_first is None or share <= self._share_at_first:
+        if self._first is None or self._at_first is None:
             return None
-        of_whole = self.seconds_measured / (share - self._share_at_first)
-        return max(of_whole * (1 - share) - (now - self._last), 0.0)
+        if progress.part != self._at_first.part:  # which has just begun
+            self._first, self._at_first = self._last, progress
+        done, measured = progress.share - self._at_first.share, self._last - self._first
+        if not progress.is_last or done <= 0 or measured < MEASURED_SECONDS:
+            return None
+        return max(measured / done * (1 - progress.share) - (now - self._last), 0.0)

@@ -24,8 +24,6 @@ from neuralviz.server_settings import server_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neuralviz.jobs.run import Status
-
 WAIT = 5.0  # seconds for another process that writes
 _COLUMNS = """
     id TEXT PRIMARY KEY, work TEXT NOT NULL, server TEXT NOT NULL, status TEXT NOT NULL,
@@ -33,7 +31,7 @@ _COLUMNS = """
 """
 _log = logging.getLogger(__name__)
 
-Known = Literal["done", "stopped", "failed", "cut off"]
+Known = Literal["done", "stopped", "failed", "cut off", "not begun"]
 End = Literal["queued", "crashed", "elsewhere"] | Known
 
 
@@ -44,7 +42,8 @@ class KnownRun:
     Attributes:
         id: in the address.
         work: a digest of what was done, which tells it from other work.
-        status: ``queued`` until it ends; ``cut off`` where its worker ended before it did,
+        status: ``queued`` until it ends; ``not begun`` where it failed before its turn came, as the
+            server ended or had too much to do; ``cut off`` where its worker ended before it did,
             ``crashed`` where its server did, ``elsewhere`` where another server of this machine
             still carries it out.
     """
@@ -85,7 +84,7 @@ class RunTable:
     def _forget_old(self) -> None:
         self._write("DELETE FROM runs WHERE created < ?", time.time() - self._kept_seconds)
 
-    def end(self, run_id: str, status: Status | Literal["cut off"]) -> None:
+    def end(self, run_id: str, status: Known) -> None:
         """Note how a run ended; not why it failed, which may quote a text."""
         self._write(
             "UPDATE runs SET status = ?, finished = ? WHERE id = ?", status, time.time(), run_id

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
     from typing import Self
 
     from neuralviz.errors import ShouldStop
@@ -25,12 +24,17 @@ class Progress:
         done, total: of one kind of thing; a total of 0 is not known yet.
         unit: the thing, as it is counted: "texts".
         doing: what is done at the moment, with counts; empty before anything is.
+        part: of the work, that is under way; each goes at a pace of its own, which tells nothing
+            of the others'.
+        is_last: whether no part is still to begin.
     """
 
     done: float = 0.0
     total: float = 0.0
     unit: str = ""
     doing: str = ""
+    part: Hashable = None
+    is_last: bool = True
 
     @property
     def share(self) -> float:

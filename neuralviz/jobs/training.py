@@ -170,11 +170,12 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         if not steps:
             return Progress(doing="Reading the corpus …")
         if all(one.step for one in result) and not all(one.snapshots for one in result):
-            return Progress(done, steps, doing=LOOKS_FIRST)
+            return Progress(done, steps, doing=LOOKS_FIRST, is_last=False)
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
         if all(one.is_over for one in result):
             doing = "Drawing the maps …"
-        return Progress(done, steps, doing=doing)
+        looked = all(one.snapshots for one in result)  # which takes longer than many steps
+        return Progress(done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int) -> Path:
         """Of the checkpoints of one of the encoders, with its weights."""

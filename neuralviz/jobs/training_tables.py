@@ -94,7 +94,9 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
         share = now.step / now.steps if now.steps else 0.0
         if now.steps:
             doing += f", step {now.step:,} of {now.steps:,}"
-        return Progress(now.cell + share, now.cells, doing=doing)
+        is_last = now.seed != self.seeds[0] or now.cell == now.cells - 1  # each row has begun
+        part = now.cell if len(self.seeds) == 1 else None
+        return Progress(now.cell + share, now.cells, doing=doing, part=part, is_last=is_last)
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, asdict(self)])

@@ -106,11 +106,14 @@ class RunRecord:
 
     @property
     def progress(self) -> float:
-        """Share of the work that is done, 0 … 1."""
+        """Share of the work that is done, 0 … 1; a text counts by its length."""
         if self.texts_done >= len(self.texts):
             return 1.0
         inside = self.epochs_reached % self.settings.epochs / self.settings.epochs
-        return (self.texts_done + inside * self._batch) / len(self.texts)
+        ends = np.cumsum([0, *map(len, self.texts)])
+        begun = min(self.texts_done + self._batch, len(self.texts))
+        done = ends[self.texts_done] + inside * (ends[begun] - ends[self.texts_done])
+        return float(done / ends[-1])
 
     def epochs_done(self, text: int) -> int:
         """Epochs that a text has been tuned for."""

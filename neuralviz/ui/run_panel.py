@@ -28,7 +28,6 @@ R = TypeVar("R")
 
 LIVE_SECONDS = 0.5
 LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
-MEASURED_SECONDS = 1.0  # of work, before its time left is believed
 _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 
@@ -267,8 +266,6 @@ def _stopped(run: Run[Any]) -> str:
 def time_left(run: Run[Any]) -> str:
     """How long a run that takes longer than a moment still takes, to be put after its counts."""
     left = run.seconds_left
-    if left is None or run.seconds_measured < MEASURED_SECONDS:
-        return ""
-    if left < 1 or run.seconds + left < LONG_SECONDS:
+    if left is None or left < 1 or run.seconds + left < LONG_SECONDS:
         return ""
     return f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"

@@ -27,6 +27,8 @@ from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results_file import results_bytes
 from neuralviz.evaluation.tables import read_data
 from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
+from neuralviz.jobs.keeping import result_key
+from neuralviz.jobs.returning import STOPPED, returning, work_of
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
@@ -37,6 +39,7 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui import views as kept_views
 from neuralviz.ui.evaluation import choose, data
+from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -268,6 +271,23 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert page.selectbox(key="evaluation-worst-of").value == "mean"  # the best one here
     assert point(page).startswith("**mean** finds the topic of a text best: for 93.1% of these")
     assert not runs(page)
+
+
+def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
+    opened, intervals: None
+) -> None:
+    page = opened(example="Forms")
+    button(page).click().run()
+    (run,) = runs(page)
+    run.stop()
+    run_id = page.query_params["run"]
+    wait_until(lambda: returning().find(run_id, work_of(result_key(run.task))).status == "stopped")
+    back = opened(example="Forms", run=run_id)
+    assert [one.value for one in back.error] == [plain(STOPPED)]
+    assert "Run again" in [one.label for one in back.button]
+    other = opened(example="Forms")
+    assert not runs(other)
+    assert "Recorded on" in said(other)
 
 
 def test_what_was_recorded_fades_when_other_methods_are_chosen(opened, intervals: None) -> None:

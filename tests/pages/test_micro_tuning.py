@@ -17,15 +17,20 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
-from neuralviz.jobs.keeping import reopened
+from neuralviz.jobs.keeping import reopened, result_key
+from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.jobs.returning import STOPPED, work_of
+from neuralviz.jobs.run_table import RunTable
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
+from neuralviz.models.shared import ModelRef
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import main
 from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
 from neuralviz.ui.micro_tuning.runs import recorded_run
+from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -69,6 +74,19 @@ def last_run(page: AppTest):
 
 def messages(page: AppTest) -> str:
     return " ".join(element.value for element in [*page.error, *page.warning, *page.info])
+
+
+def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(bundled) -> None:
+    recorded, table = recorded_run(), RunTable()
+    task = TuneTexts(ModelRef.now("bundled"), recorded.texts, recorded.settings)
+    table.add("anId", work_of(result_key(task)))
+    table.end("anId", "stopped")
+    page = page_at("micro_tuning", run="anId").run()
+    assert messages(page) == plain(STOPPED)
+    press(page, "Run again")
+    wait_until(lambda: last_run(page).is_over, 60)
+    assert last_run(page).task == task
+    assert last_run(page).status == "done"
 
 
 def test_the_first_page_has_figures(page: AppTest) -> None:

@@ -6,8 +6,9 @@ import pickle
 import threading
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,21 +16,31 @@ import pytest
 from neuralviz.embedders.specs import embedder_spec, models_now
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import scored_data
+from neuralviz.evaluation.events import Cell
+from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.experiments import Row
+from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
 from neuralviz.jobs.callbacks import events_of
-from neuralviz.jobs.comparing import Compare
+from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, Mapped, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.queue import NOT_BEGUN, start_of_next
+from neuralviz.jobs.queue import NOT_BEGUN, _Durations, start_of_next
+from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
+from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
+from neuralviz.training.settings import TrainingSettings
+from neuralviz.ui.run_panel import time_left
+from tests.support.cluster import wait_for
 
 
 def here() -> bool:
@@ -477,6 +488,115 @@ def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
     assert (run.seconds_left, run.seconds) == (0, pytest.approx(162))
 
 
+@dataclass(frozen=True)
+class InParts(Counting):
+    """A quick part of half of the work, and a slow one."""
+
+    def progress(self, result: int) -> Progress:
+        is_slow = result >= self.to // 2
+        return Progress(result, self.to, part=is_slow, is_last=is_slow)
+
+
+def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(runs, "time", clock)
+    run = Run(InParts(100), here)
+    run.begin()
+    for number in range(1, 50):
+        run.add(number)
+        clock.now += 0.06
+        assert run.seconds_left is None  # else “about 3 s”, before twenty minutes
+    clock.now += 30  # a model is loaded
+    for number in range(50, 55):
+        run.add(number)
+        expected = None if number == 50 else 24.0 * (100 - number)
+        assert run.seconds_left == (expected and pytest.approx(expected))
+        assert time_left(run) == ("" if number == 50 else f", about {expected / 60:.0f} min left")
+        clock.now += 24
+
+
+def test_a_moment_of_work_is_not_enough_to_tell_the_rest(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(runs, "time", clock)
+    run = Run(Counting(100), here)
+    run.begin()
+    run.add(0)
+    clock.now += 0.5
+    run.add(1)
+    assert run.seconds_left is None
+    clock.now += 0.5
+    run.add(2)
+    assert run.seconds_left == pytest.approx(49)
+
+
+def test_each_task_says_when_its_last_part_has_begun() -> None:
+    specs = (embedder_spec("mean"), embedder_spec("neural"))
+    compare = Compare(specs, ("One text.", "Another."), ())
+    steps = [
+        Step(0, np.array([0]), np.ones((1, 2)), np.zeros(1, bool)),
+        Step(0, np.array([1]), np.ones((1, 2)), np.zeros(1, bool)),
+        Step(1, np.array([0]), np.ones((1, 3)), np.zeros(1, bool)),
+    ]
+    said = [compare.progress(compare.fold(compare.start(), steps[:n])) for n in range(4)]
+    assert [(one.part, one.is_last) for one in said] == [
+        (0, False), (1, False), (1, False), (2, True),
+    ]  # fmt: skip
+    for spec, embedding, layout in (
+        (specs[0], False, True),  # of which little is known before the map itself
+        (specs[1], True, True),
+    ):
+        choice = MapChoice(spec, ProjectionSettings())
+        two = MakeMaps("id", (choice, choice), ())
+        for place in range(2):
+            embedded = Mapped(place, SimpleNamespace(done=1, total=9))
+            before = replace(embedded, projecting=ProjectionEvent("layout", 1, 9, (0.0, 0.5)))
+            begun = replace(embedded, projecting=ProjectionEvent("placing", 1, 9, (0.5, 1.0)))
+            assert two.progress(embedded).is_last is (embedding and place == 1)
+            assert two.progress(before).is_last is False
+            assert two.progress(begun).is_last is (layout and place == 1)
+            assert len({two.progress(one).part for one in (embedded, before, begun)}) == 3
+
+
+def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
+    data = scored_data("pairs", ["a", "b", "c"], ["d", "e", "f"], np.array([1.0, 3.0, 5.0]))
+    rows = [Row(name, embedder_spec(name), name) for name in ("mean", "cls", "neural")]
+    evaluate = Evaluate(EvaluationPlan((data,), tuple(rows)), ())
+    cell = Cell(0, 0, Measured())
+    embedding = [EvaluationProgress(0, row, "embedding", 3, 6) for row in range(3)]
+    at_once = EvaluationProgress(0, 1, "embedding", 3, 6, at_once=(1, 2))
+    for events, is_last in (
+        ([embedding[0]], False),
+        ([embedding[0], cell, embedding[1]], False),
+        ([embedding[0], cell, at_once], True),
+        ([embedding[0], cell, embedding[1], replace(cell, row=1), embedding[2]], True),
+        ([embedding[0], cell, embedding[2]], False),
+    ):
+        progress = evaluate.progress(evaluate.fold(evaluate.start(), events))
+        assert progress.is_last is is_last
+        assert progress.part == (events[-1].row, "embedding")
+    for seeds, cell_of_seed, is_last in (
+        ((1,), (1, 0), False), ((1,), (1, 2), True),
+        ((1, 2), (1, 2), False), ((1, 2), (2, 3), True), ((1, 2), (2, 4), True),
+    ):  # fmt: skip
+        seed, number = cell_of_seed
+        table = FillTrainingTable(
+            "pairs", ModelRef("bundled", ""), "id", "label", TrainingSettings(), seeds
+        )
+        now = RowProgress("crops", seed, 1, 6, number, 1 + 2 * len(seeds))
+        assert table.progress(FilledTable(now=now)).is_last is is_last
+
+
+def test_a_text_counts_by_its_length(bundled) -> None:
+    settings = TuningSettings(bundled.head_layers, epochs=2)
+    record = RunRecord("bundled", settings, ("Short.", "Brief.", "A long text. " * 21))
+    record.texts_done = 2
+    record.steps_done, record.steps = 1, 4
+    record.reached = record.reached | {"batch": 1}
+    assert record.progress == pytest.approx((12 + 273 / 4) / 285)
+    record.reached = record.reached | {"texts_done": 3}
+    assert record.progress == 1
+
+
 def test_micro_tuning_says_what_goes_on_before_its_first_step(bundled, monkeypatch) -> None:
     monkeypatch.setattr(shared, "_models", {})
     task = TuneTexts(ModelRef("bundled", None), ("A text.",), TuningSettings(("a.bias",)))
@@ -671,6 +791,30 @@ def test_the_wait_is_estimated_from_what_others_took() -> None:
     assert 0 < left <= 1.2
     assert all(run.wait(5) for run in waiting)
     assert queue.seconds_until_start(waiting[2]) == 0
+
+
+def test_what_others_took_says_nothing_of_a_run_that_takes_longer() -> None:
+    queue = RunQueue(max_running=1)
+    assert queue.submit(Slow(seconds=0.3), here).wait(5)
+    long = queue.submit(Slow(seconds=1.5), here)
+    behind = queue.submit(Counting(3), here)
+    wait_for(lambda: long.status == "running")
+    assert queue.seconds_until_start(behind) == pytest.approx(0.3, abs=0.2)
+    wait_for(lambda: long.seconds > 0.6)
+    assert queue.seconds_until_start(behind) is None
+    assert behind.wait(5)
+
+
+def test_durations_that_vary_say_nothing() -> None:
+    took = _Durations()
+    for seconds, expected in ((0.01, 0.01), (0.9, 0.455), (1.1, None), (1.2, None)):
+        took.note(Counting(3), seconds)
+        found = took.expected(Counting(5))
+        assert found == (expected if expected is None else pytest.approx(expected))
+    assert took.expected(Slow()) is None
+    for _ in range(5):  # what was long ago is forgotten
+        took.note(Counting(3), 60.0)
+    assert took.expected(Counting(3)) == pytest.approx(60)
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,9 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
     shares = []
     for event in task.events(lambda: False):
         result = task.fold(result, [event])
-        shares.append(task.progress(result).share)
+        progress = task.progress(result)
+        shares.append(progress.share)
+        assert progress.is_last is ("log-variance" in {rung for rung, _ in result.curves})
     assert task.is_whole(result)
     assert shares[-1] == 1.0
     assert ladder_bytes(task.unpack(task.pack(result))) == task.pack(result)

@@ -25,6 +25,7 @@ from neuralviz.jobs.returning import (
     ELSEWHERE,
     FAILED,
     GONE,
+    NOT_BEGUN,
     STOPPED,
     Returning,
     Watchers,
@@ -140,16 +141,19 @@ def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
         ("failed", FAILED),
         ("cut off", CUT_OFF),
         ("stopped before it began", STOPPED),
+        ("the server ended before it began", NOT_BEGUN),
     ],
 )
 def test_how_a_run_ended_is_told(queue: RunQueue, how: str, said: str) -> None:
     returning = Returning(RunTable())
-    if how == "stopped before it began":
+    if "before it began" in how:
         begun(returning, queue, Wait("first"))
     task = Wait(fails=how == "failed", is_cut_off=how == "cut off")
     run_id, run = begun(returning, queue, task)
     if said == STOPPED:
         run.stop()
+    elif said == NOT_BEGUN:
+        queue.close(seconds=0)
     ended(run, returning, run_id)
     assert over(Returning(RunTable()), run_id, task) == said
 

@@ -131,7 +131,9 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     assert [one.maps.shape for one in ended if one.maps is not None] == [(2, 10, 2), (3, 10, 2)]
     assert [[one.step for one in lesson.snapshots] for lesson in ended] == [[0, 6], [0, 3, 6]]
     assert task.progress(task.start()).total == 0
-    doing = [task.progress(task.fold(task.start(), seen[:n])).doing for n in (2, 3, 4, 6)]
+    said = [task.progress(task.fold(task.start(), seen[:n])) for n in (2, 3, 4, 6)]
+    assert [one.is_last for one in said] == [False, False, False, True]  # once both were looked at
+    doing = [one.doing for one in said]
     assert doing == ["Step 0 of 6", "Step 1 of 6", LOOKS_FIRST, "Step 1 of 6"]
     back = task.unpack(task.pack(ended))
     assert all(map(same, back, ended))

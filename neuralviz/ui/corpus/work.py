@@ -27,6 +27,7 @@ _CRASHED = f"The server ended while it was working on this corpus. {_SAVED}"
 _LOST = {
     "queued": _CRASHED,
     "crashed": _CRASHED,
+    "not begun": f"Work on this corpus did not begin. {_SAVED}",
     "stopped": f"Work on this corpus was stopped. {_SAVED}",
     "failed": f"Work on this corpus failed. {_SAVED}",
     "cut off": f"The process that worked on this corpus ended suddenly. {_SAVED}",

@@ -18,6 +18,7 @@ from neuralviz.ui.evaluation.show import (
     show_evaluation,
     show_results,
 )
+from neuralviz.ui.links import RUN
 from neuralviz.ui.page import dimmed, plain
 from neuralviz.words import many
 
@@ -33,9 +34,10 @@ def show() -> None:
         asked.append(chosen.identity)
     is_asked = chosen is not None and chosen.identity in asked
     recorded = None if chosen is None or is_asked else _recorded(chosen)
-    if chosen is not None and not is_asked and recorded is None and bring_back(chosen):
+    is_back = chosen is not None and not is_asked and (recorded is None or RUN in st.query_params)
+    if chosen is not None and is_back and bring_back(chosen):
         asked.append(chosen.identity)
-        is_asked = True
+        is_asked, recorded = True, None
     _note(chosen, recorded, is_asked=is_asked)
     if chosen is not None and is_asked:
         with dimmed("evaluation", when=False):

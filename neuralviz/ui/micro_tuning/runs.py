@@ -14,7 +14,7 @@ from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.ui.links import kept_under
+from neuralviz.ui.links import RUN, kept_under
 from neuralviz.ui.micro_tuning.draw import Earlier, show_record
 from neuralviz.ui.micro_tuning.earlier import bring_earlier_back, put_earlier_in_address
 from neuralviz.ui.page import plain
@@ -73,10 +73,11 @@ def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
     recorded, now = recorded_run(), (model_id, tuple(texts), settings)
     runs: list[Run[RunRecord]] = RUNS.all()
     is_recorded = now == (recorded.model_id, recorded.texts, recorded.settings)
-    if not texts or (is_recorded and not runs):
+    is_first = not runs and RUN not in st.query_params
+    if not texts or (is_recorded and is_first):
         return is_recorded
     task = TuneTexts(ModelRef.now(model_id), tuple(texts), settings)
-    return RUNS.recall(task, kept_under(KEY)) is not None
+    return RUNS.recall(task, kept_under(KEY)) is not None or (is_recorded and not runs)
 
 
 def choose_runs() -> list[Shown]:
