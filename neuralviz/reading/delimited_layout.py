@@ -83,7 +83,7 @@ class _Candidate:
     @property
     def suits(self) -> bool:
         """Whether these rows are likely to be divided so, and not at marks of their sentences."""
-        if max(map(len, self.rows)) < 2:
+        if max(map(len, self.rows)) < 2 or len(self.titles) == 1:
             return False
         if len(self.titles) > 1 and self.header.is_clear:
             if any(map(is_known, self.titles)):

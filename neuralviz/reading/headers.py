@@ -73,6 +73,9 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
     below_title = _find_below_title(rows, width, evidence)
     if below_title is not None:
         return Header(below_title)
+    title = rows[0][0]
+    if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_known(title):
+        return Header(None)  # a title above rows that nothing names
     if width == 1:
         return Header(0 if evidence >= 2 else None, is_clear=abs(evidence) >= 2)
     if len(rows) == 1 and not evidence:
