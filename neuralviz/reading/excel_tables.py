@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import IO, Any
 
 import openpyxl
+from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
 from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
@@ -25,6 +26,7 @@ _LAST_ROW = 1 << 20  # that Excel has
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AT_ONCE = 1 << 20  # bytes
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
+_NO_SIGNS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|general')  # of a format
 _ESCAPED = re.compile("_x[0-9A-Fa-f]{4}_")
 _ERRORS = (
     *("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!"),
@@ -47,6 +49,7 @@ def read_excel(
     without: Mapping[int, Sequence[int]] = {}
     try:
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        _count_hours_on(workbook)
         sheets = sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible")
         title = ""
         rows: Rows = []
@@ -139,6 +142,22 @@ def _read_rows(name: str, sheet: Any, most: int | None) -> tuple[Rows, list[int]
         if most is not None and len(rows) > most:
             break
     return rows, errors
+
+
+def _count_hours_on(workbook: Any) -> None:
+    """Read cells whose format has hours or seconds, and no day or year, as durations.
+
+    The library does so for formats such as ``[h]:mm`` alone; of 30 hours in the format ``h:mm`` it
+    makes a day in the year 1900.
+    """
+    for place, style in enumerate(workbook._cell_styles):
+        written = BUILTIN_FORMATS.get(style.numFmtId, "")
+        if style.numFmtId >= BUILTIN_FORMATS_MAX_SIZE:
+            written = workbook._number_formats[style.numFmtId - BUILTIN_FORMATS_MAX_SIZE]
+        signs = _NO_SIGNS.sub("", written.split(";")[0].lower())
+        if set(signs) & set("hs") and not set(signs) & set("dy"):
+            workbook._date_formats.add(place)
+            workbook._timedelta_formats.add(place)
 
 
 def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:

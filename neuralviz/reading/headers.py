@@ -73,6 +73,9 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
     below_title = _find_below_title(rows, width, evidence)
     if below_title is not None:
         return Header(below_title)
+    title = rows[0][0]
+    if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_known(title):
+        return Header(None)  # a title above rows that nothing names
     if width == 1:
         return Header(0 if evidence >= 2 else None, is_clear=abs(evidence) >= 2)
     if len(rows) == 1 and not evidence:
@@ -204,13 +207,13 @@ def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
         return 1 if place == 0 and cells else 0  # above numbers of rows
     kind = _kind(title)
     if kind == "words" and title in cells:
-        return -3
+        return -2
+    kinds = Counter(map(_kind, cells))
+    usual, n_usual = kinds.most_common(1)[0] if cells else ("words", 0)
     if is_known(title):
-        return 3
+        return 3 if usual == "words" else 5
     if not cells:
         return 0
-    kinds = Counter(map(_kind, cells))
-    usual, n_usual = kinds.most_common(1)[0]
     if n_usual < _ALIKE * len(cells):
         return 2 if _IDENTIFIER.fullmatch(title) else 0
     if usual != "words":

@@ -159,3 +159,13 @@ def test_a_click_with_the_old_address_leaves_what_was_typed_and_going_back_does_
     page.query_params["view"] = old  # *Back*, some time later
     page.run()
     assert given(page) == '["old"]'
+
+
+def test_another_header_brings_other_columns(page: AppTest) -> None:
+    choose(page, "Upload")
+    content = b"3,Prices rose today.\n1,They voted on Monday.\n2,They won it at last.\n"
+    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
+    assert page.selectbox(key="t-column-a.csv").value == "column 2"
+    page.selectbox(key="t-header-a.csv").set_value("line 1").run()
+    assert page.selectbox(key="t-column-a.csv").value == "Prices rose today."
+    assert given(page) == '["TheyvotedonMonday.","Theywonitatlast."]'

@@ -362,6 +362,21 @@ def test_rows_that_repeat_the_header_are_no_texts() -> None:
     assert read.notes == ("Skipped 1 row of t.csv that repeats the header (line 4).",)
 
 
+@pytest.mark.parametrize("name", ["text", "Review"])
+def test_commas_in_every_text_of_one_column_separate_nothing(name: str) -> None:
+    texts = [f"The river rose,it fell on day {day}" for day in range(20)]
+    read = read_texts(Source("t.csv", "\n".join([name, *texts]).encode()))
+    assert (list(read.texts), read.columns) == (texts, (name,))
+
+
+def test_a_title_above_rows_without_names_is_kept() -> None:
+    rows = [f"{n},Prices rose on day {n}." for n in range(1, 7)]
+    read = read_texts(Source("t.csv", "\n".join(["Report", *rows]).encode()))
+    assert read.texts == tuple(f"Prices rose on day {n}." for n in range(1, 7))
+    assert read.labels["column 1"] == tuple("123456")
+    assert "line 1 was read as data: “Report”" in "".join(read.notes)
+
+
 def test_numbers_of_rows_as_r_writes_them() -> None:
     content = b'"text","label"\n"1","One river","a"\n"2","Two, or so","b"\n'
     read = read_texts(Source("t.csv", content))
@@ -433,6 +448,26 @@ def test_durations_and_dates_of_a_workbook() -> None:
     table = read_table(Source("t.xlsx", saved(workbook)))
     assert table.column("length") == [*(text for _, text in lengths), "unknown"]
     assert table.column("when") == [*["2024-05-01 12:30:00"] * 4, "1900-01-01"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        *((code, "30:00:00") for code in ("[h]:mm", "[mm]:ss", "h:mm", "mm:ss", "h:mm AM/PM")),
+        *((code, "30:00:00") for code in ("[HH]:MM:SS;@", "[$-F400]h:mm:ss\\ AM/PM")),
+        *(
+            (code, "1900-01-01 06:00:00")
+            for code in ("yyyy-mm-dd;@", "d.m.yy h:mm", "[$-409]d/m/yy")
+        ),
+        *((code, "1.25") for code in ("0%", '"hours" 0.0', "[Red]0.00", "0.00\\s", "General", "@")),
+    ],
+)
+def test_formats_tell_durations_dates_and_numbers(code: str, text: str) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["text", "value"])
+    workbook.active.append(["One", 1.25])
+    workbook.active["B2"].number_format = code
+    assert read_table(Source("t.xlsx", saved(workbook))).column("value") == [text]
 
 
 def test_texts_below_a_thousand_numbers_are_read() -> None:
