@@ -68,7 +68,7 @@ def _check(folder: Path, model_id: str) -> None:
             f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
             "methods mean, cls, sep, last and sbert-wk work with any encoder."
         )
-    if not any(folder.rglob("*.safetensors")):
+    if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
         raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
 
 

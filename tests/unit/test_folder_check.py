@@ -457,6 +457,27 @@ def test_a_table_of_token_embeddings(plain: Path, tmp_path: Path) -> None:
     assert "from_model2vec" in refusal(load_text_model, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["WordEmbeddings", "BoW"])
+def test_modules_without_a_transformer(kind: str, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import BoW, Pooling, WordEmbeddings
+    from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+
+    words = ["old", "baker", "carries", "reads", "children", "rain", "door", "wind", "evening"]
+    if kind == "BoW":  # which has no weights
+        modules = [BoW(words)]
+    else:
+        tokenizer = WhitespaceTokenizer(words, stop_words=[])
+        table = np.random.default_rng(0).normal(size=(len(words) + 1, 8)).astype(np.float32)
+        modules = [WordEmbeddings(tokenizer=tokenizer, embedding_weights=table), Pooling(8)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path), create_model_card=False)
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(list(SHORT))
+    encoder = SentenceTransformerEmbedder(*load_sentence_transformer(tmp_path, device="cpu"))
+    ours = encoder.encode(SHORT, normalize_embeddings=False)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert f"without a transformer ({kind})" in refusal(load_text_model, tmp_path)
+
+
 def save_t5(folder: Path) -> Path:
     """The encoder of a small T5, as sentence-transformers saves it, too."""
     from transformers import T5Config, T5EncoderModel
