@@ -311,8 +311,8 @@ class Embedder(Parametrised, ABC):
             truncate_dim: how many of a vector's first values are kept, before it is normalised.
             pool, chunk_size: of several processes, which no embedder uses.
             task: ``query`` or ``document``, as of `encode_query` and `encode_document`.
-            task_metadata, task_name, hf_split, hf_subset, prompt_type: said by MTEB; no method
-                here treats tasks or prompts differently.
+            task_metadata, task_name, hf_split, hf_subset, prompt_type: said by MTEB; no prompt
+                follows from them.
 
         Returns:
             [text, dim] float32 in the order given, or [dim] for a single string.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError
-from neuralviz.models.folder_check import missing_weights
+from neuralviz.models.weight_files import missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,13 +16,14 @@ from tokenizers import Tokenizer
 from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.folder_check import missing_weights, transformer_folder
+from neuralviz.models.folder_check import transformer_folder
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
+from neuralviz.models.weight_files import missing_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -31,6 +32,7 @@ DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tu
 DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
 FEWEST_TOKENS = 8  # of a window that can be meant
+_AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -92,16 +94,13 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         )
     folder, fingerprint = resolve(model_id)
     folder = transformer_folder(folder, model_id)
-    model_type, architectures = _read_config(folder, model_id)
+    _, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
         with suppress(_NoHeadError):
             return load_model(model_id, device)
-    network, tokenizer = load_folder(folder, model_id, "AutoModel")
-    if network.config.is_encoder_decoder:
-        raise ModelError(
-            f"{model_id} ({model_type[:40]}) is an encoder-decoder model, which is not "
-            "supported. Use an encoder or a decoder-only model."
-        )
+    is_half = any(name.endswith("EncoderModel") for name in architectures)  # of T5, the encoder
+    kind: _AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
+    network, tokenizer = load_folder(folder, model_id, kind)
     return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
 
 
@@ -196,7 +195,7 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
 
 
 def load_folder(
-    folder: Path, model_id: str, kind: Literal["AutoModelForMaskedLM", "AutoModel"]
+    folder: Path, model_id: str, kind: _AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32.
 
@@ -210,6 +209,11 @@ def load_folder(
             import transformers
 
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            if kind != "AutoModelForMaskedLM" and config.is_encoder_decoder:
+                raise ModelError(
+                    f"{model_id} ({config.model_type[:40]}) is an encoder-decoder model, which is "
+                    "not supported. Use an encoder or a decoder-only model."
+                )
             config.return_dict = True
             network, info = getattr(transformers, kind).from_pretrained(
                 folder,
@@ -220,13 +224,15 @@ def load_folder(
                 output_loading_info=True,
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except ModelError:
+        raise
     except MemoryError as error:
         raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"Could not load {model_id}: {reason}") from error
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
-    if kind == "AutoModel":  # a pooler is not used
+    if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
         if missing:
             raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")

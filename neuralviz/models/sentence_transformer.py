@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import check_folder, missing_weights
+from neuralviz.models.folder_check import check_folder, transformer_folders
 from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.weight_files import missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -48,9 +50,12 @@ def load_sentence_transformer(
                 local_files_only=True,
                 model_kwargs={"use_safetensors": True},
             )
+            missing = [] if model_id == MINILM else _missing_weights(encoder, folder, model_id)
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"Could not load {model_id}: {reason}") from error
+    if missing:
+        raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
     _check_vector(encoder, model_id)
     return encoder.eval().requires_grad_(False), fingerprint
 
@@ -63,7 +68,7 @@ def _check(folder: Path, model_id: str) -> None:
             f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
             "methods mean, cls, sep, last and sbert-wk work with any encoder."
         )
-    if not any(folder.rglob("*.safetensors")):
+    if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
         raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
 
 
@@ -83,3 +88,20 @@ def _check_vector(encoder: SentenceTransformer, model_id: str) -> None:
         raise ModelError(
             f"{model_id} gives no vector of a text, but an array of {len(shape)} axes."
         )
+
+
+def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
+    """Names of the weights that the transformers' files lack: the library makes them up."""
+    networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
+    missing: list[str] = []
+    for network, files in zip(networks, transformer_folders(folder, model_id), strict=False):
+        _, about = type(network).from_pretrained(
+            files,
+            config=copy.deepcopy(network.config),
+            device_map="meta",
+            output_loading_info=True,
+            use_safetensors=True,
+            local_files_only=True,
+        )
+        missing += [name for name in sorted(about["missing_keys"]) if "pooler." not in name]
+    return missing

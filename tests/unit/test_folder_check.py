@@ -17,7 +17,7 @@ from transformers import AutoModel, AutoTokenizer
 from neuralviz.embedders import PooledEmbedder, SentenceTransformerEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.models import LanguageModel, load_model, load_sentence_transformer, load_text_model
-from neuralviz.models.folder_check import missing_weights
+from neuralviz.models.weight_files import missing_weights
 from tests.support.models import SENTENCES, save_family, save_headless, save_sentence_transformer
 
 Change = Callable[[Path], None]
@@ -304,6 +304,25 @@ def test_weights_in_another_format(
         check_refused(folder, f"only GGUF ones ({file})")
 
 
+@pytest.mark.parametrize("layout", ["flat", "old", "router"])
+def test_weights_that_are_missing_are_not_made_up(
+    layout: str, dense: Path, plain: Path, tmp_path: Path
+) -> None:
+    if layout == "router":
+        folder, part = save_router(plain, tmp_path), tmp_path / "document_0_Transformer"
+    elif layout == "old":
+        folder = old_layout(dense, tmp_path)
+        part = folder / "0_Transformer"
+    else:
+        folder = part = copy_of(dense, tmp_path)
+    weights = load_file(part / "model.safetensors")
+    name = "encoder.layer.1.output.dense.weight"
+    del weights[name]
+    save_file(weights, part / "model.safetensors", metadata={"format": "pt"})
+    said = refusal(load_sentence_transformer, folder)
+    assert f"is missing weights, for example {name}" in said
+
+
 @pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
 def test_a_pointer_in_place_of_a_file(file: str, plain: Path, tmp_path: Path) -> None:
     folder = copy_of(plain, tmp_path)
@@ -395,15 +414,19 @@ def test_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(PooledEmbedder(model).encode(SHORT), expected, atol=1e-5)
 
 
-def test_a_router(dense: Path, plain: Path, tmp_path: Path) -> None:
+def save_router(plain: Path, folder: Path) -> Path:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     routes = [[Transformer(str(plain)), Pooling(32, mode)] for mode in ("mean", "cls")]
     library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
-    library.save(str(tmp_path), create_model_card=False)
-    check_library(tmp_path)
+    library.save(str(folder), create_model_card=False)
+    return folder
+
+
+def test_a_router(plain: Path, tmp_path: Path) -> None:
+    check_library(save_router(plain, tmp_path))
     for load in (load_text_model, load_model):
         said = refusal(load, tmp_path)
         assert "sends texts to different encoders (Router)" in said
@@ -430,6 +453,90 @@ def test_a_table_of_token_embeddings(plain: Path, tmp_path: Path) -> None:
     change(tmp_path / "config.json", model_type="model2vec", architectures=["StaticModel"])
     check_library(tmp_path)
     assert "is a table of token embeddings" in refusal(load_text_model, tmp_path)
+    (tmp_path / "modules.json").unlink()
+    assert "from_model2vec" in refusal(load_text_model, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["WordEmbeddings", "BoW"])
+def test_modules_without_a_transformer(kind: str, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import BoW, Pooling, WordEmbeddings
+    from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+
+    words = ["old", "baker", "carries", "reads", "children", "rain", "door", "wind", "evening"]
+    if kind == "BoW":  # which has no weights
+        modules = [BoW(words)]
+    else:
+        tokenizer = WhitespaceTokenizer(words, stop_words=[])
+        table = np.random.default_rng(0).normal(size=(len(words) + 1, 8)).astype(np.float32)
+        modules = [WordEmbeddings(tokenizer=tokenizer, embedding_weights=table), Pooling(8)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path), create_model_card=False)
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(list(SHORT))
+    encoder = SentenceTransformerEmbedder(*load_sentence_transformer(tmp_path, device="cpu"))
+    ours = encoder.encode(SHORT, normalize_embeddings=False)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert f"without a transformer ({kind})" in refusal(load_text_model, tmp_path)
+
+
+def save_t5(folder: Path) -> Path:
+    """The encoder of a small T5, as sentence-transformers saves it, too."""
+    from transformers import T5Config, T5EncoderModel
+
+    save_headless(folder)  # whose tokenizer stays
+    sizes = {"vocab_size": 200, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2}
+    network = T5EncoderModel(T5Config(**sizes, num_heads=2, decoder_start_token_id=0))
+    network.save_pretrained(folder)
+    return folder
+
+
+def test_the_encoder_of_an_encoder_decoder_model(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import T5EncoderModel
+
+    folder = save_t5(tmp_path / "t5")
+    network, tokenizer = (
+        T5EncoderModel.from_pretrained(folder),
+        AutoTokenizer.from_pretrained(folder),
+    )
+    with torch.no_grad():
+        states = [
+            network(**tokenizer(text, return_tensors="pt", return_token_type_ids=False))
+            for text in SHORT
+        ]
+    expected = unit(torch.stack([state.last_hidden_state[0].mean(dim=0) for state in states]))
+    library = SentenceTransformer(modules=[Transformer(str(folder)), Pooling(16)], device="cpu")
+    library.save(str(tmp_path / "library"), create_model_card=False)
+    for path in (folder, tmp_path / "library"):
+        ours = PooledEmbedder(load_text_model(path, device="cpu")).encode(SHORT)
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+    check_library(tmp_path / "library")
+
+
+def save_clip(folder: Path) -> Path:
+    """A small CLIP as sentence-transformers saved it: pictures and texts."""
+    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "intermediate_size": 16}  # fmt: skip
+    texts = sizes | {"vocab_size": 330, "eos_token_id": 2, "bos_token_id": 0, "pad_token_id": 1}
+    pictures = sizes | {"image_size": 8, "patch_size": 4}
+    config = CLIPConfig(text_config=texts, vision_config=pictures, projection_dim=8)
+    part = save_family("roberta", folder / "0_CLIPModel")  # whose tokenizer stays
+    CLIPModel(config).save_pretrained(part)
+    CLIPImageProcessor(size={"shortest_edge": 8}).save_pretrained(part)
+    path = "sentence_transformers.models.CLIPModel"
+    modules = [{"idx": 0, "name": "0", "path": "0_CLIPModel", "type": path}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return folder
+
+
+def test_a_model_of_pictures_and_texts(tmp_path: Path) -> None:
+    folder = save_clip(tmp_path)
+    check_library(folder)
+    for path in (folder, folder / "0_CLIPModel"):
+        for load in (load_text_model, load_model):
+            assert "(clip) reads pictures and texts" in refusal(load, path)
 
 
 def test_a_head_with_dense_layers(dense: Path, tmp_path: Path) -> None:

@@ -174,7 +174,31 @@ def test_weights_that_could_hold_code_are_not_fetched(hub_at, folder: Path) -> N
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with local_hub({MODEL: folder}) as address:
         hub_at(address)
-        assert "no weights in safetensors" in sentence_of()
+        assert "no weights in safetensors format, only pickled ones" in sentence_of()
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ("model.Q8_0.gguf", "only GGUF ones (model.Q8_0.gguf)"),
+        ("onnx/model.onnx", "only ONNX ones (model.onnx)"),
+        ("adapter_model.safetensors", "is an adapter, not a whole model"),
+    ],
+)
+def test_other_files_than_weights_are_named(file: str, sentence: str, hub_at, folder: Path) -> None:
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / "model.safetensors").rename(folder / file)
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        assert sentence in sentence_of()
+
+
+def test_an_adapter_beside_weights_is_seen(hub_at, folder: Path) -> None:
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    (folder / "adapter_model.safetensors").write_bytes(b"")
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        assert "has an adapter beside its own weights" in sentence_of()
 
 
 class TransportError(Exception):

@@ -1,0 +1,132 @@
+"""The files of a model's weights: their formats and kinds, before anything of them is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from neuralviz.errors import ModelError
+
+_ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
+             "pytorch_adapter.bin")  # fmt: skip
+_FORMATS = {
+    ".gguf": "GGUF", ".onnx": "ONNX", ".msgpack": "Flax", ".h5": "TensorFlow", ".npz": "NumPy",
+    ".bin": "pickled", ".pt": "pickled", ".pth": "pickled", ".ckpt": "pickled", ".pkl": "pickled",
+}  # fmt: skip
+_LONGEST_HEADER = 100_000_000  # bytes that safetensors allows
+_POINTER = b"version https://git-lfs"
+_READ = (".safetensors", ".json", ".model", ".txt")
+
+
+def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
+    """The error for a model none of whose files is in safetensors format.
+
+    Args:
+        model_id: the model.
+        names: of its files, as paths from its folder.
+    """
+    paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
+    if any(path.name in _ADAPTERS for path in paths):
+        return _adapter_error(model_id, {}, has_weights=False)
+    other = next((path for path in paths if path.suffix in _FORMATS), None)
+    only = f", only {_FORMATS[other.suffix]} ones ({other.name})" if other else ""
+    return ModelError(
+        f"{model_id} has no weights in safetensors format{only}. neuralviz loads no other format, "
+        "as some can run code; convert the model with `transformers`."
+    )
+
+
+def check_pointers(folder: Path, model_id: str) -> None:
+    """Refuse files of which a clone without Git LFS has left only their addresses."""
+    for file in sorted(path for path in folder.iterdir() if path.suffix in _READ):
+        if file.is_file() and file.stat().st_size < 1024:
+            with file.open("rb") as stream:
+                if stream.read(len(_POINTER)) == _POINTER:
+                    raise ModelError(
+                        f"{file.name} of {model_id} is only a Git LFS pointer. Run `git lfs pull` "
+                        "in its folder."
+                    )
+
+
+def check_adapter(folder: Path, model_id: str) -> None:
+    if not any((folder / name).is_file() for name in _ADAPTERS):
+        return
+    settings = read_mapping(folder / "adapter_config.json", model_id)
+    has_weights = any(path.name not in _ADAPTERS for path in folder.glob("*.safetensors"))
+    raise _adapter_error(model_id, settings, has_weights)
+
+
+def _adapter_error(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
+    base = str(settings.get("base_model_name_or_path") or "its base model")[:80]
+    if has_weights:
+        return ModelError(
+            f"{model_id} has an adapter beside its own weights, which would be left out. Merge the "
+            "two with peft's `merge_and_unload` and save the result, or take the adapter's files "
+            "out of the folder."
+        )
+    return ModelError(
+        f"{model_id} is an adapter, not a whole model. Merge it into {base} with peft's "
+        "`merge_and_unload` and save the result."
+    )
+
+
+def check_weights(folder: Path, model_id: str) -> None:
+    """Refuse weights in a format that is not read, or would be read wrongly."""
+    config = read_mapping(folder / "config.json", model_id)
+    settings = config.get("quantization_config") or config.get("compression_config")
+    if settings:
+        method = settings.get("quant_method") if isinstance(settings, dict) else ""
+        raise _quantised_error(model_id, str(method or "quantization_config"))
+    files = sorted(folder.glob("*.safetensors"))
+    for file in files:
+        for dtype in _matrix_types(file):
+            if not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", dtype):
+                raise _quantised_error(model_id, dtype)
+    other = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
+    if not files and any(name != "training_args.bin" for name in other):
+        raise missing_weights(model_id, other)
+
+
+def _quantised_error(model_id: str, method: str) -> ModelError:
+    return ModelError(
+        f"{model_id} has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
+        "weights in float32, float16 or bfloat16 that they were made from."
+    )
+
+
+def _matrix_types(file: Path) -> Iterator[str]:
+    """Types of the weights of more than one axis, as the file names them: ``F32``, ``I8``."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
+        for name, entry in header.items():
+            if name.endswith("weight") and len(entry["shape"]) > 1:
+                yield entry["dtype"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        return  # a damaged file is named by what loads it
+
+
+def read_mapping(path: Path, model_id: str) -> dict[str, Any]:
+    """A JSON file's mapping; empty where there is no such file.
+
+    Raises:
+        ModelError: it is something else.
+    """
+    if not path.is_file():
+        return {}
+    content = read_json(path, model_id)
+    if not isinstance(content, dict):
+        raise ModelError(f"Could not read the {path.name} of {model_id}.")
+    return content
+
+
+def read_json(path: Path, model_id: str) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"Could not read the {path.name} of {model_id}.") from error
