@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
@@ -42,10 +42,10 @@ from neuralviz.embedders import PooledEmbedder, SbertWkEmbedder
 from neuralviz.embedders.base import Embedder
 from neuralviz.micro_tuning.cross_entropy import cross_entropy
 from neuralviz.micro_tuning.output_layer import output_layer
-from neuralviz.micro_tuning.plan import make_pieces
-from neuralviz.micro_tuning.settings import PRECISIONS
+from neuralviz.micro_tuning.plan import Piece, group_inputs, mask_texts, pack_inputs
+from neuralviz.micro_tuning.settings import PRECISIONS, TuningSettings
 from neuralviz.models import LanguageModel
-from neuralviz.models.tokens import tokenize
+from neuralviz.models.tokens import TokenizedText, tokenize
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 LENGTHS = (5, 30, 120, 500)  # tokens
@@ -285,11 +285,18 @@ def bert_base(device: str | None) -> LanguageModel:
         return neuralviz.load_model(folder, device=device)
 
 
+def pieces_of(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> list[Piece]:
+    """What goes through the network in an epoch."""
+    return [pack_inputs(model, group) for group in group_inputs(mask_texts(model, texts, settings))]
+
+
 def show_single(model: LanguageModel, args: argparse.Namespace) -> None:
     (text,) = of_length(model, 30, 1)
     embedder = neuralviz.NeuralEmbedder(model, precision="fast")
     (tokens,) = tokenize(model, [text])
-    (piece,) = make_pieces(model, [tokens], embedder.settings, 0)
+    (piece,) = pieces_of(model, [tokens], embedder.settings)
     layer = output_layer(model)
 
     @torch.no_grad()
@@ -319,7 +326,7 @@ def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
     rows = []
     for precision in PRECISIONS:
         embedder = neuralviz.NeuralEmbedder(model, precision=precision)
-        pieces = list(make_pieces(model, tokenize(model, texts), embedder.settings, 0))
+        pieces = pieces_of(model, tokenize(model, texts), embedder.settings)
         positions = sum(len(piece.labels) for piece in pieces)
         tokens = sum(int(piece.attention.sum()) for piece in pieces)
         epochs = 1 if embedder.settings.is_fast else embedder.settings.epochs

@@ -79,7 +79,7 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
     progress = Table.grid(padding=(0, 1))
     progress.add_row(
         Text(f"epoch {event.epoch}/{event.epochs}"),
-        ProgressBar(event.steps, event.step, width=40, complete_style=VERMILLION),
+        ProgressBar(event.epochs, event.epoch, width=40, complete_style=VERMILLION),
         Text(describe_loss(losses)),
     )
     norms = draw_norms(event.delta_norm[0], layers)

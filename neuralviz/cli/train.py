@@ -45,7 +45,7 @@ commands = typer.Typer(
 _LINES: dict[PairKind, str] = {
     "crops": "Train on crops: two different chunks of a text should be near each other.",
     "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
-    "masking": "Train on masking: a chunk should be near itself, with other tokens masked.",
+    "masking": "Train on masking: as crops, with tokens of both chunks masked.",
 }
 
 

@@ -116,16 +116,16 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     try:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             for event in events:
-                losses[event.epoch - 1 :] = [float(event.epoch_loss[0])]
+                losses.append(float(event.loss[0]))
                 if console.is_terminal:
                     live.update(terminal.draw_run(event, losses, settings.layers), refresh=True)
-                elif event.step * event.epochs == event.epoch * event.steps:
+                else:
                     console.print(terminal.loss_line(losses, settings.epochs))
     except KeyboardInterrupt:
         if event is None:
             raise
         console.print(terminal.draw_run(event, losses, settings.layers))
-        say(f"Stopped after step {event.step:,} of {event.steps:,}.")
+        say(f"Stopped after epoch {event.epoch:,} of {event.epochs:,}.")
         raise typer.Exit(INTERRUPTED) from None
     assert event is not None and event.result is not None  # a run ends with its result
     deltas = [delta[0] for delta in event.result.deltas]

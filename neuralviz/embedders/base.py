@@ -97,13 +97,14 @@ class Embedder(ABC):
 
         - ``neural``, ``tuned``: ``model`` (its id), ``fingerprint`` (revision or hash of its
           weights), and ``tuning``: every field of `TuningSettings`, the tolerance only where it is
-          fast; and ``revision``, where vectors of this precision are computed in another way than
-          they once were. ``tuned`` has ``pooling`` and ``difference``, too.
+          fast; and ``revision``, of how texts are learnt. ``tuned`` has ``pooling`` and
+          ``difference``, too.
         - ``gradient``: ``model``, ``fingerprint``, ``layers``, ``blueprints``,
-          ``predict_unmasked``.
+          ``predict_unmasked``, ``revision``.
         - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
         - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
         - ``sentence-transformer``: ``fingerprint``.
+        - all but ``concatenated``: ``passes``, as of `Habits.cache_key`.
         - ``concatenated``: ``parts``, a mapping like these for each.
         """
         document = json.dumps(
@@ -317,9 +318,10 @@ class ModelEmbedder(Embedder):
         self.name = name
 
     @property
-    def depends_on_model(self) -> dict[str, str]:
+    def depends_on_model(self) -> dict[str, str | int]:
         """The model as a part of `depends_on`."""
-        return {"model": self.model.id, "fingerprint": self.model.fingerprint}
+        model = self.model
+        return {"model": model.id, "fingerprint": model.fingerprint, **model.behaviour.cache_key}
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)

@@ -8,7 +8,7 @@ from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.one_step import loss_gradients
-from neuralviz.micro_tuning.settings import check_settings
+from neuralviz.micro_tuning.settings import REVISION, check_settings
 from neuralviz.micro_tuning.workload import count_masked
 from neuralviz.models import tokenize
 
@@ -70,6 +70,7 @@ class GradientEmbedder(ModelEmbedder):
             "layers": self.settings.layers,
             "blueprints": self.settings.blueprints,
             "predict_unmasked": self.settings.predict_unmasked,
+            "revision": REVISION,
         }
 
     def masked_positions(self, texts: Sequence[str]) -> int:

@@ -11,7 +11,12 @@ import numpy as np
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.learning import learn, learn_by_epoch
-from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
+from neuralviz.micro_tuning.settings import (
+    REVISION,
+    TuningOptions,
+    TuningSettings,
+    check_settings,
+)
 from neuralviz.micro_tuning.workload import count_masked
 from neuralviz.models import tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
@@ -21,8 +26,6 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning
     from neuralviz.models import LanguageModel, TokenizedText
 
-REVISIONS = {"fast+bf16": 2}
-"""By precision, how often the way it is computed has changed what comes out."""
 APPENDIX_G_EPOCHS = 5
 
 
@@ -152,9 +155,7 @@ def tuning_key(settings: TuningSettings) -> dict[str, Any]:
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     if not settings.is_fast:
         del values["tolerance"]
-    if settings.precision in REVISIONS:
-        values["revision"] = REVISIONS[settings.precision]
-    return values
+    return {**values, "revision": REVISION}
 
 
 def losses(result: MicroTuning) -> np.ndarray:

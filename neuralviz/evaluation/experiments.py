@@ -258,7 +258,8 @@ def _precisions(given: RowOptions) -> tuple[Row, ...]:
 def _outputs(given: RowOptions) -> tuple[Row, ...]:
     masked = replace(given, model_id=given.model_id or BUNDLED)
     fixed = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural", "neural", fixed, masked, "neural, Appendix G")]
+    last_block = fixed | {"layers": "last_block"}
+    rows = [_row("neural", "neural", last_block, masked, "neural, Appendix G")]
     for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
         options = fixed if METHODS[name].kind == "masked" else {}
         rows.append(_row(name, name, options, masked, name))
@@ -344,8 +345,8 @@ EXPERIMENTS = {
         Experiment(
             "outputs",
             (
-                "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings "
-                "(Appendix G)."
+                "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings of "
+                "the last block (Appendix G)."
             ),
             _outputs,
         ),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
 
-FORMAT = 1  # of what `Compare.pack` makes
+FORMAT = 2  # of what `Compare.pack` makes, and of how it is computed
 BATCH_SIZE = 8  # texts: after so many, cells appear
 MAX_FOLLOWED_TOKENS = 120  # of a pair
 MAX_FOLLOWED_IN_BLOCKS = 80

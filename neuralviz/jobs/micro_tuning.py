@@ -16,7 +16,8 @@ from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, SharedWork, SharingTask, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
 from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import FORMAT, read_record, record_bytes
+from neuralviz.micro_tuning.record_file import read_record, record_bytes
+from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
 from neuralviz.models.tokens import tokenize
@@ -90,15 +91,15 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
         return result.having(events)
 
     def progress(self, result: RunRecord) -> Progress:
-        if not result.steps:
+        if not result.epochs_reached:
             return Progress(doing=_before_first_step(self.model))
-        doing = f"Step {result.steps_done:,} of {result.steps:,}"
+        doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
 
     def cache_key(self) -> str:
-        return json.dumps([FORMAT, self.model.identity(), self.texts, asdict(self.settings)])
+        return json.dumps([REVISION, self.model.identity(), self.texts, asdict(self.settings)])
 
     def pack(self, result: RunRecord) -> bytes:
         return record_bytes(result)
@@ -179,20 +180,17 @@ class Marks:
 
     Attributes:
         norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
-        loss: [epoch] in nats before the epoch's steps; NaN where not known yet.
-        step, steps: optimiser steps done, and in all.
+        loss: [epoch] in nats before the epoch's step; NaN where not known yet.
         diverged: whether loss or weights ceased to be finite.
     """
 
     norms: np.ndarray
     loss: np.ndarray
-    step: int = 0
-    steps: int = 0
     diverged: bool = False
 
     @property
     def epochs_known(self) -> int:
-        """Epochs that something is known of, the one under way included."""
+        """Epochs done so far."""
         return int((~np.isnan(self.norms[:, 0])).sum())
 
     @property
@@ -237,22 +235,20 @@ class TuneBlocks(Task["TuningEvent", Marks]):
         norms, loss = result.norms.copy(), result.loss.copy()
         for event in events:
             norms[event.epoch - 1] = event.delta_norm[0]
-            loss[event.epoch - 1] = event.epoch_loss[0]
+            loss[event.epoch - 1] = event.loss[0]
         last = events[-1]
         return replace(
             result,
             norms=norms,
             loss=loss,
-            step=last.step,
-            steps=last.steps,
             diverged=last.result is not None and bool(last.result.diverged[0]),
         )
 
     def progress(self, result: Marks) -> Progress:
-        if not result.steps:
+        if not (done := result.epochs_known):
             return Progress(doing=_before_first_step(self.model))
-        doing = f"Step {result.step:,} of {result.steps:,}"
-        return Progress(result.step, result.steps, doing=doing)
+        epochs = self.settings.epochs
+        return Progress(done, epochs, doing=f"Epoch {done:,} of {epochs:,}")
 
 
 def _of_places(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.models.shared import ModelRef
     from neuralviz.training.settings import TrainingSettings
 
-FORMAT = 1  # of what is kept
+FORMAT = 2  # of what is kept
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,8 +59,8 @@ class MicroTuning:
         settings: how.
         texts: the texts and their tokens.
         deltas: per layer, [text, dim] tuned minus original weights.
-        loss: [epoch, text] cross entropy in nats over the epoch's masked positions, each measured
-            before its step; mean over the chunks of a text.
+        loss: [epoch, text] cross entropy in nats before the epoch's step, mean over the masked
+            positions of all chunks of a text.
         delta_norm: [epoch, text, layer] length of each delta after the epoch.
         diverged: [text] true where loss or weights ceased to be finite; the deltas are then the
             last finite ones.
@@ -107,34 +107,28 @@ class MicroTuning:
 
 @dataclass(frozen=True, eq=False)
 class TuningEvent:
-    """One optimiser step.
+    """One epoch, which is one optimiser step.
 
     Attributes:
-        step, steps: this step and how many there are in all, counted from 1.
-        epoch, epochs: likewise.
-        loss: [text] cross entropy in nats before the step; NaN for a text with no chunk in it.
-        epoch_loss: [text] mean of it over the chunks that the epoch has seen so far.
+        epoch, epochs: this epoch and how many there are in all, counted from 1.
+        loss: [text] cross entropy in nats before the step.
         delta_norm: [text, layer] length of each delta after the step.
         deltas: per layer, [text, dim] after the step; None unless asked for.
         result: the finished run, on the last event.
     """
 
-    step: int
-    steps: int
     epoch: int
     epochs: int
     loss: np.ndarray
-    epoch_loss: np.ndarray
     delta_norm: np.ndarray
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None
 
     def of_texts(self, texts: slice) -> TuningEvent:
-        """The step of some of the texts."""
+        """The epoch of some of the texts."""
         return replace(
             self,
             loss=self.loss[texts],
-            epoch_loss=self.epoch_loss[texts],
             delta_norm=self.delta_norm[texts],
             deltas=None if self.deltas is None else tuple(one[texts] for one in self.deltas),
             result=None if self.result is None else self.result.of_texts(texts),

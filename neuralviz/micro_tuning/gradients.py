@@ -73,8 +73,6 @@ class Gradients:
     def of(self, inputs: Iterable[Prepared], weights: Tensor) -> Tensor:
         """Set the gradients and return the loss [text] in double precision.
 
-        It is NaN for a text without a position.
-
         Args:
             inputs: the pieces.
             weights: [text, value] of the layers, one behind the other.
@@ -87,12 +85,9 @@ class Gradients:
             self.joined_by_token = weights.new_zeros(n_tokens, weights.shape[1])
             self.by_token = self._layers.split(self.joined_by_token)
         loss = torch.zeros(self._n_texts, dtype=torch.float64, device=weights.device)
-        seen = torch.zeros(self._n_texts, dtype=torch.bool, device=weights.device)
         for prepared in inputs:
-            texts = prepared.piece.texts
-            loss.index_add_(0, texts, self._add(prepared, values))
-            seen[texts] = True
-        return loss.masked_fill_(~seen, torch.nan)
+            loss.index_add_(0, prepared.piece.texts, self._add(prepared, values))
+        return loss
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
         """Add one piece's gradients; returns its part of the losses, [piece text]."""

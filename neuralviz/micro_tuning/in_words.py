@@ -207,7 +207,7 @@ def how_far(record: RunRecord) -> str:
         by_epoch.setdefault(record.epochs_done(text), []).append(text)
     missing = by_epoch.pop(0, [])
     for epoch, texts in by_epoch.items():
-        if record.epochs_learnt(texts[0]) < epochs:
+        if epoch < epochs:
             which = f"{_texts(texts)} {_are(texts)} half-learnt"
             reached = "it has" if len(texts) == 1 else "they have"
             said.append(f"{which}: {reached} reached epoch {epoch:,} of {epochs:,}.")

@@ -1,4 +1,4 @@
-"""What goes into every step: the pieces of a chunk, and what is kept of them between epochs."""
+"""What goes into every step: pieces of masked inputs, and what is kept of them between epochs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from neuralviz.errors import Stopped
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.output_layer import output_layer
 from neuralviz.micro_tuning.per_text import HEAD_ONLY
-from neuralviz.micro_tuning.plan import make_pieces
+from neuralviz.micro_tuning.plan import group_inputs, pack_inputs
 from neuralviz.micro_tuning.products import product_dtype, products_in
 
 if TYPE_CHECKING:
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning.per_text import PerTextNetwork
-    from neuralviz.micro_tuning.plan import Piece
+    from neuralviz.micro_tuning.plan import MaskedInput, Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
-    from neuralviz.models.tokens import TokenizedText
 
 KEPT_BYTES = 1 << 30  # of hidden states and tails kept between epochs; more are computed anew
 FASTEST_RATE = 0.05  # learning rate beyond which a step goes too far for a tail to be continued
@@ -44,39 +43,39 @@ class Prepared(NamedTuple):
 
 
 class PreparedInputs:
-    """The pieces of every chunk with what lies below the tuned layers, kept while memory allows."""
+    """Pieces of masked inputs with what lies below the tuned layers, kept while memory allows.
+
+    Args:
+        model, network: that they go through.
+        inputs: from `mask_texts`.
+        settings: of the run.
+    """
 
     def __init__(
         self,
         model: LanguageModel,
         network: PerTextNetwork,
-        texts: Sequence[TokenizedText],
+        inputs: Sequence[MaskedInput],
         settings: TuningSettings,
     ) -> None:
         self._model, self._network = model, network
         self._output = output_layer(model, product_dtype(settings))
-        self._texts, self._settings = texts, settings
-        self._kept: dict[int, list[Prepared]] = {}
+        self._groups, self._settings = group_inputs(model, inputs), settings
+        self._kept: dict[int, Prepared] = {}
         self._bytes = 0
 
-    def of_chunk(self, chunk: int) -> Iterator[Prepared]:
-        """The pieces of the ``chunk``-th chunk of every text."""
-        if chunk in self._kept:
-            yield from self._kept[chunk]
-            return
-        made: list[Prepared] | None = []
-        for piece in make_pieces(self._model, self._texts, self._settings, chunk):
-            prepared = Prepared(piece, self._below(piece), self._tail_of(piece))
-            size = self._size_of(prepared)
-            if made is not None and self._bytes + size <= KEPT_BYTES:
-                self._bytes += size
-                made.append(prepared)
-            elif made is not None:  # this chunk does not fit: leave the room to later ones
-                self._bytes -= sum(map(self._size_of, made))
-                made = None
-            yield prepared
-        if made is not None:
-            self._kept[chunk] = made
+    def __iter__(self) -> Iterator[Prepared]:
+        for number, inputs in enumerate(self._groups):
+            yield self._kept[number] if number in self._kept else self._prepare(number, inputs)
+
+    def _prepare(self, number: int, inputs: Sequence[MaskedInput]) -> Prepared:
+        piece = pack_inputs(self._model, inputs)
+        prepared = Prepared(piece, self._below(piece), self._tail_of(piece))
+        size = self._size_of(prepared)
+        if self._bytes + size <= KEPT_BYTES:
+            self._bytes += size
+            self._kept[number] = prepared
+        return prepared
 
     def _below(self, piece: Piece) -> Tensor | None:
         at: tuple[Tensor, ...] = ()

@@ -77,10 +77,9 @@ def learn_by_epoch(
             )
     for batch in batches(model, texts, settings):
         run = TuningRun(model, batch, settings, should_stop=should_stop)
-        for step in range(1, run.steps + 1):
+        for epoch in range(1, settings.epochs + 1):
             run.step()
-            epoch, steps_beyond = divmod(step, run.rounds)
-            if steps_beyond == 0 and epoch in found:
+            if epoch in found:
                 found[epoch].append(run.result())
     return {epoch: joined(results) for epoch, results in found.items()}
 

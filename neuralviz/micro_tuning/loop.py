@@ -14,6 +14,7 @@ from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
 from neuralviz.micro_tuning.inputs import PreparedInputs, until
 from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.plan import mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
@@ -48,17 +49,17 @@ def micro_tune(
         model: from `neuralviz.load_model`.
         texts: at least one.
         settings: how; by default the paper's.
-        with_deltas: events carry the deltas of every step.
+        with_deltas: events carry the deltas of every epoch.
         with_token_shares: the result says which tokens wrote the deltas. Free when only the head
             is tuned; otherwise one backward pass a token.
         reuse: keep what lies below the lowest tuned parameter. ``False`` computes the whole
             network in every step and gives the same numbers.
-        should_stop: asked before every pass through the network, of which a step of long texts has
-            many.
+        should_stop: asked before every pass through the network, of which an epoch of long texts
+            has many.
         options: settings that are to differ from ``settings``, as of `check_settings`.
 
     Yields:
-        A `TuningEvent` for every optimiser step; the last one carries the `MicroTuning`.
+        A `TuningEvent` for every epoch; the last one carries the `MicroTuning`.
 
     Raises:
         SettingsError, TextError: at once.
@@ -106,31 +107,23 @@ def tune(
         reuse=reuse,
         should_stop=should_stop,
     )
-    for step in range(run.steps):
-        run.step()
-        loss, epoch_loss = run.losses_of_step(step)
+    for epoch in range(1, settings.epochs + 1):
+        loss = run.step()
         yield TuningEvent(
-            step=step + 1,
-            steps=run.steps,
-            epoch=step // run.rounds + 1,
+            epoch=epoch,
             epochs=settings.epochs,
-            loss=loss,
-            epoch_loss=epoch_loss,
+            loss=loss.cpu().numpy(),
             delta_norm=run.norms().cpu().numpy(),
             deltas=run.deltas() if with_deltas else None,
-            result=run.result() if step + 1 == run.steps else None,
+            result=run.result() if epoch == settings.epochs else None,
         )
 
 
 class TuningRun:
-    """Micro-tuning under way, an optimiser step at a time.
+    """Micro-tuning under way, an epoch at a time.
 
-    A step takes one chunk of every text. An exact step only queues work on the model's device;
-    reading a result waits for it.
-
-    Attributes:
-        rounds: steps of an epoch, as many as the text of most chunks has chunks.
-        steps: in all.
+    All masked inputs of a text, of all its chunks, are one optimiser step. An exact step only
+    queues work on the model's device; reading a result waits for it.
     """
 
     def __init__(
@@ -146,7 +139,8 @@ class TuningRun:
         self._model, self._texts, self._settings = model, texts, settings
         self._with_token_shares, self._should_stop = with_token_shares, should_stop
         network = per_text_network(model, settings.layers, reuse=reuse)
-        self._inputs = PreparedInputs(model, network, texts, settings)
+        inputs = mask_texts(model, texts, settings)
+        self._inputs = PreparedInputs(model, network, inputs, settings)
         self._layers = JoinedLayers(model, settings.layers)
         self._gradients = Gradients(
             model, network, self._layers, texts, settings, with_token_shares
@@ -158,42 +152,27 @@ class TuningRun:
             settings,
             torch.as_tensor(text_of_token, device=model.device),
         )
-        n_chunks = np.array([len(text.chunks) for text in texts])
-        self.rounds = int(n_chunks.max())
-        self.steps = settings.epochs * self.rounds
-        self._has_chunk = np.arange(self.rounds)[:, None] < n_chunks  # [round, text]
-        self._takes_step = torch.as_tensor(self._has_chunk, device=model.device)
         self._diverged = torch.zeros(len(texts), dtype=torch.bool, device=model.device)
-        self._loss: list[Tensor] = []  # of every step, [text]
+        self._loss: list[Tensor] = []  # of every epoch, [text]
         self._norms: list[Tensor] = []  # after every epoch, [text, layer]
 
-    def step(self) -> None:
-        """Take the next step.
+    def step(self) -> Tensor:
+        """Take the next epoch's step; returns [text] the loss before it.
 
         Raises:
             Stopped: ``should_stop``, asked before every pass through the network, said so.
         """
-        chunk = len(self._loss) % self.rounds
-        inputs = until(self._should_stop, self._inputs.of_chunk(chunk))
+        inputs = until(self._should_stop, self._inputs)
         loss = self._gradients.of(inputs, self._optimizer.value)  # [text]
         grad = self._gradients.joined  # [text, value]
         step = self._optimizer.prepare(grad)
         is_finite = loss.isfinite() & step.finite & grad.isfinite().all(dim=1)  # [text]
-        takes_step = self._takes_step[chunk]
-        moves = takes_step & is_finite & ~self._diverged  # all layers of a text move, or none
+        moves = is_finite & ~self._diverged  # all layers of a text move, or none
         self._optimizer.take(step, moves, self._gradients.joined_by_token)
-        self._diverged = self._diverged | (takes_step & ~moves)
+        self._diverged = ~moves
         self._loss.append(loss)
-        if chunk == self.rounds - 1:
-            self._norms.append(self.norms())
-
-    def losses_of_step(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """[text] loss of a step taken, and [text] the mean over the epoch's chunks until then."""
-        epoch, chunk = divmod(step, self.rounds)
-        of_round = np.full(self._has_chunk.shape, np.nan)
-        for seen in range(chunk + 1):
-            of_round[seen] = self._loss[epoch * self.rounds + seen].cpu().numpy()
-        return of_round[chunk], _mean_of_rounds(of_round, self._has_chunk[: chunk + 1])
+        self._norms.append(self.norms())
+        return loss
 
     def norms(self) -> Tensor:
         """[text, layer] lengths of the deltas."""
@@ -205,17 +184,14 @@ class TuningRun:
         return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
-        """What has come of it, after the last step of an epoch: as if it were the last one."""
-        epochs = len(self._norms)
-        of_step = torch.stack(self._loss).cpu().numpy()  # [step, text]
-        of_epoch = of_step.reshape(epochs, self.rounds, len(self._texts))
+        """What has come of it so far, as if the last epoch were the last one of the run."""
         return MicroTuning(
             model_id=self._model.id,
             fingerprint=self._model.fingerprint,
-            settings=replace(self._settings, epochs=epochs),
+            settings=replace(self._settings, epochs=len(self._loss)),
             texts=tuple(self._texts),
             deltas=self.deltas(),
-            loss=np.array([_mean_of_rounds(losses, self._has_chunk) for losses in of_epoch]),
+            loss=torch.stack(self._loss).cpu().numpy(),
             delta_norm=torch.stack(self._norms).cpu().numpy(),
             diverged=self._diverged.cpu().numpy(),
             shares=self._shares() if self._with_token_shares else None,
@@ -232,9 +208,3 @@ class TuningRun:
             )
             for i in range(len(self._texts))
         )
-
-
-def _mean_of_rounds(of_round: np.ndarray, has_chunk: np.ndarray) -> np.ndarray:
-    """[text] mean of [round, text] over its chunks; what is not finite stays so."""
-    total = np.where(has_chunk, of_round[: len(has_chunk)], 0).sum(axis=0)
-    return total / has_chunk.sum(axis=0)

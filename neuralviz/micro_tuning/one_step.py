@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from neuralviz.errors import never
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
 from neuralviz.micro_tuning.inputs import PreparedInputs, until
 from neuralviz.micro_tuning.learning import batches
+from neuralviz.micro_tuning.plan import mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def loss_gradients(
 ) -> tuple[np.ndarray, ...]:
     """The gradient of every text's loss, by the layers that would be tuned; nothing is tuned.
 
-    The loss is that of an epoch: the cross entropy averaged over the masked positions of a chunk,
-    and of a text of several chunks averaged over these. So every chunk counts the same, as in
-    micro-tuning, where each takes one step an epoch.
+    The loss is that of micro-tuning: the cross entropy averaged over the masked positions of all
+    chunks of a text.
 
     Args:
         model: from `neuralviz.load_model`; only read.
@@ -53,12 +52,7 @@ def loss_gradients(
     for batch in batches(model, texts, settings):
         gradients = Gradients(model, network, layers, batch, settings, follow_tokens=False)
         weights = layers.weights.expand(len(batch), -1).clone()
-        total = torch.zeros_like(weights)
-        n_chunks = [len(text.chunks) for text in batch]
-        for chunk in range(max(n_chunks)):
-            inputs = PreparedInputs(model, network, batch, settings).of_chunk(chunk)
-            gradients.of(until(should_stop, inputs), weights)
-            total += gradients.joined
-        mean = total / total.new_tensor(n_chunks)[:, None]
-        found.append([layer.cpu().numpy() for layer in layers.split(mean).values()])
+        inputs = PreparedInputs(model, network, mask_texts(model, batch, settings), settings)
+        gradients.of(until(should_stop, inputs), weights)
+        found.append([layer.cpu().numpy() for layer in layers.split(gradients.joined).values()])
     return tuple(map(np.concatenate, zip(*found, strict=True)))

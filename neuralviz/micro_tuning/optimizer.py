@@ -1,4 +1,4 @@
-"""AdamW over many texts at once, a row a text, each with a step count of its own."""
+"""AdamW over many texts at once, a row a text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 class Step(NamedTuple):
     """What AdamW would do next: its state after the step, and the parts of the change.
 
-    ``taken`` is [text, 1]; all others are [text, dim]. The change of the weights is
-    ``decay - scale * first``.
+    All are [text, dim]. The change of the weights is ``decay - scale * first``.
     """
 
-    taken: Tensor
     first: Tensor
     second: Tensor
     scale: Tensor
@@ -37,8 +35,8 @@ class Step(NamedTuple):
 class RowAdamW:
     """AdamW (Loshchilov & Hutter) on tuned weights, [text, dim], of one parameter or of several.
 
-    The library's own keeps one step count for a whole tensor, and does not tell what of a step came
-    from which gradient; both are needed here. On one text it gives ``torch.optim.AdamW``'s numbers.
+    The library's own does not tell what of a step came from which gradient, nor leaves a text out
+    whose step leads to no numbers. It gives ``torch.optim.AdamW``'s numbers.
 
     Attributes:
         value: [text, dim] the tuned weights.
@@ -53,8 +51,8 @@ class RowAdamW:
         self.start = self.value.clone()
         self.first = torch.zeros_like(self.value)
         self.second = torch.zeros_like(self.value)
-        # [text, 1] steps so far; float64, because 1 - 0.999 loses its last digits in float32
-        self.taken = self.value.new_zeros(len(self.value), 1, dtype=torch.float64)
+        # steps so far; float64, because 1 - 0.999 loses its last digits in float32
+        self.taken = self.value.new_zeros((), dtype=torch.float64)
         n_tokens, dim = len(self.text_of), self.value.shape[1]
         self.token_first = self.value.new_zeros(n_tokens, dim)
         self.token_part = self.value.new_zeros(n_tokens, dim)
@@ -71,19 +69,19 @@ class RowAdamW:
         taken = self.taken + 1
         first = beta1 * self.first + (1 - beta1) * grad
         second = beta2 * self.second + (1 - beta2) * grad.square()
-        rate = (s.learning_rate / (1 - beta1**taken)).to(grad.dtype)  # [text, 1]
-        spread = (1 - beta2**taken).sqrt().to(grad.dtype)  # [text, 1]
+        rate = (s.learning_rate / (1 - beta1**taken)).to(grad.dtype)
+        spread = (1 - beta2**taken).sqrt().to(grad.dtype)
         scale = rate / (second.sqrt() / spread + s.eps)
         decay = -s.learning_rate * s.weight_decay * self.value
         value = self.value + decay - scale * first
-        return Step(taken, first, second, scale, decay, value)
+        return Step(first, second, scale, decay, value)
 
     def take(self, step: Step, texts: Tensor, token_grad: Tensor | None = None) -> None:
-        """Take a prepared step for the chosen texts.
+        """Take a prepared step; texts that are left out once are left out for good.
 
         Args:
             step: from `prepare`.
-            texts: [text] bool.
+            texts: [text] bool, true for those that take it.
             token_grad: [token, dim] the part of the gradient of each token that is followed.
         """
         rows = texts[:, None]
@@ -98,4 +96,4 @@ class RowAdamW:
         self.value = torch.where(rows, step.value, self.value)
         self.first = torch.where(rows, step.first, self.first)
         self.second = torch.where(rows, step.second, self.second)
-        self.taken = torch.where(rows, step.taken, self.taken)
+        self.taken += 1

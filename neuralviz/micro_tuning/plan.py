@@ -1,4 +1,4 @@
-"""What goes through the network in which step: masked inputs, packed in pieces of bounded size."""
+"""What goes through the network in an epoch: masked inputs, packed in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from neuralviz.micro_tuning.blueprints import mask_inputs, unmasked_inputs
+from neuralviz.micro_tuning.workload import count_masked
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,12 +31,12 @@ class Piece:
         ids: [row, token] vocabulary ids, masked and padded.
         attention: [row, token] 1 where there is a token.
         text_of_row: [row] the text of each input, as an index into the texts of the run.
-        input_of_row: [row] index of the input within its chunk.
+        input_of_row: [row] index of the input, counted over the chunks of its text.
         row, column: [position] where in ``ids`` each masked position is.
         labels: [position] the id to predict there.
         text_of: [position] its text.
         token_of: [position] its token, as an index into the text's tokens.
-        weight: [position] 1 / masked positions of its chunk: a chunk's loss is the mean over them.
+        weight: [position] 1 / masked positions of all chunks of its text, whose loss is the mean.
         texts: [piece text] the texts that have a position here.
         slots: [piece text, slot] the positions of each of them, as indices into those above;
             shorter rows repeat their first at their end.
@@ -65,77 +66,94 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class _Input:
-    """One masked input, before it is packed."""
+class MaskedInput:
+    """One masked input, before it is packed.
+
+    Attributes:
+        ids: [token] vocabulary ids, masked, with the special tokens around them.
+        masked: [position] where in ``ids`` a token has to be predicted.
+        labels: [position] the id to predict there.
+        tokens: [position] the token, as an index into the text's tokens.
+        text: index of the text.
+        number: index of the input, counted over the chunks of its text.
+        weight: of each position in the loss.
+    """
 
     ids: np.ndarray
-    masked: np.ndarray  # positions in ids
+    masked: np.ndarray
     labels: np.ndarray
-    tokens: np.ndarray  # the masked tokens, as indices into the text's tokens
+    tokens: np.ndarray
     text: int
     number: int
     weight: float
 
 
-def make_pieces(
-    model: LanguageModel,
-    texts: Sequence[TokenizedText],
-    settings: TuningSettings,
-    chunk_number: int,
-) -> Iterator[Piece]:
-    """The pieces of the given chunk of every text that has so many, inputs of like length together.
+def mask_texts(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> list[MaskedInput]:
+    """The masked inputs of all chunks of texts, in order.
 
-    The pieces of one text's chunk are one optimiser step.
+    All inputs of a text are one optimiser step, whose loss is the mean over their masked positions
+    (neural paper, Figure 8: the inputs of all chunks are one data set).
     """
-    inputs = [
+    return [
         entry
         for index, text in enumerate(texts)
-        if chunk_number < len(text.chunks)
-        for entry in _chunk_inputs(model, text, index, text.chunks[chunk_number], settings)
+        for entry in _mask_chunks(model, text, index, settings)
     ]
-    inputs.sort(key=lambda entry: len(entry.ids))  # stable: a text's inputs stay together
-    batch: list[_Input] = []
-    for _, of_text in groupby(inputs, key=lambda entry: entry.text):
-        together = list(of_text)  # all of one length; in one piece, if one can hold them
+
+
+def _mask_chunks(
+    model: LanguageModel, text: TokenizedText, index: int, settings: TuningSettings
+) -> Iterator[MaskedInput]:
+    weight, number = 1.0 / count_masked(text, settings), 0
+    for chunk in text.chunks:
+        ids = text.ids[chunk]
+        if settings.predict_unmasked:
+            labelled = unmasked_inputs(len(ids))
+        else:
+            labelled = mask_inputs(len(ids), settings.blueprints).masked
+        for row in labelled:
+            at = np.flatnonzero(row)
+            shown = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
+            yield MaskedInput(
+                ids=np.concatenate([model.prefix_ids, shown, model.suffix_ids]).astype(np.int64),
+                masked=at + len(model.prefix_ids),
+                labels=ids[at],
+                tokens=at + chunk.start,
+                text=index,
+                number=number,
+                weight=weight,
+            )
+            number += 1
+
+
+def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
+    """Inputs of like length together, in groups that go through the network as one piece each."""
+    habits = model.behaviour
+    ordered = sorted(inputs, key=lambda entry: len(entry.ids))  # stable: a chunk's stay together
+    groups: list[list[MaskedInput]] = []
+    batch: list[MaskedInput] = []
+    for _, alike in groupby(ordered, key=lambda entry: (len(entry.ids), entry.text)):
+        together = list(alike)  # in one piece, if one can hold them
         length = len(together[0].ids)
-        room = 1 if model.behaviour.batching == "single" else TOKENS_PER_PIECE // length
-        is_alike = batch and model.behaviour.may_share_pass(len(batch[0].ids), length)
+        room = 1 if habits.batching == "single" else TOKENS_PER_PIECE // length
+        is_alike = not batch or habits.may_share_pass(len(batch[0].ids), length)
         if batch and (len(batch) + len(together) > room >= len(together) or not is_alike):
-            yield _pack(model, batch)
+            groups.append(batch)
             batch = []
         for entry in together:
             if batch and len(batch) + 1 > room:
-                yield _pack(model, batch)
+                groups.append(batch)
                 batch = []
             batch.append(entry)
-    if batch:
-        yield _pack(model, batch)
+    return [*groups, batch] if batch else groups
 
 
-def _chunk_inputs(
-    model: LanguageModel, text: TokenizedText, index: int, chunk: slice, settings: TuningSettings
-) -> Iterator[_Input]:
-    ids = text.ids[chunk]
-    if settings.predict_unmasked:
-        labelled = unmasked_inputs(len(ids))
-    else:
-        labelled = mask_inputs(len(ids), settings.blueprints).masked
-    weight = 1.0 / labelled.sum()
-    for number, row in enumerate(labelled):
-        at = np.flatnonzero(row)
-        shown = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
-        yield _Input(
-            ids=np.concatenate([model.prefix_ids, shown, model.suffix_ids]).astype(np.int64),
-            masked=at + len(model.prefix_ids),
-            labels=ids[at],
-            tokens=at + chunk.start,
-            text=index,
-            number=number,
-            weight=weight,
-        )
-
-
-def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
+def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
+    """Some inputs as one piece; those of a text come to stand together."""
+    place = {text: at for at, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
+    batch = sorted(inputs, key=lambda entry: place[entry.text])
     width = max(len(entry.ids) for entry in batch)
     ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
     attention = np.zeros_like(ids)
@@ -145,7 +163,7 @@ def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
     counts = [len(entry.masked) for entry in batch]
     text_of = np.repeat([entry.text for entry in batch], counts)
     texts, starts, n_of_text = np.unique(text_of, return_index=True, return_counts=True)
-    order = np.argsort(starts)  # a text's inputs stand together
+    order = np.argsort(starts)
     texts, starts, n_of_text = texts[order], starts[order], n_of_text[order]
     slot = np.arange(n_of_text.max())
     is_used = slot < n_of_text[:, None]

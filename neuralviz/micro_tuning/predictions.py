@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import torch
 from neuralviz.errors import SettingsError, Stopped, never
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
-from neuralviz.micro_tuning.plan import make_pieces
+from neuralviz.micro_tuning.plan import group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.probe import per_text_network
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class MaskedPredictions:
 
     @property
     def mean_loss(self) -> float:
-        """Mean cross entropy over the positions; of a text of one chunk, what tuning minimises."""
+        """Mean cross entropy over the positions; over all of a text, what tuning minimises."""
         return float(self.loss.mean())
 
 
@@ -116,28 +115,26 @@ def predict_with_each(
     network = per_text_network(model, settings.layers)
     values = [_tuned_values(model, settings, deltas) for deltas in each]
     parts: list[list[tuple[Tensor, ...]]] = [[] for _ in each]
-    n_left, first_input = math.inf if at_most is None else at_most, 0
-    for chunk in range(len(text.chunks)):
-        if n_left <= 0:
-            break
-        for piece in make_pieces(model, [text], settings, chunk):
-            if n_left <= 0:
-                break
-            n_left -= len(piece.row)
-            inputs = piece.input_of_row[piece.row] + first_input
-            below = _below(network, piece)
-            for of_one, found in zip(values, parts, strict=True):
-                if should_stop():
-                    raise Stopped
-                predicted = _predict(network, piece, below, of_one, top)
-                found.append((inputs, piece.token_of, piece.labels, *predicted))
-        first_input = int(inputs[-1]) + 1
-    return [
-        MaskedPredictions(
-            *(torch.cat(part)[:at_most].cpu().numpy() for part in zip(*found, strict=True))
-        )
-        for found in parts
-    ]
+    inputs = mask_texts(model, [text], settings)
+    if at_most is not None:
+        n_before = np.cumsum([0, *(len(entry.masked) for entry in inputs)])[:-1]
+        inputs = inputs[: np.searchsorted(n_before, at_most)]
+    for group in group_inputs(model, inputs):
+        piece = pack_inputs(model, group)
+        below = _below(network, piece)
+        for of_one, found in zip(values, parts, strict=True):
+            if should_stop():
+                raise Stopped
+            predicted = _predict(network, piece, below, of_one, top)
+            found.append((piece.input_of_row[piece.row], piece.token_of, piece.labels, *predicted))
+    return [_in_order(found, at_most) for found in parts]
+
+
+def _in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
+    """The predictions of some pieces, input by input."""
+    columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[0], kind="stable")[:at_most]
+    return MaskedPredictions(*(column[order] for column in columns))
 
 
 def _tuned_values(

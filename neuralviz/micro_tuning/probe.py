@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -9,9 +10,11 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
-from neuralviz.models.passes import is_out_of_memory
+from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from neuralviz.models import LanguageModel
 
 # of a model, by its layers and whether reuse is wanted: whether reuse works
@@ -94,9 +97,7 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     with torch.no_grad():
         expected = torch.cat(
             [
-                torch.func.functional_call(
-                    model.network, weights, (torch.tensor([entry], device=model.device),)
-                ).logits[0]
+                _run_whole(model, weights, torch.tensor([entry], device=model.device))
                 for weights, entry in zip(of_text, inputs, strict=True)
             ]
         )
@@ -105,7 +106,9 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
         name: torch.stack([weights[name] for weights in of_text]).requires_grad_()
         for name in of_text[0]
     }
-    below = network.below(ids, attention)
+    shared = [slice(None)] if model.behaviour.batching != "single" else [slice(0, 1), slice(1, 2)]
+    parts = [network.below(ids[rows], attention[rows]) for rows in shared]
+    below = None if parts[0] is None else torch.cat([part for part in parts if part is not None])
     with torch.enable_grad():
         if head_only:
             assert below is not None
@@ -119,3 +122,11 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     if network.output_bias is not None:
         logits = logits + network.output_bias
     return bool((logits - expected).abs().max() <= 1e-3 * expected.abs().max())
+
+
+def _run_whole(model: LanguageModel, weights: dict[str, Tensor], ids: Tensor) -> Tensor:
+    """[token, vocab] logits of one input by the whole model with other weights."""
+    draws, keeps_state = model.behaviour.draws, model.behaviour.keeps_state
+    network = copy_network(model.network) if keeps_state else model.network
+    with seeded(0) if draws else nullcontext():
+        return torch.func.functional_call(network, weights, (ids,)).logits[0]

@@ -23,14 +23,13 @@ class RunRecord:
 
     Attributes:
         model_id, settings, texts: what is run.
-        loss: [epoch, text] mean over the steps of the epoch, each before it; NaN until the epoch is
-            complete, or where it is no number.
+        loss: [epoch, text] before the epoch's step; NaN where not known yet, or no number.
         delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
         last: per layer [text, dim] the latest delta, NaN where there is none.
         history: per layer [epoch, text, dim] the delta after each epoch, of as many texts as
             64 MB hold.
         reports: by text, once its tuning is over.
-        steps_done, steps: of the batch that is being tuned; ``texts_done`` texts are finished.
+        epochs_reached: of the batch that is being tuned; ``texts_done`` texts are finished.
         diverged: numbers of the texts whose loss or weights ceased to be finite.
     """
 
@@ -44,7 +43,7 @@ class RunRecord:
         self.last: list[np.ndarray] = []
         self.history: list[np.ndarray] = []
         self.reports: dict[int, TextReport] = {}
-        self.steps_done = self.steps = self.texts_done = self._batch = 0
+        self.epochs_reached = self.texts_done = self._batch = 0
         self.diverged: set[int] = set()
 
     @property
@@ -60,8 +59,7 @@ class RunRecord:
             return
         self._batch = len(event.loss)
         epoch, at = event.epoch - 1, slice(first, first + self._batch)
-        if event.step * event.epochs % event.steps == 0:  # half an epoch is of other chunks
-            self.loss[epoch, at] = event.epoch_loss
+        self.loss[epoch, at] = event.loss
         self.delta_norm[epoch, at] = event.delta_norm
         if event.deltas is not None:
             if not self.last:
@@ -70,7 +68,7 @@ class RunRecord:
                 last[at] = delta
                 kept = history[epoch, at]
                 kept[:] = delta[: len(kept)]
-        self.steps_done, self.steps = event.step, event.steps
+        self.epochs_reached = event.epoch
         if event.result is not None:
             self.texts_done = at.stop
             self.diverged |= {first + int(i) for i in np.flatnonzero(event.result.diverged)}
@@ -98,25 +96,24 @@ class RunRecord:
         return {
             "texts_done": self.texts_done,
             "batch": self._batch,
-            "steps_done": self.steps_done,
-            "steps": self.steps,
+            "epochs": self.epochs_reached,
         }
 
     @reached.setter
     def reached(self, values: Mapping[str, int]) -> None:
         self.texts_done, self._batch = values["texts_done"], values["batch"]
-        self.steps_done, self.steps = values["steps_done"], values["steps"]
+        self.epochs_reached = values.get("epochs", self.settings.epochs)
 
     @property
     def progress(self) -> float:
         """Share of the work that is done, 0 … 1."""
         if self.texts_done >= len(self.texts):
             return 1.0
-        inside = self.steps_done / self.steps if 0 < self.steps_done < self.steps else 0.0
+        inside = self.epochs_reached % self.settings.epochs / self.settings.epochs
         return (self.texts_done + inside * self._batch) / len(self.texts)
 
     def epochs_done(self, text: int) -> int:
-        """Epochs that a text has been tuned for, the one under way included."""
+        """Epochs that a text has been tuned for."""
         return int((~np.isnan(self.delta_norm[:, text, 0])).sum())
 
     def delta(self, layer: int, text: int) -> np.ndarray:
@@ -149,17 +146,9 @@ class RunRecord:
         last = np.nan if report is None or report.loss_after is None else report.loss_after
         return np.append(self.loss[:, text], last)
 
-    def epochs_learnt(self, text: int) -> float:
-        """Epochs of steps that a text has been tuned for: 2.5 half-way through its third."""
-        inside = self.texts_done <= text and 0 < self.steps_done < self.steps
-        if inside and self.epochs_done(text):
-            return self.steps_done / self.steps * self.settings.epochs
-        return float(self.epochs_done(text))
-
     def loss_rose(self, text: int) -> bool:
         """Whether the last known loss is above the first, or no number."""
-        complete = int(self.epochs_learnt(text) + 1e-6)
-        losses = self.loss[:complete, text]
+        losses = self.loss[: self.epochs_done(text), text]
         return len(losses) > 1 and not losses[-1] <= losses[0]
 
     def started(self) -> list[int]:

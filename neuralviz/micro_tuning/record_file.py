@@ -19,7 +19,6 @@ from neuralviz.models.tokens import TokenizedText
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 1  # raise it where the same settings give another result
 _TEXT_ARRAYS = ("ids", "spans", "words", "unknown")
 _PREDICTED_ARRAYS = ("input", "token", "before", "after", "loss_before", "loss_after")
 
@@ -108,9 +107,7 @@ def read_record(content: bytes, name: str = "the file") -> RunRecord:
     record.diverged = set(about.get("diverged", ()))
     for entry in about["reports"]:
         record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
-    epochs = record.settings.epochs
-    finished = {"texts_done": len(record.texts), "batch": 0, "steps_done": epochs, "steps": epochs}
-    record.reached = about.get("reached", finished)
+    record.reached = about.get("reached", {"texts_done": len(record.texts), "batch": 0})
     return record
 
 

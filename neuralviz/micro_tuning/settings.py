@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 MAX_EPOCHS = 1000
+REVISION = 3
+"""Of how texts are learnt, a part of the keys of all that is kept: raise it with the numbers."""
 Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact

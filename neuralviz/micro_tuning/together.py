@@ -32,25 +32,26 @@ def go_together(
 ) -> list[list[int]]:
     """Who can be watched together, of watchers with some texts each.
 
-    They have as many chunks, their tokens are followed alike, and all fit a batch; a watcher whose
-    texts take several batches is left out.
+    Their tokens are followed alike, and all fit a batch; a watcher whose texts take several batches
+    is left out.
 
     Returns:
         Numbers of watchers, in as few groups as their order allows.
     """
     groups: list[list[int]] = []
-    latest: dict[tuple[int, bool], list[int]] = {}  # group, by what is alike in it
+    latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
     for number, of_one in enumerate(texts):
         alone = list(batches(model, of_one, settings))
         if len(alone) != 1:
             continue
-        like = max(len(text.chunks) for text in of_one), alone[0][1]
-        grown = [text for one in (*latest.get(like, ()), number) for text in texts[one]]
-        if like in latest and fits_a_batch(grown) and can_follow(model, grown, settings) == like[1]:
-            latest[like].append(number)
+        follow = alone[0][1]
+        grown = [text for one in (*latest.get(follow, ()), number) for text in texts[one]]
+        fits = fits_a_batch(grown) and can_follow(model, grown, settings) == follow
+        if follow in latest and fits:
+            latest[follow].append(number)
         else:
-            latest[like] = [number]
-            groups.append(latest[like])
+            latest[follow] = [number]
+            groups.append(latest[follow])
     return groups
 
 

@@ -70,7 +70,7 @@ class TextReport:
 
 @dataclass(frozen=True, eq=False)
 class WatchedEvent:
-    """A step of the texts that begin with text ``first``, or the report on one of them."""
+    """An epoch of the texts that begin with text ``first``, or the report on one of them."""
 
     first: int
     event: TuningEvent | None = None
@@ -192,10 +192,9 @@ def loss_of(
 ) -> float | None:
     """The loss that tuning minimises, in nats, from predictions of all masked positions.
 
-    None where some were not predicted, and of a text of several chunks, which count alike there.
+    None where some were not predicted.
     """
-    all_predicted = len(predictions) == count_masked(text, settings)
-    return predictions.mean_loss if all_predicted and len(text.chunks) == 1 else None
+    return predictions.mean_loss if len(predictions) == count_masked(text, settings) else None
 
 
 def _in_words(

@@ -14,7 +14,8 @@ from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
-    from neuralviz.models.loading import export_model, load_model, load_text_model
+    from neuralviz.models.exporting import export_model
+    from neuralviz.models.loading import load_model, load_text_model
     from neuralviz.models.sentence_transformer import load_sentence_transformer
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "export_model": "neuralviz.models.loading",
+        "export_model": "neuralviz.models.exporting",
         "load_model": "neuralviz.models.loading",
         "load_sentence_transformer": "neuralviz.models.sentence_transformer",
         "load_text_model": "neuralviz.models.loading",

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from safetensors import SafetensorError
 from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
 from neuralviz.models import hub
-from neuralviz.models.bundled import PAPERS, write_papers
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
-from neuralviz.models.passes import Behaviour, probe_encoder
+from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
+from neuralviz.models.trial import probe_encoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -60,7 +57,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
         )
     folder, fingerprint = resolve(model_id)
     _check_masked(model_id, *_read_config(folder, model_id))
-    network, tokenizer = _load_folder(folder, model_id, "AutoModelForMaskedLM")
+    network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
     return assemble(model_id, fingerprint, network, tokenizer, device)
 
 
@@ -90,61 +87,13 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     model_type, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
         return load_model(model_id, device)
-    network, tokenizer = _load_folder(folder, model_id, "AutoModel")
+    network, tokenizer = load_folder(folder, model_id, "AutoModel")
     if network.config.is_encoder_decoder:
         raise ModelError(
             f"{model_id} ({model_type[:40]}) is an encoder-decoder model, which is not "
             "supported. Use an encoder or a decoder-only model."
         )
     return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
-
-
-def export_model(model: LanguageModel, folder: str | Path) -> Path:
-    """Write a model as a plain folder that ``transformers`` loads, float32, config included.
-
-    The bundled model's has its card (``README.md``), licence and list of training texts, too; of a
-    model that was loaded from a folder they are copied as far as they are there.
-
-    Raises:
-        ModelError: the folder is not empty or cannot be written.
-    """
-    try:
-        folder = Path(folder).expanduser().resolve()
-        if folder == Path.cwd():
-            raise ModelError("Choose a folder other than the current one.")
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ModelError(f"{folder} exists and is not an empty folder. Choose another.")
-        part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
-        part.mkdir(parents=True)
-        try:
-            state = model.network.state_dict()
-            if not getattr(model.network.config, "tie_word_embeddings", True):
-                # of tensors that share their memory one would be written, and not tied again
-                state = {name: tensor.clone() for name, tensor in state.items()}
-            with quiet_transformers():
-                model.network.save_pretrained(part, state_dict=state)
-            model.tokenizer.save_pretrained(part)
-            if model.id == BUNDLED:
-                write_papers(part)
-            else:
-                _copy_papers(Path(model.id).expanduser(), part)
-            for path in part.iterdir():  # safetensors lets nobody else read its file
-                path.chmod((part / "config.json").stat().st_mode)
-            if folder.exists():
-                folder.rmdir()
-            part.replace(folder)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no such home
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"Could not write to {folder}: {reason}.") from error
-    return folder
-
-
-def _copy_papers(source: Path, target: Path) -> None:
-    for name in PAPERS:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, target / name)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -242,9 +191,14 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
     )
 
 
-def _load_folder(
+def load_folder(
     folder: Path, model_id: str, kind: Literal["AutoModelForMaskedLM", "AutoModel"]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Network and tokenizer of a folder, in float32.
+
+    Raises:
+        ModelError: there are no safetensors, the library cannot load them, or weights are missing.
+    """
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{model_id} has no weights in safetensors format. Other formats can run code "
@@ -326,7 +280,14 @@ def _assemble_text_model(
         )
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
         raise ModelError(f"{model_id} has no vocabulary: its tokenizer.json is missing.")
-    if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
+    try:
+        n_rows = network.get_input_embeddings().weight.shape[0]
+    except Exception as error:  # whatever an architecture has in place of a table of tokens
+        raise ModelError(
+            f"{model_id} ({network.config.model_type}) is no model of texts alone, which neuralviz "
+            "needs: it has no table of token embeddings. Use its text model, if there is one."
+        ) from error
+    if len(tokenizer) > n_rows:
         raise ModelError(
             f"The tokenizer of {model_id} does not match the model: it has more tokens."
         )
@@ -358,6 +319,9 @@ def _assemble_text_model(
         chosen = (words[(start + 7 * place) % len(words)] for place in range(min(n_words, room)))
         return [*prefix, *chosen, *suffix]
 
+    if behaviour is None:
+        with quiet_transformers():
+            behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id)
     return TextModel(
         id=model_id,
         fingerprint=fingerprint,
@@ -369,7 +333,7 @@ def _assemble_text_model(
         pad_id=pad_id,
         unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
         window=window,
-        behaviour=behaviour or probe_encoder(network.base_model, model_id, make_input, pad_id),
+        behaviour=behaviour,
     )
 
 

@@ -2,20 +2,19 @@
 
 A text's vector may depend on the text and the weights alone. Not every network keeps to that: some
 look at the padding beside a text, some change with what they read before, some draw random numbers.
-`probe_network` finds out with a few short inputs; `encode_ids` then runs each pass so that nothing
-but the text counts. What cannot be helped is refused with a sentence.
+`trial.probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
+nothing but the text counts. What cannot be helped is refused with a sentence.
 """
 
 from __future__ import annotations
 
 import copy
-import inspect
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 
 Batching = Literal["padded", "equal lengths", "single"]
 
-LONG_PROBE = 48  # tokens, fewer where the window is shorter
-ROUNDING = 1e-4  # of a vector's length: what sums in another order may change
-NOISE = 1e-6  # likewise, when the same inputs go through the network once more
-_CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend on the longest input
 _random_numbers = threading.Lock()
 
 
@@ -56,6 +51,14 @@ class Habits:
         """Whether a pass neither changes the network nor draws random numbers."""
         return not (self.keeps_state or self.draws)
 
+    @property
+    def cache_key(self) -> dict[str, int]:
+        """What of it is a part of the key of kept vectors: nothing of most networks.
+
+        The vectors of others were computed differently before each had passes of its own.
+        """
+        return {} if self.is_plain and self.batching == "padded" else {"passes": 2}
+
     def may_share_pass(self, first: int, length: int) -> bool:
         """Whether an input of ``length`` tokens may join a batch that begins with one of ``first``.
 
@@ -71,12 +74,19 @@ class Behaviour(Habits):
     Attributes:
         n_layers: layers of hidden states, the embedding output included.
         d_model: values of a hidden state.
+        ends_with_norm: whether the last hidden state is more than the output of the last block.
         options: further arguments of every pass.
     """
 
     n_layers: int = 0
     d_model: int = 0
+    ends_with_norm: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def cache_key(self) -> dict[str, int]:
+        """As of `Habits`; also where the last layer once was the output of the last block."""
+        return {"passes": 2} if self.ends_with_norm else super().cache_key
 
 
 def encode_ids(
@@ -102,7 +112,7 @@ def encode_ids(
         ModelError: the network cannot read an input of this length.
     """
     out = run_pass(model, ids, attention, call=call, output_hidden_states=True)
-    return _stack_layers(out, ids.shape[1])
+    return stack_layers(out, ids.shape[1])
 
 
 def encode_last(model: TextModel, ids: Tensor, attention: Tensor) -> Tensor:
@@ -139,13 +149,19 @@ def run_pass(
             raise
         raise ModelError(
             f"{model.id} ({model.family}) cannot read a text of {ids.shape[1]} tokens: "
-            f"{_reason(error)}."
+            f"{shorten_reason(error)}."
         ) from error
 
 
 def copy_network(network: nn.Module) -> nn.Module:
-    """A copy with modules, buffers and configuration of its own, and the network's parameters."""
-    return copy.deepcopy(network, {id(parameter): parameter for parameter in network.parameters()})
+    """A copy with modules, buffers and configuration of its own.
+
+    Parameters, and tokenizers of a sentence encoder, are the network's.
+    """
+    attributes = [value for module in network.modules() for value in vars(module).values()]
+    tokenizers = [value for value in attributes if hasattr(value, "is_fast")]
+    shared = [*network.parameters(), *tokenizers]
+    return copy.deepcopy(network, {id(value): value for value in shared})
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -170,152 +186,7 @@ def seeded(*seed: int) -> Iterator[None]:
         yield
 
 
-# ---- the probe
-
-
-class ProbeInputs(NamedTuple):
-    """Inputs that a network is tried with; ``long`` and ``other`` are of one length."""
-
-    short: Any
-    long: Any
-    other: Any
-
-
-def probe_habits(
-    network: nn.Module,
-    run: Callable[[nn.Module, Sequence[Any]], list[Tensor]],
-    inputs: ProbeInputs,
-    name: str,
-) -> Habits:
-    """Try what a network's vectors of an input depend on besides the input.
-
-    Args:
-        network: in eval mode. It is left as it is.
-        run: gives a network's vectors of some inputs that share a pass: for each, [..., dim].
-        inputs: to try it with.
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: the network changes its own weights.
-    """
-    versions = [parameter._version for parameter in network.parameters()]
-
-    def run_seeded(used: nn.Module, *entries: Any) -> list[Tensor]:
-        with seeded(0):
-            return run(used, entries)
-
-    used = copy_network(network)
-    attributes = _list_attributes(used)
-    unseeded = run(used, [inputs.short])[0]
-    long_after_short = run_seeded(used, inputs.long)[0]
-    short_after_long = run_seeded(used, inputs.short)[0]
-    if versions != [parameter._version for parameter in network.parameters()]:
-        raise ModelError(
-            f"{name} cannot be used: it changes its own weights while it reads a text."
-        )
-    short = run_seeded(copy_network(network), inputs.short)[0]
-    long = run_seeded(copy_network(network), inputs.long)[0]
-    keeps_state = (
-        attributes != _list_attributes(used)
-        or _differs(long, long_after_short, NOISE)
-        or _differs(short, short_after_long, NOISE)
-    )
-
-    def agrees_in_batch(entries: Sequence[Any], expected: Sequence[Tensor]) -> bool:
-        try:
-            together = run_seeded(copy_network(network), *entries)
-        except Exception as error:  # whatever an architecture makes of a batch
-            if is_out_of_memory(error):
-                raise
-            return False
-        return not any(map(_differs, expected, together))
-
-    batching: Batching = "single"
-    # what changes with the inputs it has read may change with the longest input of a batch
-    if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
-        batching = "padded"
-    else:
-        other = run_seeded(copy_network(network), inputs.other)[0]
-        if agrees_in_batch([inputs.long, inputs.other], [long, other]):
-            batching = "equal lengths"
-    return Habits(batching, keeps_state, _differs(unseeded, short, NOISE))
-
-
-@torch.no_grad()
-def probe_encoder(
-    network: nn.Module, name: str, make_input: Callable[[int, int], list[int]], pad_id: int
-) -> Behaviour:
-    """Try whether an encoder reads texts at all, and how.
-
-    Args:
-        network: in eval mode. It is left as it is.
-        name: of the model, for messages.
-        make_input: the ids of an input of so many tokens besides the special ones, fewer where the
-            window is shorter; the second argument tells which of two.
-        pad_id: of padding.
-
-    Raises:
-        ModelError: the encoder cannot read a text, does not give a vector for every token at every
-            layer, changes its own weights, or lets no token know of another.
-    """
-    options = {"use_cache": False} if "use_cache" in _parameters_of(network) else {}
-    device = next(network.parameters()).device
-    inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
-
-    def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
-        width = max(map(len, entries))
-        padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
-        lengths = torch.tensor([len(ids) for ids in entries], device=device)
-        out = used(
-            input_ids=torch.tensor(padded, device=device),
-            attention_mask=(torch.arange(width, device=device) < lengths[:, None]).long(),
-            output_hidden_states=True,
-            **options,
-        )
-        layers = _stack_layers(out, width)
-        return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
-
-    place = len(inputs.long) // 2
-    changed = [*inputs.long]
-    changed[place] = inputs.other[place]
-    try:
-        with seeded(0):
-            before = run(copy_network(network), [inputs.long])[0]
-        with seeded(0):
-            after = run(copy_network(network), [changed])[0]
-        habits = probe_habits(network, run, inputs, name)
-    except ModelError:
-        raise
-    except Exception as error:  # whatever an architecture wants that it is not given here
-        if is_out_of_memory(error):
-            raise
-        raise ModelError(
-            f"{name} cannot be used, since it does not read a plain text: {_reason(error)}."
-        ) from error
-    others = [at for at in range(len(changed)) if at != place]
-    if changed != inputs.long and not _differs(before[-1][others], after[-1][others], NOISE):
-        raise ModelError(
-            f"{name} cannot be used: no token knows of another, as if it had no attention. Its "
-            "architecture may need a GPU, or a package that is not installed."
-        )
-    keeps_state = habits.keeps_state or _positions_depend_on_length(network)
-    return Behaviour(
-        batching="equal lengths"
-        if keeps_state and habits.batching == "padded"
-        else habits.batching,
-        keeps_state=keeps_state,
-        draws=habits.draws,
-        n_layers=len(before),
-        d_model=before.shape[-1],
-        options=options,
-    )
-
-
-def _parameters_of(network: nn.Module) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(network.forward).parameters
-
-
-def _stack_layers(out: Any, width: int) -> Tensor:
+def stack_layers(out: Any, width: int) -> Tensor:
     """[layer, row, token, d_model] of a pass over inputs of so many tokens.
 
     Some architectures pad what they read, and some normalise after their last layer.
@@ -329,45 +200,8 @@ def _stack_layers(out: Any, width: int) -> Tensor:
         raise ValueError("some of its layers have fewer vectors than there are tokens")
     if len({layer.shape[2] for layer in layers}) > 1:
         raise ValueError("the vectors of its layers differ in size")
-    stacked = torch.stack([layer[:, :width] for layer in layers])
-    if not stacked.isfinite().all():
-        raise ValueError("it gives vectors with infinite or NaN values")
-    return stacked
+    return torch.stack([layer[:, :width] for layer in layers])
 
 
-def _differs(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:
-    """Whether vectors, [..., dim], differ by more than a part of their length."""
-    if first.shape != second.shape:
-        return True
-    gap = torch.linalg.vector_norm(first - second, dim=-1)
-    return bool((gap > tolerance * torch.linalg.vector_norm(first, dim=-1)).any())
-
-
-def _list_attributes(network: nn.Module) -> list[Any]:
-    """What a pass may change: modules, buffers, public attributes, configuration."""
-    entries: list[Any] = []
-    for path, module in network.named_modules():
-        plain = {
-            name: value
-            for name, value in vars(module).items()
-            if not name.startswith("_") and isinstance(value, (bool, int, float, str, type(None)))
-        }
-        buffers = {
-            name: (id(b), b._version) for name, b in module._buffers.items() if b is not None
-        }
-        entries.append((path, type(module), plain, buffers))
-    config = getattr(network, "config", None)
-    return [*entries, config.to_dict() if config is not None else None]
-
-
-def _positions_depend_on_length(network: nn.Module) -> bool:
-    """Whether rotary positions change where an input, or one read before, is long."""
-    kinds: list[Any] = []
-    for module in network.modules():
-        kind = getattr(module, "rope_type", None)
-        kinds += kind.values() if isinstance(kind, dict) else [kind]
-    return any(kind in _CHANGING_POSITIONS for kind in kinds)
-
-
-def _reason(error: Exception) -> str:
+def shorten_reason(error: Exception) -> str:
     return re.sub(r"\s+", " ", str(error) or type(error).__name__).rstrip(".")[:150]

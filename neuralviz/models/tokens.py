@@ -32,7 +32,7 @@ class TokenizedText:
         spans: [token, 2] first and past-the-last character of each token in ``text``.
         words: [token] index of the word each token belongs to.
         unknown: [token] true where the vocabulary has nothing for the word.
-        chunks: the slices of tokens that are tuned on one after the other.
+        chunks: the slices of tokens that fit the model's window, each read on its own.
     """
 
     text: str

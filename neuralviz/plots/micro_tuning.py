@@ -162,12 +162,10 @@ class Norms:
     Attributes:
         values: [epoch, layer] norm of the delta after each epoch; NaN where not known.
         layers: their full names.
-        learnt: epochs that are over; of the last known norm a part of one may be missing.
     """
 
     values: np.ndarray
     layers: Sequence[str]
-    learnt: float
 
 
 def delta_norm_figure(
@@ -188,13 +186,12 @@ def delta_norm_figure(
         if one is None:
             continue
         epochs = np.arange(len(one.values) + 1)
-        x = np.where(epochs == int(np.ceil(one.learnt)), one.learnt, epochs)
         for i, layer in enumerate(one.layers):
             name = escape(names[layer])
             traces.append(
                 {
                     "type": "scatter",
-                    "x": x,
+                    "x": epochs,
                     "y": np.append(0.0, one.values[:, i]),
                     "mode": "lines+markers" if few and not pale else "lines",
                     "name": name,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
 
-_FORMAT = 1  # of what is written; another one is not read
+_FORMAT = 2  # of what is written; another one is not read
 _PREFIX = "step-"
 
 

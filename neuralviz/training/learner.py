@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TOGETHER = 16  # texts of a forward pass
 SEVENTH = 6  # place of the token that stands for any
+TABLE_DROPOUT = 0.1  # as in the models whose tables they are
 PROBED = 4  # tokens of the pass that finds what a block depends on
 _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
 
@@ -162,7 +163,8 @@ class TransformerLearner(Learner):
 class TableLearner(Learner):
     """A model's table of token embeddings alone: a text's vector is the mean of its tokens'.
 
-    Special tokens do not count.
+    Special tokens do not count. A table has no dropout of its own; where dropout alone tells pairs
+    apart, a tenth of the values read from it are left out while it is trained.
 
     Args:
         model: its table is copied, never changed.
@@ -178,10 +180,11 @@ class TableLearner(Learner):
             with seeded(settings.seed):
                 table = torch.randn_like(table) * table.std()
         self.table = nn.Embedding.from_pretrained(table, freeze=False)
+        self._dropout = nn.Dropout(TABLE_DROPOUT if settings.pairs.kind == "dropout" else 0.0)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[text, d_model] vectors from [text, token] ids."""
-        return pooled(self.table(ids), attention, "mean")
+        return pooled(self._dropout(self.table(ids)), attention, "mean")
 
     def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
         return self(ids, attention)[None]

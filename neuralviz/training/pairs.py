@@ -24,7 +24,7 @@ class Pair:
 
     Attributes:
         text: its number in the corpus.
-        anchor, positive: different for crops; the same for dropout and masking.
+        anchor, positive: different for crops and masking; the same for dropout.
     """
 
     text: int
@@ -98,7 +98,7 @@ class PairSource:
         first = (draw.random(len(self)) * self._counts).astype(np.int64)
         further = 1 + (draw.random(len(self)) * (self._counts - 1)).astype(np.int64)
         second = (first + further) % self._counts
-        if self.settings.kind != "crops":
+        if self.settings.kind == "dropout":
             second = first
         order = draw.permutation(len(self))
         rows = np.stack([self.used, first, second], axis=1)[order]

@@ -16,7 +16,7 @@ from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStar
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 
-FORMAT = 2  # raise it where the same settings give another result
+FORMAT = 3  # raise it where the same settings give another result
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 _PLAIN = ("n_pairs", "skipped", "first", "steps", "diverged", "is_over")
 

@@ -35,7 +35,7 @@ class PairSettings:
 
     Attributes:
         kind: ``crops``, two different chunks of a text; ``dropout``, one chunk twice, told apart
-            by the model's dropout alone; ``masking``, one chunk twice with different tokens masked.
+            by dropout alone; ``masking``, two different chunks, both with tokens masked.
         sentences: consecutive sentences of a chunk, *t* in the paper.
         shortest, longest: characters of the sentences that are used; all others are skipped before
             chunks are made.
@@ -119,11 +119,6 @@ class TrainingSettings:
                 raise SettingsError("The embedding table has no blocks to freeze.")
             if self.pooling != "mean":
                 raise SettingsError("The embedding table has no pooling but mean.")
-            if self.pairs.kind == "dropout":
-                raise SettingsError(
-                    "The embedding table has no dropout: both texts of a pair would be the same. "
-                    "Use crops."
-                )
 
     @property
     def n_epochs(self) -> int:

@@ -90,7 +90,7 @@ def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> N
     page = page_at("training").run()
     assert "Recorded run" in said(page)
     assert "**Crops** teaches more: the ten nearest texts point to the right chapter" in said(page)
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Masking"]
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
     assert "Embedding table: 60 steps of 64 pairs" in said(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
@@ -136,13 +136,13 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "mine" in again.selectbox(key="encoder").options
 
 
-def test_what_the_page_begins_with_trains_the_table_by_crops_and_by_masking(tiny: str) -> None:
+def test_what_the_page_begins_with_trains_the_table_by_crops_and_by_dropout(tiny: str) -> None:
     corpus = kept()
     short = {"training_sentences": "1", "training_shortest": "5"}
     page = train(page_at("training", training_corpus=corpus.id, encoder=tiny, **short).run())
     assert runs(page)[-1].status == "done", runs(page)[-1].error
     assert {one.settings.part for one in runs(page)[-1].result} == {"table"}
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Masking"]
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
 
 
 def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
@@ -153,9 +153,8 @@ def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(
     assert "nearest texts are new" in said(page)
 
 
-def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
+def test_the_table_has_a_line_of_accuracy(tiny: str) -> None:
     page = train(opened(kept(), tiny, **SHORT, training_part="Embedding table"))
-    assert "The table has no dropout: crops alone" in said(page)
     assert "The experiments train the whole model" in said(page)
     assert page.pills(key="training-table").value == "pairs"
     page.number_input(key="training-batch_size").set_value(4).run()
@@ -164,8 +163,8 @@ def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
     assert table.task.settings == with_options(
         first_settings("model"), sentences=1, shortest=5, batch_size=4
     )
-    assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops"]
-    assert [one.label for one in page.metric] == ["Before", "Crops"]
+    assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops", "dropout"]
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
 
 
 def test_a_corpus_that_is_deleted_meanwhile_is_missed_in_a_sentence(tiny: str) -> None:

@@ -277,8 +277,8 @@ _FAMILIES: dict[str, tuple[Callable[[int], PreTrainedModel], str, tuple[str, ...
     "mobilebert": (_mobilebert, "word pieces", BERT_SPECIALS),
 }
 
-REFUSED = ("fnet", "mobilebert")
-"""Families that cannot be tuned text by text, each for a reason of its own."""
+REFUSED = ("mobilebert",)
+"""Families that cannot be tuned text by text."""
 
 FAMILIES = tuple(family for family in _FAMILIES if family not in (*REFUSED, "deberta-v2"))
 

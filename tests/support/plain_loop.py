@@ -75,10 +75,10 @@ def plain_micro_tune(
     weight_decay: float = 0.01,
     predict_unmasked: bool = False,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Tune a fresh copy of the network on one text.
+    """Tune a fresh copy of the network on one text, all inputs of all chunks in one step an epoch.
 
     Returns:
-        The delta of each layer, and the loss [epoch, chunk] before each step.
+        The delta of each layer, and the loss [epoch] before each step.
     """
     network = copy.deepcopy(network).eval().requires_grad_(False)
     by_name = dict(network.named_parameters())
@@ -88,15 +88,22 @@ def plain_micro_tune(
     batches = [batch_of(tokenizer, chunk, blueprints, predict_unmasked) for chunk in chunks]
     losses = []
     for _ in range(epochs):
-        for batch in batches:
-            optimizer.zero_grad()
-            loss = network(**{name: ids.to(network.device) for name, ids in batch.items()}).loss
+        optimizer.zero_grad()
+        losses.append(0.0)
+        for batch, share in zip(batches, shares_of(batches), strict=True):
+            ids = {name: ids.to(network.device) for name, ids in batch.items()}
+            loss = network(**ids).loss * share
             loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
+            losses[-1] += loss.item()
+        optimizer.step()
     moved = [after.detach() - start for after, start in zip(tuned, before, strict=True)]
-    deltas = [delta.cpu().numpy() for delta in moved]
-    return deltas, np.array(losses).reshape(epochs, len(chunks))
+    return [delta.cpu().numpy() for delta in moved], np.array(losses)
+
+
+def shares_of(batches: Sequence[dict[str, torch.Tensor]]) -> list[float]:
+    """The share of each batch in the masked positions of all."""
+    counts = [int((batch["labels"] != -100).sum()) for batch in batches]
+    return [count / sum(counts) for count in counts]
 
 
 def plain_gradients(
@@ -105,15 +112,17 @@ def plain_gradients(
     chunks: Sequence[Sequence[int]],
     layers: Sequence[str],
 ) -> list[np.ndarray]:
-    """Of each layer, by autograd, the gradient of the mean of the chunks' losses."""
+    """Of each layer, by autograd, the gradient of the mean loss of all masked positions."""
     network = copy.deepcopy(network).eval()
     tuned = [dict(network.named_parameters())[name] for name in layers]
     for parameter in tuned:
         parameter.requires_grad_()
+    batches = [batch_of(tokenizer, chunk, DEFAULT_BLUEPRINTS, False) for chunk in chunks]
     losses = [
-        network(**batch_of(tokenizer, chunk, DEFAULT_BLUEPRINTS, False)).loss for chunk in chunks
+        network(**batch).loss * share
+        for batch, share in zip(batches, shares_of(batches), strict=True)
     ]
-    gradients = torch.autograd.grad(torch.stack(losses).mean(), tuned)
+    gradients = torch.autograd.grad(torch.stack(losses).sum(), tuned)
     return [gradient.numpy() for gradient in gradients]
 
 

@@ -35,6 +35,7 @@ from neuralviz.embedders import (
 )
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
+from neuralviz.evaluation.experiments import experiment_rows
 from neuralviz.micro_tuning import TuningSettings, learning, micro_tune
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
@@ -64,6 +65,7 @@ from tests.support.plain_loop import (
     batch_of,
     plain_embedding,
     plain_gradients,
+    plain_micro_tune,
 )
 
 if TYPE_CHECKING:
@@ -305,6 +307,35 @@ def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> N
     np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
 
 
+@pytest.mark.parametrize(("key", "n_layers"), [("neural", 3), ("neural-1", 1)])
+def test_appendix_g_tunes_the_last_block_for_five_epochs(
+    key: str, n_layers: int, tiny: LanguageModel
+) -> None:
+    """What stands beside the values of Tables 13, 15 and 16 is what they were measured on."""
+    rows = experiment_rows("outputs", {}, None, lambda _: tiny.head_layers, lambda _: 2)
+    (row,) = (row for row in rows if row.key == key)
+    assert row.published == {"neural": "neural, Appendix G"}.get(key, key)
+    vector = make_embedder(row.spec, {"masked": lambda _: tiny}).encode(TEXTS["one chunk"])
+    names = [f"bert.encoder.layer.{tiny.n_blocks - 1}.output.{name}"
+             for name in ("LayerNorm.weight", "LayerNorm.bias", "dense.bias")]  # fmt: skip
+    ids = tiny.tokenizer(TEXTS["one chunk"], add_special_tokens=False)["input_ids"]
+    deltas, _ = plain_micro_tune(
+        tiny.network, tiny.tokenizer, [ids], names[-n_layers:], epochs=5, weight_decay=0.01
+    )
+    assert plain_embedding(deltas) @ vector >= 0.99999
+
+
+def test_what_is_tuned_otherwise_stands_beside_nothing_published() -> None:
+    def rows(**typed: str) -> list[str]:
+        found = experiment_rows("outputs", typed, None, lambda _: ("a", "b"), lambda _: 2)
+        return [row.published for row in found if row.spec.learns]
+
+    assert all(rows(precision="fast"))
+    assert not any(rows(learning_rate="0.02"))
+    with pytest.raises(SettingsError, match="sets the option “layers” itself"):
+        rows(layers="head")
+
+
 # --- one step ----------------------------------------------------------------------------------
 
 
@@ -446,7 +477,7 @@ def test_a_key_is_canonical_and_written_down(tiny: LanguageModel) -> None:
         f'neuralviz-vectors/2:{{"fingerprint":"{tiny.fingerprint}","method":"neural",'
         f'"model":"{tiny.id}","tuning":{{"betas":[0.9,0.999],"blueprints":[[1,1]],"epochs":3,'
         f'"eps":1e-08,"layers":["{name}"],"learning_rate":0.01,"precision":"exact",'
-        '"predict_unmasked":false,"weight_decay":0.01}}'
+        '"predict_unmasked":false,"revision":3,"weight_decay":0.01}}'
     )
 
     class ByHand(HashEmbedder):

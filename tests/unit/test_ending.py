@@ -121,7 +121,7 @@ def test_the_command_that_tunes(number: signal.Signals) -> None:
         _, errors = process.communicate(timeout=30)
     assert "terminate called" not in errors
     assert process.returncode == 130
-    assert "Stopped after step" in errors
+    assert "Stopped after epoch" in errors
 
 
 def test_ctrl_c_while_packages_are_imported(tmp_path: Path) -> None:

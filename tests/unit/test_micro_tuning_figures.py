@@ -29,10 +29,10 @@ def test_few_epochs_are_counted_one_by_one() -> None:
     assert loss_figure(np.ones((1, 101)), ["A text."]).layout.xaxis.dtick is None
 
 
-def test_a_step_within_an_epoch_is_drawn_within_it() -> None:
+def test_a_norm_is_drawn_from_zero_on() -> None:
     values = np.array([[1.0], [1.5], [np.nan]])
-    (line,) = delta_norm_figure(Norms(values, [LAYER], learnt=1.25)).data
-    assert list(line.x) == [0, 1, 1.25, 3]
+    (line,) = delta_norm_figure(Norms(values, [LAYER])).data
+    assert list(line.x) == [0, 1, 2, 3]
     np.testing.assert_array_equal(line.y, [0, 1, 1.5, np.nan])
 
 
@@ -88,7 +88,7 @@ def test_an_earlier_run_is_wide_and_pale_below_the_newer_one(n_texts: int) -> No
     )
     assert figure.data[-1].name == ("run 3" if n_texts == 1 else "run 3: 1. A text.")
     assert figure.layout.xaxis.range[1] > 10
-    norms, before = Norms(np.ones((3, 1)), [LAYER], 3), Norms(np.ones((10, 2)), ["a.b", LAYER], 10)
+    norms, before = Norms(np.ones((3, 1)), [LAYER]), Norms(np.ones((10, 2)), ["a.b", LAYER])
     figure = delta_norm_figure(norms, before, runs=(3, 1))
     assert [line.opacity for line in figure.data] == [PALE, PALE, 1, PALE]
     named = [line.name for line in figure.data if line.showlegend is not False]
@@ -102,7 +102,7 @@ def test_an_earlier_run_is_wide_and_pale_below_the_newer_one(n_texts: int) -> No
 
 def test_blocks_are_named_shortly_where_the_kind_is_the_same() -> None:
     layers = [f"bert.encoder.layer.{i}.output.dense.bias" for i in range(6)]
-    figure = delta_norm_figure(Norms(np.ones((3, 6)), layers, 3))
+    figure = delta_norm_figure(Norms(np.ones((3, 6)), layers))
     assert [line.name for line in figure.data] == [f"block {i}" for i in range(6)]
     assert figure.layout.title.text == "Norm of each block's output.dense.bias"
 

@@ -32,33 +32,8 @@ IDS = [
     ("sep", {}, "a08c161f1d99f7df234cd036"),
     ("last", {}, "fa9836c74681cb02dd1fd77b"),
     ("sbert-wk", {}, "6d7812f2d1bb484def86a631"),
-    ("neural", {}, "d74a3ff2d1501f2cb166dfe4"),
-    ("neural-1", {}, "99a65148e644414e5c6801f5"),
     ("avg", {}, "01d1cec0fc8500b5afbac338"),
-    ("cls-tuned", {}, "51f54061dc9ee90716a32d01"),
-    ("avg-tuned", {}, "b78bdee1b07e089eba7432d2"),
-    ("cls-diff", {}, "1f498036aec7bb8dda56c8c1"),
-    ("avg-diff", {}, "c181e96000e3e1db24727834"),
     ("sentence-transformer", {}, "0ccf344dcf8e531807f9f566"),
-    ("neural", {"precision": "fast"}, "694bd2e3ff082506ce244be3"),
-    (
-        "neural",
-        {"epochs": "3", "precision": "fast", "tolerance": "0.01"},
-        "1e862f32bf75e351539cd68c",
-    ),
-    (
-        "neural",
-        {
-            "blueprints": "(1, 1)",
-            "layers": "last_block",
-            "learning_rate": "1e-05",
-            "precision": "bf16",
-            "weight_decay": "0.0",
-        },
-        "70e740651c6eefee40ad84ab",
-    ),
-    ("neural", {"predict_unmasked": "yes"}, "0fa413134a551509b9643b4a"),
-    ("cls-diff", {"epochs": "2", "precision": "fast"}, "62e1af8efcef3c1b9641c9b1"),
     ("mean", {"layer": "1,2", "special_tokens": "no"}, "cd1ac26d4fdd3d1857c84870"),
     ("cls", {"layer": "all"}, "60c54db7fc2559eb2c09ed30"),
     (
@@ -67,8 +42,6 @@ IDS = [
         "4755f3a722b62616435f875c",
     ),
     ("sbert-wk", {"part": "novelty"}, "8846dcc6591860edff7c606f"),
-    ("neural+mean", {}, "fc0da459f5c6fa0dc6741e52"),
-    ("mean+sbert-wk+neural-1", {"sbert-wk.part": "last"}, "89413d8fdc7f89064506b1ae"),
 ]
 
 
@@ -107,10 +80,14 @@ def test_ids_are_those_of_the_version_before(
     assert new not in {one for _, _, one in IDS}
 
 
-@pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
-def test_vectors_that_are_computed_in_another_way_since_have_no_old_id(loaders: dict) -> None:
-    spec = embedder_spec("neural", {"precision": "fast+bf16"})
-    (new,) = embedder_ids(make_embedder(spec, loaders))
+@pytest.mark.parametrize(
+    "method", ["neural", "neural-1", "cls-tuned", "avg-diff", "gradient", "neural+mean"]
+)
+def test_vectors_that_are_computed_in_another_way_since_have_no_old_id(
+    method: str, loaders: dict
+) -> None:
+    """Texts of several chunks are learnt in another way since."""
+    (new,) = embedder_ids(make_embedder(embedder_spec(method, {}), loaders))
     assert new
 
 
@@ -141,15 +118,15 @@ def test_vectors_and_maps_of_a_version_before_are_used(
     assert [EmbedderSpec.from_json(one.spec).method for one in before] == [
         "mean", "neural-1", "mean+neural-1",
     ]  # fmt: skip
-    for kept in before:
-        embedder = make_embedder(EmbedderSpec.from_json(kept.spec), loaders_of_then)
-        assert old_store.vectors.of(embedder) == kept
-        (event,) = embed_corpus(old_store, corpus, embedder)
-        assert (event.found, event.done, event.total) == (5, 5, 5)
-        assert event.embedder == kept
-        if "neural" not in kept.spec:  # the bundled weights are others by now
-            vectors = old_store.vectors.get(kept, old_store.keys(corpus))
-            np.testing.assert_allclose(vectors, embedder.encode(old_store.texts(corpus)), atol=1e-5)
+    mean, *learnt = (make_embedder(EmbedderSpec.from_json(one.spec), loaders_of_then)
+                     for one in before)  # fmt: skip
+    assert [old_store.vectors.of(embedder) for embedder in learnt] == [None, None]
+    assert old_store.vectors.of(mean) == before[0]
+    (event,) = embed_corpus(old_store, corpus, mean)
+    assert (event.found, event.done, event.total) == (5, 5, 5)
+    assert event.embedder == before[0]
+    vectors = old_store.vectors.get(before[0], old_store.keys(corpus))
+    np.testing.assert_allclose(vectors, mean.encode(old_store.texts(corpus)), atol=1e-5)
     assert old_store.vectors.embedders() == before, "a table was made beside an old one"
     (kept_map,) = KeptMaps(old_store).of(corpus)
     found = make_map(old_store, corpus, before[0], ProjectionSettings("pca"))

@@ -88,7 +88,7 @@ def test_exact_is_the_plain_loop(device: str) -> None:
             deltas, losses = plain_micro_tune(
                 model.network, model.tokenizer, chunks, names, **options
             )
-            np.testing.assert_allclose(result.loss[0, index], losses[0].mean(), rtol=1e-4)
+            np.testing.assert_allclose(result.loss[0, index], losses[0], rtol=1e-4)
             assert plain_embedding(deltas) @ result.embeddings[index] >= ALIKE
 
     check()
@@ -100,8 +100,6 @@ def test_exact_is_the_plain_loop(device: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_first_epoch_of_fast_is_exact(device: str) -> None:
-    """Its loss is; of a text of several chunks, that of the first: the others follow its step."""
-
     @settings(deadline=None, max_examples=20, derandomize=True)
     @given(cases(FOLLOWED), st.sampled_from(TOLERANCES))
     def check(case: Case, tolerance: float) -> None:
@@ -187,7 +185,7 @@ def test_fast_keeps_to_the_tolerance_on_the_bundled_model(
     assert lost.max() <= tolerance
     assert lost.max() > 1e-7  # something was left out
     assert not fast.loss_rose.any()
-    np.testing.assert_allclose(fast.loss[0, :3], exact.loss[0, :3], rtol=1e-5)
+    np.testing.assert_allclose(fast.loss[0], exact.loss[0], rtol=1e-5)
 
 
 def test_a_gpu_gives_what_a_cpu_gives(on_device, exactly) -> None:

@@ -39,7 +39,7 @@ def test_it_is_of_the_settings_that_the_page_begins_with(task: TrainOnCorpus) ->
 
 
 def test_what_it_says_is_worth_seeing() -> None:
-    """The page opens with crops that teach more than masking, for certain."""
+    """The page opens with crops that teach more than dropout, for certain."""
     lessons = recorded_lessons()
     assert training_point(lessons, "chapter", is_decided(lessons)) == (
         "**Crops** teaches more: the ten nearest texts point to the right chapter for **60%** of "

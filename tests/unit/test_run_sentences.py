@@ -147,33 +147,21 @@ def test_a_text_that_the_model_cannot_read(three: RunRecord) -> None:
     assert run_point(three, 1).startswith("At first the model was ")
 
 
-def step_of_three(step: int, loss: float, epoch_loss: float) -> WatchedEvent:
-    """A step of a text of three chunks, of two epochs."""
-    return WatchedEvent(
-        0,
-        TuningEvent(
-            step=step,
-            steps=6,
-            epoch=1 + (step - 1) // 3,
-            epochs=2,
-            loss=np.array([loss]),
-            epoch_loss=np.array([epoch_loss]),
-            delta_norm=np.full((1, 3), 0.1 * step),
-        ),
-    )
+def epoch_of_two(epoch: int, loss: float) -> WatchedEvent:
+    """An epoch of a text that has two."""
+    norms = np.full((1, 3), 0.1 * epoch)
+    event = TuningEvent(epoch=epoch, epochs=2, loss=np.array([loss]), delta_norm=norms)
+    return WatchedEvent(0, event)
 
 
-def test_the_loss_of_a_long_text_is_that_of_whole_epochs(three: RunRecord) -> None:
-    settings = replace(three.settings, epochs=2)
-    record = RunRecord("bundled", settings, ["A text of three chunks."])
-    record = record.having([step_of_three(1, 6.0, 6.0)])
-    assert run_point(record, 0) == "Text 1 has not finished its first epoch."
-    record = record.having([step_of_three(2, 5.0, 5.5), step_of_three(3, 4.0, 5.0)])
-    assert run_point(record, 0) == "The loss starts at 5.00."
-    record = record.having([step_of_three(4, 5.8, 5.8)])  # of the first chunk, which is harder
+def test_the_loss_is_that_of_the_epochs_done(three: RunRecord) -> None:
+    record = RunRecord("bundled", replace(three.settings, epochs=2), ["A long text."])
+    assert record.progress == 0
+    record = record.having([epoch_of_two(1, 5.0)])
     assert run_point(record, 0) == "The loss starts at 5.00."
     assert not record.loss_rose(0)
-    record = record.having([step_of_three(5, 6.0, 5.9), step_of_three(6, 6.1, 6.0)])
+    assert record.progress == 0.5
+    record = record.having([epoch_of_two(2, 6.0)])
     assert record.loss_rose(0)
 
 

@@ -111,13 +111,13 @@ def test_when_all_leave_no_step_is_taken(tiny: LanguageModel) -> None:
 
 
 def test_who_goes_together(tiny: LanguageModel) -> None:
-    """One batch holds so many texts; texts in two chunks take more steps; many go alone."""
+    """One batch holds so many texts; a text in two chunks goes with them; many go alone."""
     short = tokenize(tiny, ["The boat."])
     long = tokenize(tiny, ["boat " * 20])
     many = tokenize(tiny, ["The boat."] * (BATCH + 1))
     assert len(long[0].chunks) == 2
     settings = settings_of(tiny)
-    assert go_together(tiny, [short, long, short, many], settings) == [[0, 2], [1]]
+    assert go_together(tiny, [short, long, short, many], settings) == [[0, 1, 2]]
     crowd = go_together(tiny, [short] * (BATCH + 3), settings)
     assert [len(group) for group in crowd] == [BATCH, 3]
 

@@ -334,10 +334,6 @@ def test_an_unknown_corpus_is_refused() -> None:
     assert "nothing" in refused(train(corpus="nothing"))
 
 
-def test_a_table_has_no_dropout_to_tell_its_pairs_apart(corpus: str) -> None:
-    assert "has no dropout" in refused(train("--part", "table", kind="dropout"))
-
-
 def test_texts_without_labels_texts_alike_and_a_batch_that_is_too_large() -> None:
     CorpusStore().add("mine", ReadTexts((CORPUS[0],) * 8))
     result = train("--json", "--batch-size", "1000")

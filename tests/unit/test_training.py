@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from neuralviz.models.trained import ABOUT
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import Learner, TransformerLearner, make_learner, pooled, seeded
 from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
+from neuralviz.training.pairs import chunks_of
 from neuralviz.training.saving import UNFINISHED, save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
@@ -210,6 +212,43 @@ def test_dropout_is_on_while_training_and_masks_differ_between_sides(tiny: Langu
     assert step.alignment > 1e-4
     (step, *_) = steps_of(without_dropout(tiny), settings=with_options(FEW, pairs="dropout"))
     assert step.alignment < 1e-9
+
+
+def test_masking_masks_two_different_crops(tiny: LanguageModel) -> None:
+    """Each side is a crop of its own, and each has masks of its own."""
+    read: list[tuple[list[str], float, list[float]]] = []
+    learner_vectors = Learner.vectors
+
+    def vectors(learner, texts, *, masked, draw):
+        read.append((list(texts), masked, copy.deepcopy(draw).random(3).tolist()))
+        return learner_vectors(learner, texts, masked=masked, draw=draw)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learner, "vectors", vectors)
+        steps_of(tiny, settings=with_options(FEW, pairs="masking", max_steps=1))
+    (anchors, *masks), (positives, *other_masks) = read
+    assert all(one != other for one, other in zip(anchors, positives, strict=True))
+    assert {chunk for text in CORPUS for chunk in chunks_of(text, SMALL)} >= {*anchors, *positives}
+    assert masks[0] == other_masks[0] == 0.15
+    assert masks[1] != other_masks[1]
+
+
+def test_a_table_trained_by_dropout_leaves_out_a_tenth_of_the_values(tiny: LanguageModel) -> None:
+    settings = with_options(FEW, part="table", pairs="dropout", max_steps=1)
+    (step, *_) = steps_of(without_dropout(tiny), settings=settings)
+    assert step.alignment > 1e-4
+    learner = make_learner(tiny, settings)
+    (row,) = learner._read(["harbour"])  # a word of one token
+    assert len(row) == 1
+    own = tiny.network.get_input_embeddings().weight.detach()[int(row[0])]
+    with torch.no_grad():
+        read = learner.vectors(["harbour"] * 400)
+        assert torch.equal(learner.eval().vectors(["harbour"])[0], own)
+    assert float((read == 0).float().mean()) == pytest.approx(0.1, abs=0.01)
+    torch.testing.assert_close(read.mean(dim=0), own, atol=0.05, rtol=0.2)
+    crops = make_learner(tiny, with_options(settings, pairs="crops"))
+    with torch.no_grad():
+        assert torch.equal(crops.vectors(["harbour"])[0], own)
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -502,7 +541,6 @@ def test_any_family_can_be_trained(small_model: Callable[[str], LanguageModel]) 
         ({"temperature": 0.0}, "temperature"),
         ({"part": "table", "frozen_blocks": 1}, "no blocks to freeze"),
         ({"part": "table", "pooling": "cls"}, "no pooling but mean"),
-        ({"part": "table", "pairs": "dropout"}, "no dropout"),
     ],
 )
 def test_settings_are_checked(options: dict[str, Any], says: str) -> None:

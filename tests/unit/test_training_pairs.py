@@ -58,7 +58,7 @@ def test_pairs_obey_their_definition(
         assert len(set(chunks)) == len(chunks) >= 2
         assert pair.anchor in chunks
         assert pair.positive in chunks
-        assert (pair.anchor != pair.positive) == (how.kind == "crops")
+        assert (pair.anchor == pair.positive) == (how.kind == "dropout")
     batches = list(source.batches(epoch, batch_size))
     flat = [pair for batch in batches for pair in batch]
     assert flat == pairs[: len(flat)]
@@ -99,12 +99,13 @@ def test_splitting_at_full_stops_breaks_abbreviations_and_keeps_questions_togeth
 
 def test_every_kind_of_pairs_has_the_same_anchors_in_the_same_batches() -> None:
     corpus = [text(20 + i, 21 + i, 22 + i, 23 + i) for i in range(9)]
-    crops, dropout = (
+    crops, dropout, masking = (
         PairSource(corpus, PairSettings(kind=kind), seed=3).preview(9)
-        for kind in ("crops", "dropout")
+        for kind in ("crops", "dropout", "masking")
     )
     assert [pair.anchor for pair in crops] == [pair.anchor for pair in dropout]
     assert [pair.text for pair in crops] == [pair.text for pair in dropout]
+    assert masking == crops  # mask(crop 1) against mask(crop 2)
 
 
 def test_every_two_chunks_of_a_text_are_drawn_equally_often() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
@@ -30,6 +31,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import kept
+from neuralviz.training.learner import make_learner
 from neuralviz.training.settings import PairSettings, TrainingSettings
 
 NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
@@ -71,11 +73,32 @@ def test_every_block_but_the_last_is_frozen_in_turn() -> None:
 
 def test_rows_of_the_table_of_starts_begin_as_they_are_called() -> None:
     rows = TRAINING_TABLES["starts"].rows(replace(FEW, start="random"), 3)
-    begin = {"pretrained": ("model", "pretrained"), "random": ("model", "random")}
+    begin = {
+        "pretrained": ("model", "pretrained"),
+        "random": ("model", "random"),
+        "table alone": ("table", "random"),  # Table S5
+        "pretrained table alone": ("table", "pretrained"),
+    }
     for row in rows:
-        first = row.label.split(",")[0]
-        expected = begin.get(first, ("table", "pretrained"))
-        assert (row.settings.part, row.settings.start) == expected, row.label
+        start, what = row.label.split(", ")
+        assert (row.settings.part, row.settings.start) == begin[start], row.label
+        assert (what == "before") == (not row.is_trained)
+        assert what in ("before", row.settings.pairs.kind)
+    assert [row.label for row in rows if "table" in row.label and row.is_trained] == [
+        f"{table}, {kind}" for table in ("table alone", "pretrained table alone")
+        for kind in ("crops", "dropout")
+    ]  # fmt: skip
+
+
+def test_a_random_table_knows_nothing_of_the_pretrained_one(tiny: LanguageModel) -> None:
+    rows = {row.label: row for row in TRAINING_TABLES["starts"].rows(FEW, tiny.n_blocks)}
+    own = tiny.network.get_input_embeddings().weight.detach()
+    for label, is_own in (("table alone, before", False), ("pretrained table alone, before", True)):
+        table = make_learner(tiny, rows[label].settings).table.weight.detach()
+        assert torch.equal(table, own) == is_own
+        correlation = np.corrcoef(table.flatten(), own.flatten())[0, 1]
+        assert (abs(correlation) > 0.99) == is_own
+        assert abs(correlation) > 0.99 or abs(correlation) < 0.05
 
 
 def test_a_number_that_is_missing_is_no_label(

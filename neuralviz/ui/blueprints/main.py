@@ -157,7 +157,7 @@ def _choose_chunk(text: TokenizedText) -> slice:
         key=key,
         help=(
             "A text longer than the model's window is split between sentences. Each chunk "
-            "is masked separately."
+            "is masked separately; the model learns from the inputs of all chunks in one step."
         ),
     )
     chunk = text.chunks[number - 1]

@@ -140,7 +140,7 @@ def _curves(record: RunRecord, text: int) -> np.ndarray:
 
 
 def _norms(record: RunRecord, text: int) -> Norms:
-    return Norms(record.delta_norm[:, text], record.settings.layers, record.epochs_learnt(text))
+    return Norms(record.delta_norm[:, text], record.settings.layers)
 
 
 def _neurons(record: RunRecord, key: str, text: int, about: About) -> None:

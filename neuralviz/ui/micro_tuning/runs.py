@@ -141,7 +141,7 @@ def _show(shown: Shown, text: int, record: RunRecord, _live: bool) -> None:
 
 
 def _stopped(record: RunRecord) -> str:
-    if not record.steps:
+    if not record.epochs_reached:
         return "Stopped before the first step."
     return f"Stopped. {how_far(record)}".rstrip()
 

@@ -51,7 +51,7 @@ _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
 _READ: dict[PairKind, str] = {
     "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
     "dropout": "Each part is read twice, each time with other units of the encoder left out.",
-    "masking": "Each part is read twice, each time with other tokens masked.",
+    "masking": "A pair is two parts of one text, in both of which tokens are masked.",
 }
 
 
@@ -86,9 +86,6 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
     with row.popover("Settings", icon=":material/tune:", key="training-settings"):
         options = _choose_settings()
     wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
-    if options["part"] == "table" and len(kinds) > 1 and "dropout" in kinds:
-        kinds.remove("dropout")
-        row.caption(f"The table has no dropout: {kinds[0]} alone.")
     if not kinds:
         st.info("Choose one or two ways to make pairs.")
         return None, pressed
@@ -246,7 +243,7 @@ def _preview(corpus: Corpus, label: str, source: PairSource) -> None:
     for pair in source.preview(PREVIEWED):
         of = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{of}")
-        if kind == "crops":
+        if pair.anchor != pair.positive:
             for column, chunk in zip(st.columns(2), (pair.anchor, pair.positive), strict=True):
                 column.markdown(plain(chunk))
         else:
