@@ -33,7 +33,6 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
-import torch
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -43,6 +42,11 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin, Subprotocol
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.errors import never
 from neuralviz.micro_tuning.settings import check_settings

@@ -21,9 +21,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.embedders.layerwise import LayerwiseEmbedder
 from neuralviz.evaluation.ladder import climb

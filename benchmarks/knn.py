@@ -18,9 +18,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.maps.neighbourhoods import knn_accuracy

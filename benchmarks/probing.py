@@ -16,9 +16,12 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.experiments import experiment_rows

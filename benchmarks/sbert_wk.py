@@ -19,9 +19,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import sbert_wk_pooling

@@ -33,11 +33,14 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import neuralviz
+import neuralviz  # before torch, which reads how threads wait
+
+# isort: split
+import torch
+
 from neuralviz.embedders import PooledEmbedder, SbertWkEmbedder
 from neuralviz.embedders.base import Embedder
 from neuralviz.micro_tuning.cross_entropy import cross_entropy

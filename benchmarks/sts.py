@@ -17,9 +17,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS

@@ -25,14 +25,15 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-import torch
-from torch.nn import functional
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from speed import bert_base, cpu_name, table, wait
+import neuralviz  # before torch, which reads how threads wait
 
-import neuralviz
+# isort: split
+import torch
+from speed import bert_base, cpu_name, table, wait
+from torch.nn import functional
+
 from neuralviz.models import TextModel
 from neuralviz.training import train
 from neuralviz.training.learner import make_learner

@@ -18,10 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import neuralviz  # noqa: F401  # before torch, which reads how threads wait
+
+# isort: split
+import torch
 
 from neuralviz.evaluation.training_frames import training_frame
 from neuralviz.evaluation.training_lab import SEEDS, fill_table

@@ -10,10 +10,10 @@ Names are resolved when they are first used, so that ``import neuralviz`` loads 
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from neuralviz.lazy_names import lazy_names
+from neuralviz.native_libraries import prepare_environment
 
 if TYPE_CHECKING:
     from neuralviz.embedders import NeuralEmbedder
@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from neuralviz.models import load_model
     from neuralviz.training import train
 
-# Matrix products of MKL, which torch uses on many processors, are then the same, bit for bit, for
-# any number of threads. It is read at the first product.
-os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+prepare_environment()
 
 __all__ = ["NeuralEmbedder", "__version__", "load_model", "micro_tune", "train"]
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "NeuralEmbedder": "neuralviz.embedders",
@@ -37,7 +35,3 @@ __getattr__ = lazy_names(
         "train": "neuralviz.training",
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

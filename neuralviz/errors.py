@@ -83,8 +83,9 @@ class Stopped(Exception):  # noqa: N818  not an error
 
 
 def unexpected(error: BaseException) -> str:
-    """A sentence for an error that nobody has foreseen."""
-    reason = f"{type(error).__name__}: {error}".rstrip(": ")[:300]
+    """A sentence for an error that nobody has foreseen; of a file's, without its path."""
+    says = error.strerror if isinstance(error, OSError) and error.filename else error
+    reason = f"{type(error).__name__}: {says}".rstrip(": ")[:300]
     return f"Unexpected error: {reason}."
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package.
+def lazy_names(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and the ``__dir__`` of a package.
 
     Args:
         package: its ``__name__``.
@@ -25,4 +29,14 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(modules[name]), name)
 
-    return resolve
+    def list_names() -> list[str]:
+        """What a shell offers: the public names, used before or not, and the imported modules."""
+        module = sys.modules[package]
+        imported = (
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, ModuleType) and value.__name__ == f"{package}.{name}"
+        )
+        return sorted({*module.__all__, *imported})
+
+    return resolve, list_names

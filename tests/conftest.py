@@ -24,6 +24,8 @@ os.environ["NEURALVIZ_HOME"] = _home.name
 
 import pytest  # noqa: E402
 
+import neuralviz  # noqa: E402  # before torch, which reads how threads wait
+
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
@@ -39,8 +41,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def bundled() -> LanguageModel:
     """The bundled model, on the CPU."""
-    import neuralviz
-
     return neuralviz.load_model("bundled", device="cpu")
 
 

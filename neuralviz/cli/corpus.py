@@ -24,6 +24,7 @@ from neuralviz.cli.kept import (
     find_corpus,
     is_embedded,
     kept_embedder,
+    label_in,
     open_store,
     warn_of_missing,
 )
@@ -31,13 +32,13 @@ from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
+    OF_ITS_OWN,
     ColumnOption,
     LimitOption,
     MethodsModel,
     read_file,
 )
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
@@ -68,7 +69,7 @@ MethodsOption = Annotated[
     typer.Option(
         help=(
             "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
-            "`neuralviz methods` lists all methods. Default: mean."
+            f"{OF_ITS_OWN} `neuralviz methods` lists all methods. Default: mean."
         )
     ),
 ]
@@ -179,21 +180,32 @@ def import_embeddings(
         Path,
         typer.Argument(
             help=(
-                "Vectors computed elsewhere: a .npy array with one row per text, in the order of "
-                "the corpus, or a Parquet file with the columns `text` and `vector`."
+                "Vectors computed elsewhere: a Parquet file with the vectors in a column and the "
+                "texts or IDs of the corpus in another, in any order, or a .npy array with one row "
+                "per text, in the order of the corpus."
             )
         ),
     ],
+    in_order: Annotated[
+        bool,
+        typer.Option(
+            "--in-order",
+            help=(
+                "The rows of a file without texts and IDs are in the order of the corpus. "
+                "A .npy array needs no --in-order."
+            ),
+        ),
+    ] = False,
 ) -> None:
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
 
     store = open_store()
     found = find_corpus(store, corpus)
-    kept = import_vectors(store, found, read_vectors(Source.at(file)))
-    label = imported_label(store, found, kept)
+    imported = import_vectors(store, found, read_vectors(Source.at(file)), in_order=in_order)
+    label = imported_label(store, found, imported.kept)
     say(
-        f"Imported {many(found.n_texts, 'embedding')} of {kept.dim:,} values as “{label}”. "
-        f'Use it with --method "{label}".'
+        f"Imported {many(found.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
+        f'“{label}”. {imported.matched} Use it with --method "{label}".'
     )
 
 
@@ -250,7 +262,7 @@ def export(
         spec = corpus_spec(store, found, method, option, model)
         kept, how = (
             kept_embedder(store, found, spec),
-            (f", with embeddings by {method_label(spec)}"),
+            (f", with embeddings by {label_in(store, spec)}"),
         )
     pieces = corpus_pieces(store, found, kept)
     first = next(pieces)
@@ -314,12 +326,13 @@ def _embed(
     if on_ray is None:
         warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
-        corpus, last, without = embed_wholly(store, corpus, spec, embedder, on_ray)
+        label = label_in(store, spec, specs)
+        corpus, last, without = embed_wholly(store, corpus, label, embedder, on_ray)
         if on_ray is not None:
             ray_work().index_corpus(store, corpus, last.embedder)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(
-            f"{done} by {method_label(spec)}: {many(corpus.n_texts - without, 'embedding')} of "
+            f"{done} by {label}: {many(corpus.n_texts - without, 'embedding')} of "
             f"{last.embedder.dim:,} values."
         )
 

@@ -17,8 +17,8 @@ from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import MethodsModel, options_option, progress_bars
-from neuralviz.embedders import split_options
+from neuralviz.cli.vectors import OF_ITS_OWN, MethodsModel, options_option, progress_bars
+from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
@@ -31,6 +31,11 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.probing_tasks import TASKS
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import verdict
+from neuralviz.reading.source import Source
+from neuralviz.reading.vectors import read_vectors
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import FILE, import_by_text, imported_specs
+from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
@@ -70,7 +75,8 @@ def evaluate(
         typer.Option(
             help=(
                 "Embedding method, or several concatenated, such as neural+mean. "
-                "Repeatable. `neuralviz methods` lists all methods. Default: "
+                f"Repeatable. {OF_ITS_OWN} Also file:PATH, a Parquet file with the columns "
+                "`text` and `vector`. `neuralviz methods` lists all methods. Default: "
                 f"{', '.join(DEFAULT_METHODS)}."
             ),
         ),
@@ -181,10 +187,15 @@ def evaluate(
         check_folder(output)
     typed = split_options(option or [])
     loaders = cached_loaders()
-    rows = _rows(method, experiment, typed, model, loaders)
+    files = [name for name in method or () if name.startswith(FILE)]
+    rows = () if files else _rows(method, experiment, typed, model, loaders)
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
     sets = read_sets(data, roles, thresholds, limit, task or [])
+    if files:
+        texts = list(dict.fromkeys(text for one in sets for text in one.texts))
+        imported = {name: _imported(name, texts) for name in files}
+        rows = method_rows(method or (), typed, model, imported)
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     for one in sets:
         check_measures(one, settings)
@@ -232,6 +243,34 @@ def _rows(
         return loaders["text"](model_id).n_blocks
 
     return experiment_rows(experiments, typed, model, head_layers, n_blocks)
+
+
+def _imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
+    """What stands for the vectors of ``file:PATH``, or of ``file: NAME`` beside a saved corpus.
+
+    Args:
+        name: of one or the other.
+        texts: that all need a vector.
+
+    Raises:
+        NeuralvizError: there are none of this name, or not for all texts.
+    """
+    path = Path(name.removeprefix(FILE).strip()).expanduser()
+    if path.is_file():
+        try:
+            read = read_vectors(Source.at(path))
+        except OSError as error:
+            raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
+        found = import_by_text(lab.kept_vectors(), read, texts)
+        say(f"{path.name}: {found.matched}")
+        return EmbedderSpec.from_json(found.kept.spec)
+    known = imported_specs(CorpusStore().vectors, text_keys(texts))
+    if f"{FILE} {path}" not in known:
+        raise NeuralvizError(
+            f"There is no file “{str(path)[:80]}”, and no vectors of this name were imported for "
+            "a saved corpus with all texts of the data."
+        )
+    return known[f"{FILE} {path}"]
 
 
 def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:

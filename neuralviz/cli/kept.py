@@ -14,7 +14,7 @@ from neuralviz.cli.common import INTERRUPTED, check_interrupted, say
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
-from neuralviz.embedders.labels import method_label, method_labels
+from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -87,7 +87,7 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
         ]
         raise NeuralvizError(
             (
-                f"“{corpus.name}” has no embeddings by “{method_label(spec)}” with these "
+                f"“{corpus.name}” has no embeddings by “{label_in(store, spec)}” with these "
                 "options. Compute them with `neuralviz corpus embed`."
             )
             + f" Available: {'; '.join(complete)}. Choose one with --method and --option."
@@ -128,21 +128,21 @@ def _lacking(
 def embed_kept(
     store: CorpusStore,
     corpus: Corpus,
-    spec: EmbedderSpec,
+    label: str,
     embedder: Embedder,
     embed: EmbedCorpus = embed_corpus,
 ) -> EmbeddingEvent:
     """Embed what has no vector yet, with a bar; the last event, which is complete.
 
     Args:
-        store, corpus, spec, embedder: what is embedded, and how.
+        store, corpus, embedder: what is embedded, and how.
+        label: of the embedder.
         embed: does it, as `embed_corpus`.
 
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
 
-    label = method_label(spec)
     progress = None
     try:
         with progress_bars() as bars, closing(embed(store, corpus, embedder)) as run:
@@ -170,7 +170,7 @@ def embed_kept(
 def embed_wholly(
     store: CorpusStore,
     corpus: Corpus,
-    spec: EmbedderSpec,
+    label: str,
     embedder: Embedder,
     on_ray: RayEmbedding | None = None,
 ) -> tuple[Corpus, EmbeddingEvent, int]:
@@ -182,10 +182,10 @@ def embed_wholly(
     Raises:
         As of `embed_kept`.
     """
-    last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
+    last = embed_kept(store, corpus, label, embedder, on_ray or embed_corpus)
     without = 0
     if on_ray is not None:
-        corpus, without = on_ray.leave_out(store, corpus, spec)
+        corpus, without = on_ray.leave_out(store, corpus, label)
     return corpus, last, without
 
 
@@ -224,15 +224,33 @@ def corpus_specs(
     return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
 
 
+def label_in(store: CorpusStore, spec: EmbedderSpec, beside: Sequence[EmbedderSpec] = ()) -> str:
+    """The label of a way to embed, told apart from all that the store has vectors of.
+
+    Args:
+        store: any.
+        spec: any.
+        beside: other ways that it is told apart from.
+    """
+    known = _kept_specs(store.vectors.embedders()).values()
+    return labels_by_spec([*known, *beside, spec])[spec]
+
+
 def embedder_labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
     """By id, a name for each embedder, no two alike; the id of one that is not known here."""
 
+    specs = _kept_specs(embedders)
+    names = dict(zip(specs, method_labels(list(specs.values())), strict=True))
+    return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
+
+
+def _kept_specs(embedders: Sequence[KeptEmbedder]) -> dict[str, EmbedderSpec]:
+    """By id, how to make each embedder again; those that are not known here are left out."""
     specs: dict[str, EmbedderSpec] = {}
     for kept in embedders:
         with suppress(SettingsError):
             specs[kept.id] = EmbedderSpec.from_json(kept.spec)
-    names = dict(zip(specs, method_labels(list(specs.values())), strict=True))
-    return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
+    return specs
 
 
 def embedded_by(

@@ -16,7 +16,10 @@ _JOINING = (
     "each embedding is normalised,\nthen the concatenation is normalised again. An "
     "option applies to every method that has it; use\nMETHOD.NAME=VALUE, such as "
     "mean.layer=all, for one method, and METHOD.model=MODEL for its "
-    "model.\n\nPrecision is how exactly micro-tuning is computed. Where nothing else is "
+    "model.\n\nBehind an @, a method can have a model and options of its own: mean@bundled,\n"
+    "neural@epochs=5 or neural@bundled,epochs=5. So the same method can be used several times:\n"
+    "--method mean@bundled --method mean@all-MiniLM-L6-v2.\n\n"
+    "Precision is how exactly micro-tuning is computed. Where nothing else is "
     f"set, `neuralviz corpus`\nuses {joined([f'{k}={v}' for k, v in FOR_CORPORA.items()])}."
 )
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from neuralviz.paths import app_folder
 from neuralviz.server_settings import server_settings
 
 commands = typer.Typer(add_completion=False)
@@ -44,14 +43,14 @@ def open_app(
 ) -> None:
     """Open the app in the browser.
 
-    Other options are passed on to `streamlit run`, such as `--server.headless true` to start
-    without opening a browser.
+    The options of `streamlit run` may follow, such as `--server.headless true` to start without
+    opening a browser.
     """
 
     if demo:
         os.environ["NEURALVIZ_DEMO"] = "1"
     server_settings()  # a mistake is said before anything starts
-    command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
+    command = [sys.executable, "-m", "neuralviz.ui.start"]
     command += [f"--server.address={host}"]
     command += [f"--server.port={port}"] if port else []
     os.execv(sys.executable, [*command, *context.args])

@@ -16,13 +16,13 @@ from neuralviz.cli.kept import (
     embed_wholly,
     find_corpus,
     kept_embedder,
+    label_in,
     open_store,
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
-from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.maps.categories import category_names
 from neuralviz.maps.clusters import cluster_centres
@@ -110,6 +110,7 @@ def project(
     if colour is not None:
         found.column(colour)
     check_enough_texts(found)
+    label = label_in(store, spec)
     with ExitStack() as stack:
         fitting, on_ray = DEFAULT, None
         if ray is not None:
@@ -122,13 +123,13 @@ def project(
             (embedder,) = load_embedders([spec])
             if on_ray is None:
                 warn_of_missing(store, found, [embedder])
-            found, last, _ = embed_wholly(store, found, spec, embedder, on_ray)
+            found, last, _ = embed_wholly(store, found, label, embedder, on_ray)
             embedded_by = last.embedder
         kept = _make_map(store, found, embedded_by, settings, fitting)
     for note in kept.notes:
         say(note)
     if as_page:
-        write_text(output, _page(store, found, kept, method_label(spec), colour))
+        write_text(output, _page(store, found, kept, label, colour))
     else:
         write_pieces(output, corpus_pieces(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)

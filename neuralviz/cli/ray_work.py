@@ -17,7 +17,6 @@ from neuralviz.cluster.connecting import Cluster, connected, n_machines
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
 from neuralviz.cluster.placing import on_cluster
 from neuralviz.cluster.text_blocks import layout_of
-from neuralviz.embedders.labels import method_label
 from neuralviz.reading.blocks import find_parts
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
@@ -25,7 +24,7 @@ from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
     from neuralviz.cluster.text_blocks import Layout
-    from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.embedders import Embedder
     from neuralviz.reading.blocks import Parts
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
@@ -130,9 +129,7 @@ class RayEmbedding:
         left_out = yield from embed_on_cluster(store, corpus, embedder, self._cluster)
         self._left_out.update(left_out)
 
-    def leave_out(
-        self, store: CorpusStore, corpus: Corpus, spec: EmbedderSpec
-    ) -> tuple[Corpus, int]:
+    def leave_out(self, store: CorpusStore, corpus: Corpus, label: str) -> tuple[Corpus, int]:
         """Take the texts that cannot be embedded out of a corpus without maps, and name them.
 
         Texts that killed the processes that embedded them stay: there may have been too little
@@ -155,7 +152,7 @@ class RayEmbedding:
                 "little memory; run the same command again to try them again."
             )
         if unfit:
-            what = f"{many(len(unfit), 'text')} that {method_label(spec)} cannot embed"
+            what = f"{many(len(unfit), 'text')} that {label} cannot embed"
             said = f"Skipped {what}: {_named(unfit)}."
             keys = np.frombuffer(b"".join(key for key, _ in unfit.values()), f"S{KEY_BYTES}")
             left = store.leave_out(corpus, keys)

@@ -14,6 +14,7 @@ from rich.table import Table
 from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import (
+    OF_ITS_OWN,
     BatchSizeOption,
     ColumnOption,
     Embedded,
@@ -72,7 +73,8 @@ def similarity(
         typer.Option(
             help=(
                 "Embedding method, or several concatenated, such as neural+mean. "
-                f"Repeatable, up to {MAX_METHODS}. `neuralviz methods` lists all methods. "
+                f"Repeatable, up to {MAX_METHODS}. {OF_ITS_OWN} "
+                "`neuralviz methods` lists all methods. "
                 f"Default: {', '.join(DEFAULT_METHODS)}."
             ),
         ),

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import Mode, ReadTexts
     from neuralviz.store.vectors import VectorStore
 
+OF_ITS_OWN = (
+    "Behind an @, a method can have a model and options of its own: mean@bundled, "
+    "neural@epochs=5 or neural@bundled,epochs=5. So the same method can be used several times."
+)
 FileArgument = Annotated[
     Path,
     typer.Argument(

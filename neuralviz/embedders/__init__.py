@@ -45,7 +45,7 @@ __all__ = [
     "split_options",
 ]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "GradientEmbedder": "neuralviz.embedders.gradient",
@@ -56,7 +56,3 @@ __getattr__ = lazy_names(
         "TunedOutputEmbedder": "neuralviz.embedders.tuned",
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

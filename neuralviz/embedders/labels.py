@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from neuralviz.embedders.methods import METHODS
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
@@ -15,17 +14,23 @@ if TYPE_CHECKING:
 def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     """A label for each spec, as of `method_label`: ``neural, fast, 5 epochs``.
 
-    Behind them in brackets stands what sets it apart from a namesake.
+    Behind them in brackets stands what sets it apart from a namesake: all models, where these
+    differ, and every other option that is not the method's default.
     """
-    names = [spec.method for spec in specs]
     labels: list[str] = []
     for spec in specs:
         label = method_label(spec)
-        values = [value for part in spec.singles for value in _settings(part)]
-        if values and names.count(spec.method) > 1:
-            differences = ", ".join(values)
+        namesakes = [other for other in specs if other.method == spec.method]
+        models = [_models(other) for other in namesakes]
+        names = _short_names(model for of_namesake in models for model in of_namesake)
+        is_repeated = len({part.method for part in spec.singles}) < len(spec.singles)
+        has_models = is_repeated or len(set(models)) > 1
+        values: list[str] = []
+        for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
+            values += [*_settings(part), *[names[part.model_id]] * has_models]
+        if values:
             begun = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
-            label = f"{begun}{differences})"
+            label = f"{begun}{', '.join(values)})"
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
 
@@ -57,22 +62,59 @@ def spoken(labels: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def method_in_full(spec: EmbedderSpec) -> str:
-    """The method's name with its model and every setting, for what is downloaded."""
-    parts = []
-    for part in spec.parts or (spec,):
-        options = [f"{name} {_in_words(value)}" for name, value in part.all_options.items()]
-        model = part.model_id.rstrip("/").rpartition("/")[2]
-        parts.append(f"{part.method} ({', '.join([f'model {model}', *options])})")
-    return " + ".join(parts)
+def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
+    """The methods that are concatenated by their names, or by their labels where two are alike.
+
+    Of one that is not concatenated, itself.
+    """
+    parts = spec.parts or (spec,)
+    names = [part.method for part in parts]
+    labels = method_labels(parts)
+    return {
+        label if names.count(name) > 1 else name: part
+        for name, label, part in zip(names, labels, parts, strict=True)
+    }
+
+
+def methods_in_full(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+    """The methods' names with their models and every setting, for what is downloaded."""
+    names = _short_names(model for spec in specs for model in _models(spec))
+    return tuple(
+        " + ".join(
+            f"{part.method} ({', '.join([f'model {names[part.model_id]}', *_all_settings(part)])})"
+            for part in spec.singles
+        )
+        or spec.label
+        for spec in specs
+    )
+
+
+def _models(spec: EmbedderSpec) -> tuple[str, ...]:
+    return tuple(part.model_id for part in spec.singles)
+
+
+def _short_names(models: Iterable[str]) -> dict[str, str]:
+    """The end of each model's id or path, as long as it takes for no two to be alike."""
+    steps = {model: model.rstrip("/").split("/") for model in models}
+
+    def shorten(model: str) -> str:
+        for n in range(1, len(steps[model]) + 1):
+            end = steps[model][-n:]
+            if all(other[-n:] != end for one, other in steps.items() if one != model):
+                return "/".join(end)
+        return model
+
+    return {model: shorten(model) for model in steps}
 
 
 def _settings(spec: EmbedderSpec) -> list[str]:
-    """What of a spec differs from the method's defaults, in words."""
+    """What of a spec's options differs from the method's defaults, in words."""
     in_label = ("precision", "tolerance", "epochs")
-    values = [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
-    default = METHODS[spec.method].model_id
-    return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
+    return [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
+
+
+def _all_settings(spec: EmbedderSpec) -> list[str]:
+    return [f"{name} {_in_words(value)}" for name, value in spec.all_options.items()]
 
 
 def _in_words(value: object) -> str:

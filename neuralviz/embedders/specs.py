@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,9 @@ from neuralviz.micro_tuning.settings import check_numbers, is_fast
 from neuralviz.models.shared import ModelRef
 
 JOIN = "+"
+AT = "@"  # before what one of several by the same method has for itself
 IMPORTED = "imported"  # no method: vectors that came in a file
+_OPTION = re.compile(r"\s*[\w.-]*\s*=")  # how NAME=VALUE begins
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ class EmbedderSpec:
     def all_options(self) -> dict[str, str | int | float | bool | None]:
         """Of one method: its options by name, those left at their defaults included, as typed."""
         given = dict(self.options)
+        if self.is_imported:
+            return given
         found: dict[str, str | int | float | bool | None] = {}
         for option in METHODS[self.method].options:
             value = given.get(option.name, option.default)
@@ -181,6 +186,17 @@ def split_options(
     return values
 
 
+def split_at_commas(text: str) -> list[str]:
+    """``NAME=VALUE`` pairs with commas between them, apart; a value may hold commas itself."""
+    entries: list[str] = []
+    for piece in text.split(","):
+        if entries and not _OPTION.match(piece):
+            entries[-1] += f",{piece}"
+        else:
+            entries.append(piece)
+    return entries if text.strip() else []
+
+
 def embedder_spec(
     method: str,
     typed: Mapping[str, str] | None = None,
@@ -191,9 +207,11 @@ def embedder_spec(
     """What to make, from a method's name and what was typed for its options.
 
     Args:
-        method: one of `METHODS`, or several joined by ``+``.
+        method: one of `METHODS`, or several joined by ``+``. Behind each may stand what it alone
+            has: ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
         typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
-            option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method.
+            option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method. What
+            stands behind an ``@`` has precedence.
         model_id: the model for all parts; by default each method's own.
         defaults: values of options that are not typed, ``NAME`` for all methods that have it or
             ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
@@ -215,43 +233,97 @@ def embedder_specs(
 
     Raises:
         SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
-            given twice.
+            given twice with the same model and options.
     """
-    names_of = [tuple(name.strip() for name in method.split(JOIN)) for method in methods]
-    names = list(dict.fromkeys(name for names in names_of for name in names))
+    named = [named_methods(method) for method in methods]
+    names = list(dict.fromkeys(name for parts in named for name, _ in parts))
     for name in names:
         if name not in METHODS:
             raise SettingsError(
                 f"Unknown method “{name[:40]}”. Choose from: {', '.join(METHODS)}, or "
                 f"concatenate several with {JOIN}."
             )
-    if any(len(set(names)) != len(names) for names in names_of):
-        raise SettingsError(
-            "A method is named twice. Name it only once; concatenating a method with "
-            "itself changes nothing."
-        )
-    if len(set(names_of)) != len(names_of):
-        raise SettingsError("A method is named twice. Name it only once.")
     values = {name: defaults_of(name, defaults or {}) for name in names}
     typed = typed or {}
     for key in sorted(typed, key=_is_of_one):
         name, dot, option = key.rpartition(".")
+        if dot and AT in name:
+            raise SettingsError(
+                f"Write the option “{option}” of “{name[:80]}” behind the {AT}: "
+                f"{name[:80]},{option}={typed[key][:40]}."
+            )
         if dot and name not in names:
             raise SettingsError(
                 f"The option “{key}” applies to the method “{name}”, which is not selected."
             )
         candidates = [name] if dot else names
-        takers = [taker for taker in candidates if option == "model" or option in _options(taker)]
+        takers = [taker for taker in candidates if _takes(taker, option)]
         if not takers:
             raise SettingsError(_no_such_option(candidates, option))
         for taker in takers:
             values[taker][option] = typed[key]
-    out = []
-    for method_names in names_of:
-        parts = tuple(_single_spec(name, values[name], model_id) for name in method_names)
-        joined = EmbedderSpec(JOIN.join(method_names), "", parts=parts)
-        out.append(parts[0] if len(parts) == 1 else joined)
+    out: list[EmbedderSpec] = []
+    for method, of_method in zip(methods, named, strict=True):
+        parts = tuple(_single_spec(name, values[name] | own, model_id) for name, own in of_method)
+        out.append(concatenated(parts))
+        if out[-1] in out[:-1]:
+            raise SettingsError(
+                f"The method “{method[:80]}” is named twice with the same model and options. Name "
+                f"it once, or set the two apart: mean{AT}bundled, neural{AT}epochs=5."
+            )
     return tuple(out)
+
+
+def concatenated(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
+    """The concatenation of several methods; the method itself where it is one.
+
+    Raises:
+        SettingsError: two are the same.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    name = JOIN.join(part.method for part in parts)
+    if len(set(parts)) < len(parts):
+        raise SettingsError(
+            f"“{name[:80]}” concatenates a method with itself, which changes nothing: it is named "
+            "twice with the same model and options."
+        )
+    return EmbedderSpec(name, "", parts=tuple(parts))
+
+
+def named_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
+    """The methods that a ``+`` joins, each with the options that stand behind its ``@``.
+
+    A ``+`` that no method follows belongs to what is behind the ``@``: ``precision=fast+bf16``.
+    """
+    pieces: list[str] = []
+    for piece in typed.split(JOIN):
+        if pieces and AT in pieces[-1] and piece.partition(AT)[0].strip() not in METHODS:
+            pieces[-1] += JOIN + piece
+        else:
+            pieces.append(piece)
+    found = []
+    for piece in pieces:
+        name, at, own = piece.partition(AT)
+        found.append((name.strip(), _own_options(name.strip(), own) if at else {}))
+    return found
+
+
+def _own_options(method: str, text: str) -> dict[str, str]:
+    """The options in ``MODEL``, ``NAME=VALUE,…`` or ``MODEL,NAME=VALUE,…``."""
+    entries = split_at_commas(text)
+    if entries and not _OPTION.match(entries[0]):
+        entries[0] = f"model={entries[0]}"
+    own = split_options(entries)
+    if not own or ("model" in own and not own["model"]):
+        raise SettingsError(
+            f"No model and no option is named behind “{method[:40]}{AT}”. Write "
+            f"{method[:40]}{AT}MODEL, or {method[:40]}{AT}NAME=VALUE."
+        )
+    for name in own:
+        if method in METHODS and not _takes(method, name):
+            raise SettingsError(_no_such_option([method], name))
+    return own
 
 
 def defaults_of(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
@@ -265,6 +337,10 @@ def defaults_of(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
 def _is_of_one(key: str) -> bool:
     """Whether an option is for one method alone; these come last, and win."""
     return "." in key
+
+
+def _takes(method: str, option: str) -> bool:
+    return option == "model" or option in _options(method)
 
 
 def _options(method: str) -> dict[str, Option]:

@@ -11,33 +11,60 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.data import grouped_data, labelled_data, scored_data
+    from neuralviz.evaluation.events import Progress
+    from neuralviz.evaluation.experiments import method_rows
+    from neuralviz.evaluation.lab import evaluate
     from neuralviz.evaluation.ladder import climb, look_at_layers, model_poolings
     from neuralviz.evaluation.own_embedding import own_embeddings
+    from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
     from neuralviz.evaluation.probing import probe
+    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.tables import read_data
     from neuralviz.evaluation.training_frames import training_frame, training_numbers
     from neuralviz.evaluation.training_lab import fill_table
 
+_MODULES = {
+    "EvaluationPlan": "plan",
+    "MeasureSettings": "plan",
+    "Progress": "events",
+    "Results": "results",
+    "climb": "ladder",
+    "evaluate": "lab",
+    "fill_table": "training_lab",
+    "grouped_data": "data",
+    "labelled_data": "data",
+    "look_at_layers": "ladder",
+    "method_rows": "experiments",
+    "model_poolings": "ladder",
+    "own_embeddings": "own_embedding",
+    "probe": "probing",
+    "read_data": "tables",
+    "scored_data": "data",
+    "training_frame": "training_frames",
+    "training_numbers": "training_frames",
+}
 __all__ = [
+    "EvaluationPlan",
+    "MeasureSettings",
+    "Progress",
+    "Results",
     "climb",
+    "evaluate",
     "fill_table",
+    "grouped_data",
+    "labelled_data",
     "look_at_layers",
+    "method_rows",
     "model_poolings",
     "own_embeddings",
     "probe",
+    "read_data",
+    "scored_data",
     "training_frame",
     "training_numbers",
 ]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "climb": "neuralviz.evaluation.ladder",
-        "fill_table": "neuralviz.evaluation.training_lab",
-        "look_at_layers": "neuralviz.evaluation.ladder",
-        "model_poolings": "neuralviz.evaluation.ladder",
-        "own_embeddings": "neuralviz.evaluation.own_embedding",
-        "probe": "neuralviz.evaluation.probing",
-        "training_frame": "neuralviz.evaluation.training_frames",
-        "training_numbers": "neuralviz.evaluation.training_frames",
-    },
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
 )

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.reading.pairs import FEWEST_PAIRS
 from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 Measure = Literal[
@@ -301,7 +304,7 @@ def scored_data(
     name: str,
     first: Sequence[str],
     second: Sequence[str],
-    scores: np.ndarray,
+    scores: ArrayLike,
     *,
     thresholds: Thresholds = BY_RANGE,
     notes: tuple[str, ...] = (),
@@ -312,6 +315,7 @@ def scored_data(
         TextError: there are fewer than three.
         SettingsError: the thresholds are the wrong way round.
     """
+    scores = np.asarray(scores, dtype=np.float64)
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
             f"{name} has only {many(len(scores), 'pair')} with two texts and a score; at "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.labels import method_labels
@@ -18,6 +19,7 @@ from neuralviz.models import BUNDLED
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
 
+NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 HeadLayers = Callable[[str], Sequence[str]]
 BlockCount = Callable[[str], int]
@@ -42,6 +44,8 @@ class Row:
     @property
     def model(self) -> str:
         """Its model, or those of its parts."""
+        if self.spec.is_imported:
+            return "imported vectors"
         return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
 
     @property
@@ -83,24 +87,45 @@ class Experiment:
 
 
 def method_rows(
-    methods: Sequence[str], typed: Mapping[str, str], model_id: str | None = None
+    methods: Sequence[str],
+    typed: Mapping[str, str] | None = None,
+    model_id: str | None = None,
+    imported: Mapping[str, EmbedderSpec] = NOTHING_IMPORTED,
 ) -> tuple[Row, ...]:
-    """A row for each method, as of `embedder_specs`."""
-    return spec_rows(embedder_specs(list(methods), typed, model_id))
+    """A row for each method.
+
+    Args:
+        methods: as of `embedder_specs`, or of ``imported``.
+        typed: as of `embedder_specs`.
+        model_id: as of `embedder_specs`.
+        imported: what stands for vectors of a file, by the name that it has in ``methods``.
+
+    Raises:
+        SettingsError: as of `embedder_specs`; also where a file is named twice, or options or a
+            model are given to imported vectors alone.
+    """
+    embedded = [name for name in methods if name not in imported]
+    if methods and not embedded and (typed or model_id):
+        raise SettingsError("Imported vectors have no options and no model. Remove these settings.")
+    of_models = iter(embedder_specs(embedded, typed, model_id))
+    specs = [imported.get(name) or next(of_models) for name in methods]
+    if len(set(specs)) < len(specs):
+        raise SettingsError("A file of imported vectors is named twice. Name it once.")
+    return spec_rows(specs)
 
 
 def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
     """A row for each way to embed, no two alike."""
     labels = method_labels(specs)
-    methods = [spec.method for spec in specs]
+    names = [spec.label if spec.is_imported else spec.method for spec in specs]
     return tuple(
         Row(
             label,
             spec,
-            spec.method if methods.count(spec.method) == 1 else label,
+            name if names.count(name) == 1 else label,
             spec.method if _is_as_published(spec) else "",
         )
-        for label, spec in zip(labels, specs, strict=True)
+        for label, name, spec in zip(labels, names, specs, strict=True)
     )
 
 

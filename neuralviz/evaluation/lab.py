@@ -20,8 +20,10 @@ from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import embed, embed_at_once
+from neuralviz.store.importing import imported_for
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ def evaluate(
 
     Args:
         plan: data sets, ways to embed, and how to measure.
-        vectors: where they are kept; by default `kept_vectors`.
+        vectors: where they are kept; by default `kept_vectors`. Those that were imported may also
+            be kept beside saved corpora.
         loaders: where models come from; each is loaded once.
         should_stop: asked again and again.
 
@@ -79,7 +82,7 @@ def evaluate(
 
 
 class _Evaluation:
-    """One pass over a plan; remembers under what each row's vectors are kept."""
+    """One pass over a plan; remembers where each row's vectors are kept."""
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class _Evaluation:
         self.vectors = vectors
         self.loaders = loaders
         self.should_stop = should_stop
-        self.embedders: dict[int, KeptEmbedder] = {}  # by number of the row
+        self.kept: dict[int, tuple[KeptVectors, KeptEmbedder]] = {}  # by number of the row
 
     def events(self) -> Iterator[Event]:
         """The whole table."""
@@ -120,26 +123,30 @@ class _Evaluation:
     def _cell(self, number: int, at: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
         row, data = self.plan.rows[at], self.plan.data[number]
+        keys, n = text_keys(data.texts), len(data.texts)
         try:
-            embedder = make_embedder(row.spec, self.loaders)
-            for event in embed(
-                data.texts,
-                embedder,
-                self.vectors,
-                with_vectors=False,
-                should_stop=self.should_stop,
-            ):
-                yield Progress(number, at, "embedding", event.done, event.total)
-            self.embedders[at] = kept = event.embedder
-            keys = text_keys(data.texts)
-            yield Progress(number, at, "measuring", event.done, event.total)
+            if row.spec.is_imported:
+                self.kept[at] = imported_for((self.vectors, CorpusStore().vectors), row.spec, keys)
+            else:
+                embedder = make_embedder(row.spec, self.loaders)
+                for event in embed(
+                    data.texts,
+                    embedder,
+                    self.vectors,
+                    with_vectors=False,
+                    should_stop=self.should_stop,
+                ):
+                    yield Progress(number, at, "embedding", event.done, event.total)
+                self.kept[at] = self.vectors, event.embedder
+            vectors, kept = self.kept[at]
+            yield Progress(number, at, "measuring", n, n)
             measured = measure(
                 data,
-                self.vectors.get(kept, keys),
+                vectors.get(kept, keys),
                 self.plan.settings,
                 should_stop=self.should_stop,
             )
-            n_rose = int(rose(self.vectors.losses(kept, keys)).sum())
+            n_rose = int(rose(vectors.losses(kept, keys)).sum())
             yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:
             reason = _unreadable(data.texts[error.place], embedder, error)
@@ -166,7 +173,7 @@ class _Evaluation:
         data = self.plan.data[number]
         rows = tuple(finished[:MAX_OVERLAPPED])
         keys = text_keys(data.texts)
-        vectors = [self.vectors.get(self.embedders[at], keys) for at in rows]
+        vectors = [store.get(kept, keys) for store, kept in map(self.kept.__getitem__, rows)]
         found, failed = overlaps(data, vectors, self.plan.settings, should_stop=self.should_stop)
         return Compared(number, rows, found, failed, len(finished) - len(rows))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz import __version__
+from neuralviz.embedders.labels import part_names
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
@@ -246,9 +247,11 @@ class Results:
                 {
                     "label": row.label,
                     "method": row.spec.method,
-                    "model": row.spec.model_id or {p.method: p.model_id for p in row.spec.parts},
+                    "model": {name: part.model_id for name, part in part_names(row.spec).items()}
+                    if row.spec.parts
+                    else row.model,
                     "options": {
-                        part.method: part.all_options for part in row.spec.parts or (row.spec,)
+                        name: part.all_options for name, part in part_names(row.spec).items()
                     },
                     "precision": row.precision or None,
                 }

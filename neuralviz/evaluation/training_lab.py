@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
+from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.spaces import knn_by_space
+from neuralviz.store.refusing import folder_error
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
@@ -285,4 +286,4 @@ def _write(path: Path, content: Mapping[str, Any]) -> None:
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise StoreError(f"Could not save to {path.parent}: {error.strerror}.") from error
+        raise folder_error(f"Could not save to {path.parent}: {error.strerror}.") from error

@@ -90,7 +90,9 @@ def verdict(
     finished = yardsticks_of(results, data)
     if not finished:
         cells = [cell for (of_data, _), cell in results.cells.items() if of_data == data]
-        return "No method could be measured on these data." if cells else ""
+        reasons = {cell.error for cell in cells}
+        why = quote(reasons.pop()) if len(reasons) == 1 else ""
+        return f"No method could be measured on these data. {why}".rstrip() if cells else ""
     by = yardstick or finished[0]
     ranked = _ranked(results, data, by)
     if not ranked:

@@ -223,7 +223,7 @@ def score_two(
         TextError: a text has no token that the model can read.
         ModelError: the frozen model is another one now.
     """
-    pairs = ScoredPairs((first, first), (second, first), np.zeros(2))
+    pairs = ScoredPairs((first, first), (second, first))
     found = similarity.score_pairs(rungs, pairs, model)
     of = [one.trained.settings.rung for one in rungs]
     return TwoScores(

@@ -57,11 +57,13 @@ def log_as_json() -> None:
 
 
 def log_run(run: Run[Any]) -> None:
-    """Write a line for a run that is over."""
+    """Write a line for a run that is over; one that failed is a warning, which every log shows."""
     about = {
         "task": type(run.task).__name__,
         "status": run.status,
         "seconds": round(run.seconds, 3),
         "waited": round(run.seconds_waited, 3),
     }
-    _log.info("A run is over.", extra={_FIELDS: about})
+    level = logging.WARNING if run.status == "failed" else logging.INFO
+    says = (about["task"], run.status, about["seconds"])
+    _log.log(level, "A run is over: %s, %s after %s s.", *says, extra={_FIELDS: about})

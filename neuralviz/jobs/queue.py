@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import heapq
+import logging
 import threading
 import time
 from collections import Counter, deque
@@ -30,6 +31,7 @@ MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
 R = TypeVar("R")
+_log = logging.getLogger(__name__)
 Lane = Literal["long", "short", "sharing"]
 
 
@@ -234,9 +236,14 @@ class RunQueue:
             if not run.is_over:
                 run.end(BusyError(NOT_BEGUN))
         _join(running.values(), grace)
-        for run in running:
+        cut = [run for run in running if not run.is_over]
+        if cut:
+            _log.warning("The server ends: %s stopped in the middle.", many(len(cut), "run"))
+        for run in cut:
             run.stop()
         _join(running.values(), seconds)
+        for run in cut:
+            run.end(Stopped())  # where it hangs: what is known of it is kept, and the log says so
         self._executor.close()
         return not any(thread.is_alive() for thread in running.values())
 

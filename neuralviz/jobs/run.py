@@ -256,11 +256,15 @@ class Run(Generic[R]):
     def end(self, failure: BaseException | None = None) -> None:
         """Note how the work ended; one that was asked to stop is stopped, however far it came.
 
+        Only the first end counts: a server that ends does not wait for work that hangs.
+
         Args:
             failure: what it raised, if anything.
         """
         with self._folding:
             self._fold()
+        if isinstance(failure, WorkerEndedError) and self.is_stopping:
+            failure = None  # as was asked for
         if failure is None or isinstance(failure, Stopped):
             failure = self._fold_failure or failure
         status: Status = "failed"
@@ -277,6 +281,8 @@ class Run(Generic[R]):
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
             error = unexpected(failure)
         with self._lock:
+            if self.is_over:
+                return
             self._end(status, error)
         if self._at_end is not None:
             self._at_end(self)

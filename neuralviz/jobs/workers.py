@@ -12,6 +12,7 @@ import logging
 import os
 import queue
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -150,7 +151,10 @@ class Workers:
             self._is_closed = True
             places = [one for one in self._places if one is not None]
         for one in places:
-            one.close()
+            one.ask_to_end()
+        until = time.monotonic() + END_SECONDS
+        for one in places:
+            one.end(until)
 
     def _process(self, place: int) -> _Process:
         with self._starting[place]:
@@ -164,7 +168,8 @@ class Workers:
                     self._n_started += 1
                     came_too_late = self._is_closed
                 if came_too_late:
-                    process.close()
+                    process.ask_to_end()
+                    process.end(time.monotonic() + END_SECONDS)
                     raise Stopped
                 if self._model:
                     process.load(self._model)
@@ -184,6 +189,7 @@ class _Process:
     _sending: threading.Lock = field(default_factory=threading.Lock)
     _inboxes: dict[int, queue.SimpleQueue[tuple[str, Any]]] = field(default_factory=dict)
     _numbers: int = 0
+    _is_ending: bool = False
 
     @classmethod
     def start(cls, threads: int) -> _Process:
@@ -255,12 +261,16 @@ class _Process:
             self._inboxes[self._numbers] = inbox
             return self._numbers, inbox
 
-    def close(self) -> None:
-        """End the process."""
+    def ask_to_end(self) -> None:
+        """Have the process end by itself."""
+        self._is_ending = True
         with suppress(WorkerEndedError):
             self._send("close", 0, None)
+
+    def end(self, until: float) -> None:
+        """Wait for the process to end until a time of the clock that never jumps, then end it."""
         try:
-            self.popen.wait(END_SECONDS)
+            self.popen.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()
@@ -310,7 +320,19 @@ class _Process:
             self.popen.kill()
         finally:
             self.is_alive = False
-            self.popen.wait()
+            code = self.popen.wait()
+            if not self._is_ending:
+                _log.error("A worker ended suddenly: %s.", _in_words(code))
+
+
+def _in_words(code: int) -> str:
+    """How a process ended, from its exit code."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
 
 
 def _failure(said: tuple[str, bool] | None) -> NeuralvizError | None:

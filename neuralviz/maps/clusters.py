@@ -12,6 +12,7 @@ from numbers import Integral
 import numpy as np
 
 from neuralviz.errors import SettingsError
+from neuralviz.maps.distances import distinct_rows
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small topics
@@ -57,8 +58,9 @@ def find_clusters(
     """Dense groups of points on a map, by HDBSCAN (Campello, Moulavi, Sander 2013).
 
     A cluster of more than 60% of all texts is divided: maps of texts often are one large cloud
-    beside a small one, which says little. Of more than 30,000 points that many, drawn at random
-    with a fixed seed, are clustered, and each other point is where the nearest of them is.
+    beside a small one, which says little. Points at one place that are enough for a cluster are one
+    of their own. Of more than 30,000 points that many, drawn at random with a fixed seed, are
+    clustered, and each other point is where the nearest of them is.
 
     Args:
         coordinates: [text, dimensions] finite.
@@ -83,20 +85,35 @@ def find_clusters(
     if n <= size:
         return Clusters(labels, 0, size)
     points = np.asarray(coordinates, dtype=np.float64)
-    if n <= most_points:
-        found = _hdbscan(points, size)
-    else:
-        from scipy.spatial import KDTree
-
-        drawn = np.random.default_rng(0).choice(n, most_points, replace=False)
-        of_drawn = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
-        found = of_drawn[KDTree(points[drawn]).query(points)[1]]
+    rows, place = distinct_rows(points)
+    is_cluster = np.bincount(place) >= size
+    found = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
+    others = np.flatnonzero(found < 0)
+    among = _clusters_of_points(points[others], size, most_points)
+    of_places = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
+    np.maximum.at(of_places, place[others], among)
+    numbered = of_places[place[others]]
+    found[others] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
     clustered = found >= 0
     sizes = np.bincount(found[clustered])
-    place = np.empty(len(sizes), dtype=np.int32)
-    place[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    labels[clustered] = place[found[clustered]]
+    number = np.empty(len(sizes), dtype=np.int32)
+    number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    labels[clustered] = number[found[clustered]]
     return Clusters(labels, len(sizes), size)
+
+
+def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.ndarray:
+    """[point] clusters in no order, -1 for none; arguments as of `find_clusters`."""
+    n = len(points)
+    if n <= size:
+        return np.full(n, -1)
+    if n <= most_points:
+        return _hdbscan(points, size)
+    from scipy.spatial import KDTree
+
+    drawn = np.random.default_rng(0).choice(n, most_points, replace=False)
+    of_drawn = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
+    return of_drawn[KDTree(points[drawn]).query(points)[1]]
 
 
 def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:

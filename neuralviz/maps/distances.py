@@ -21,6 +21,8 @@ LARGEST = 1e15  # of a value: its square times the length of a vector fits in fl
 ROWS = 1024  # of vectors whose distances are computed at once: they stay in the CPU's cache
 SAME_COSINE = 1e-12  # distances below are rounding
 SAME_SQUARE = 1e-14  # squared distances below, relative to the squared lengths, are rounding
+SAME_PLACE = 1e-9  # cosine distances up to this may come from how a model rounds, and are no others
+SAME_SHARE = 1e-6  # of two vectors' lengths: the same for straight distances
 
 
 def check_vectors(vectors: ArrayLike, what: str = "text") -> np.ndarray:
@@ -121,14 +123,43 @@ def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32).view(np.float32)
 
 
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first of each group of equal rows, and [row] the group of each, by first appearance.
+
+    Args:
+        rows: [row, values] of floating-point numbers.
+    """
+    plain = np.ascontiguousarray(rows + 0.0)  # minus zero is zero
+    whole = plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel()
+    _, first, group = np.unique(whole, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return first[order], number[group]
+
+
+def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """[text] up to which distance another vector counts as equal; models round a little otherwise.
+
+    Args:
+        vectors: [text, dim].
+        metric: one of ``METRICS``.
+    """
+    if metric == "cosine":
+        return np.full(len(vectors), SAME_PLACE)
+    order = 1 if metric == "manhattan" else 2
+    return SAME_SHARE * 2 * np.linalg.norm(vectors.astype(np.float64), order, axis=1)
+
+
 def n_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
     """How many vectors there are at a distance from each other; counts no further than asked."""
     left = vectors
     found = 0
     while len(left) and found < at_most:
         first = left[:1].astype(np.float64)
+        within = equal_within(first, metric)[0]
         blocks = (left[start : start + ROWS] for start in range(0, len(left), ROWS))
-        apart = [all_distances(first, block.astype(np.float64), metric)[0] > 0 for block in blocks]
-        left = left[np.concatenate(apart)]
+        far = [all_distances(first, block.astype(np.float64), metric)[0] for block in blocks]
+        left = left[np.concatenate(far) > within]
         found += 1
     return found

@@ -10,7 +10,7 @@ import scipy  # its parts are loaded when they are first used
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, never
 from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.maps.projecting import check_enough
+from neuralviz.maps.projecting import check_enough, find_distinct
 from neuralviz.maps.settings import ProjectionSettings
 
 
@@ -95,4 +95,7 @@ def _lay_out(
     vectors = check_vectors(vectors)
     check_enough(vectors, settings.metric)
     near = find_neighbours(vectors, settings.needed_neighbours(len(vectors)), settings.metric)
-    return lay_out(vectors, settings, near, after_epoch, start).astype(np.float32)
+    distinct = find_distinct(vectors, settings, near)
+    begin = None if start is None else start[distinct.rows]
+    made = lay_out(vectors[distinct.rows], settings, distinct.neighbours, after_epoch, begin)
+    return made[distinct.group].astype(np.float32)

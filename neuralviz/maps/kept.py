@@ -280,9 +280,12 @@ def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettin
     """All that a map depends on, equal for equal maps.
 
     ``neuralviz-map/1:`` and canonical JSON of ``corpus`` and ``embedder`` (their ids) and
-    ``settings`` (those that matter for the reducer). The ``1`` is `VERSION`.
+    ``settings`` (those that matter for the reducer). The ``1`` is `VERSION`. Where texts are equal,
+    ``equal`` says that they are at one place, which they were not in maps of versions before.
     """
     depends_on = {"corpus": corpus.id, "embedder": embedder.id, "settings": settings.relevant()}
+    if corpus.n_distinct < corpus.n_texts:
+        depends_on["equal"] = "one place"
     document = json.dumps(depends_on, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"neuralviz-map/{VERSION}:{document}"
 
@@ -291,8 +294,11 @@ def map_ids(
     corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
 ) -> tuple[str, str]:
     """Ids of a map: that of its cache key, and the one of versions before, which hashed a tuple."""
+    now_id = _id(cache_key(corpus, embedder, settings))
+    if corpus.n_distinct < corpus.n_texts:
+        return now_id, now_id
     before = repr((VERSION, corpus.id, embedder.id, sorted(settings.relevant().items())))
-    return _id(cache_key(corpus, embedder, settings)), _id(before)
+    return now_id, _id(before)
 
 
 def _id(key: str) -> str:

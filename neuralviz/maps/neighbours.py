@@ -20,6 +20,7 @@ from neuralviz.maps.distances import (
     check_metric,
     check_same_length,
     check_vectors,
+    distinct_rows,
     from_keys,
     pair_distances,
     smallest,
@@ -101,7 +102,7 @@ def find_neighbours(
     k = min(int(k), n - 1)
     if n <= EXACT_UP_TO:
         return _exactly(vectors, k, metric, should_stop)
-    rows, group = _distinct_rows(vectors)
+    rows, group = distinct_rows(vectors)
     if len(rows) == n:
         return descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
@@ -234,13 +235,6 @@ def descend(
         exact = _without(nearest(vectors, vectors[missed], k + 1, metric), missed)
         indices[missed], distances[missed] = exact.indices, exact.distances
     return Neighbours(indices, distances, metric)
-
-
-def _distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First row of each group of equal rows, and [text] the group of each, by first appearance."""
-    groups: dict[bytes, int] = {}
-    group = np.array([groups.setdefault(row.tobytes(), len(groups)) for row in vectors + 0.0])
-    return np.unique(group, return_index=True)[1], group
 
 
 def _with_itself(neighbours: Neighbours) -> Neighbours:

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csgraph, csr_array
 
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
-from neuralviz.maps.distances import check_same_length, check_vectors, n_distinct
+from neuralviz.maps.distances import (
+    check_same_length,
+    check_vectors,
+    equal_within,
+    n_distinct,
+)
 from neuralviz.maps.neighbours import Neighbours, descend, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
 from neuralviz.maps.projection import Projection, ProjectionEvent
 from neuralviz.maps.settings import FEWEST_TEXTS, SCORED_NEIGHBOURS, SEED, ProjectionSettings
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -81,26 +89,90 @@ def project(
         and neighbours.k >= needed
     ):
         on_progress(ProjectionEvent("neighbours"))
-        seed = settings.seed if "seed" in settings.relevant() else SEED
-        neighbours = find_neighbours(
-            vectors, needed, settings.metric, seed, should_stop=should_stop, on_wait=on_wait
-        )
+        neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
+    distinct = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
     fitted: dict[str, np.ndarray] = {}
     with _turn_of(settings.reducer, should_stop, on_wait):
         layout = _layout_of(settings.reducer)
         if settings.reducer == "pca":
             on_progress(ProjectionEvent("layout"))
             fitted = layout.principal_components(vectors, settings.dimensions)
-            coordinates = layout.on_components(vectors, fitted)
+            coordinates = layout.on_components(vectors[distinct.rows], fitted)
         else:
-            coordinates = layout.lay_out(vectors, settings, neighbours, after_epoch)
+            coordinates = layout.lay_out(
+                vectors[distinct.rows], settings, distinct.neighbours, after_epoch
+            )
     return Projection(
-        np.ascontiguousarray(coordinates, dtype=np.float32),
+        np.ascontiguousarray(coordinates[distinct.group], dtype=np.float32),
         settings,
         neighbours,
-        _notes(settings, n),
+        _notes(settings, len(distinct.rows)),
         MappingProxyType(fitted),
     )
+
+
+def _find_neighbours(
+    vectors: np.ndarray,
+    settings: ProjectionSettings,
+    should_stop: ShouldStop,
+    on_wait: Callable[[], None],
+) -> Neighbours:
+    """As many neighbours of each text as a map with some settings needs."""
+    needed = settings.needed_neighbours(len(vectors))
+    seed = settings.seed if "seed" in settings.relevant() else SEED
+    return find_neighbours(
+        vectors, needed, settings.metric, seed, should_stop=should_stop, on_wait=on_wait
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Texts of which no two have the same vector; each stands for those of its own on a map.
+
+    Attributes:
+        rows: [distinct] numbers of the texts.
+        group: [text] which of them stands for it.
+        neighbours: of the distinct texts among themselves.
+    """
+
+    rows: np.ndarray
+    group: np.ndarray
+    neighbours: Neighbours
+
+
+def find_distinct(
+    vectors: np.ndarray,
+    settings: ProjectionSettings,
+    neighbours: Neighbours,
+    should_stop: ShouldStop = never,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Distinct:
+    """The texts that are laid out; many of one vector would be torn into several clouds.
+
+    Args:
+        vectors: [text, dim].
+        settings: of the map.
+        neighbours: of all texts.
+        should_stop, on_wait: as of `project`.
+
+    Raises:
+        TextError: fewer than 5 vectors differ.
+        Stopped: ``should_stop`` said so.
+    """
+    group = rows = np.arange(len(vectors))
+    while True:
+        is_equal = neighbours.distances <= equal_within(vectors[rows], settings.metric)[:, None]
+        if not is_equal.any():
+            return Distinct(rows, group, neighbours)
+        text, column = np.nonzero(is_equal)
+        edges = (np.ones(len(text)), (text, neighbours.indices[text, column]))
+        graph = csr_array(edges, shape=(len(rows), len(rows)))
+        labels = csgraph.connected_components(graph)[1]
+        _, first, part = np.unique(labels, return_index=True, return_inverse=True)
+        rows, group = rows[first], part[group]
+        if len(rows) < FEWEST_TEXTS:
+            raise _too_few(len(rows), len(vectors))
+        neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
 
 
 def check_enough(vectors: np.ndarray, metric: str) -> None:
@@ -111,9 +183,15 @@ def check_enough(vectors: np.ndarray, metric: str) -> None:
     """
     differ = n_distinct(vectors, metric, FEWEST_TEXTS)
     if differ < FEWEST_TEXTS:
-        raise TextError(
-            f"A map needs at least {FEWEST_TEXTS} different texts; this corpus has {differ}."
-        )
+        raise _too_few(differ, len(vectors))
+
+
+def _too_few(differ: int, n: int) -> TextError:
+    return TextError(
+        f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
+        f"{many(n, 'text')} here are only {differ} different. Equal texts have equal embeddings; "
+        "if the texts differ, the embeddings do not tell them apart."
+    )
 
 
 def _turn_of(
@@ -139,20 +217,20 @@ def _layout_of(reducer: str) -> ModuleType:
 
 
 def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
-    """What is done otherwise than asked for with ``n`` texts."""
+    """What is done otherwise than asked for with ``n`` different texts."""
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         return (
             (
                 f"The number of neighbours was reduced from {settings.n_neighbors} to "
-                f"{n_neighbors}: there are only {n:,} texts."
+                f"{n_neighbors}: there are only {n:,} different texts."
             ),
         )
     if settings.reducer == "tsne" and perplexity < settings.perplexity:
         return (
             (
                 f"The perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}: "
-                f"there are only {n:,} texts."
+                f"there are only {n:,} different texts."
             ),
         )
     return ()
@@ -205,7 +283,7 @@ def place_by(
 
     Args:
         projection: the map.
-        new: [new, dim] float32; only PCA needs them.
+        new: [new, dim] float32.
         near: of each, as many texts of the map as `ProjectionSettings.placing_neighbours` says;
             PCA needs none.
         should_stop: asked every tenth of a second while waiting.
@@ -217,7 +295,7 @@ def place_by(
     if settings.reducer == "pca":
         return _layout_of("pca").on_components(new, projection.fitted)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
-    unknown = near.distances[:, 0] > 0
+    unknown = near.distances[:, 0] > equal_within(new, settings.metric)
     if unknown.any():
         near = Neighbours(near.indices[unknown], near.distances[unknown], near.metric)
         with _turn_of(settings.reducer, should_stop):

@@ -50,7 +50,7 @@ __all__ = [
     "watch_together",
 ]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "MaskedPredictions": "neuralviz.micro_tuning.predictions",

@@ -32,7 +32,7 @@ __all__ = [
     "tokenize",
 ]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__,
     {
         "export_model": "neuralviz.models.exporting",

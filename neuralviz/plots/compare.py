@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.similarity import pair_indices, rank_differences
 from neuralviz.plots.room import in_cells
-from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
+from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -161,9 +161,19 @@ def similarity_heatmaps(
 
 
 def products_scatter(
-    first: Similarity, second: Similarity, pair: tuple[int, int] | None = None
+    first: Similarity,
+    second: Similarity,
+    pair: tuple[int, int] | None = None,
+    among: Sequence[str] = (),
 ) -> go.Figure:
-    """Every pair of texts by its product in one method and in another."""
+    """Every pair of texts by its product in one method and in another.
+
+    Args:
+        first, second: of the same texts.
+        pair: two texts whose point is ringed.
+        among: labels of all methods that are compared, which decide on the colours.
+    """
+    colours = method_colours(among or [first.method, second.method])
     i, j = pair_indices(len(first.texts))
     x, y = first.products[i, j], second.products[i, j]
     figure = go.Figure(
@@ -171,7 +181,7 @@ def products_scatter(
             x=x,
             y=y,
             mode="markers",
-            marker={"color": method_colour(second.method), "size": 7 if len(i) < 2000 else 4,
+            marker={"color": colours[second.method], "size": 7 if len(i) < 2000 else 4,
                     "opacity": 0.7 if len(i) < 2000 else 0.35},
             customdata=np.stack([i, j], axis=1) + 1,
             hovertemplate="texts %{customdata[0]} and %{customdata[1]}<br>"
@@ -205,9 +215,10 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     edges = np.linspace(low - 0.02, high + 0.02, _BINS + 1)
     figure = go.Figure()
+    colours = method_colours([one.method for one in similarities])
     used: list[str] = []
     for one, products in zip(similarities, values, strict=True):
-        colour = method_colour(one.method)
+        colour = colours[one.method]
         counts, _ = np.histogram(products, edges)
         figure.add_scatter(
             x=(edges[1:] + edges[:-1]) / 2,

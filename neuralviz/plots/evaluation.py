@@ -15,8 +15,9 @@ from neuralviz.plots.theme import (
     SIMILAR,
     SMALL_FONT_SIZE,
     escape,
-    method_colour,
+    method_colours,
     shorten,
+    shorten_apart,
     symmetric_range,
 )
 from neuralviz.words import number
@@ -42,6 +43,7 @@ def interval_figure(
     published: Sequence[tuple[float, str] | None] = (),
     *,
     written: str = ".2f",
+    among: Sequence[str] = (),
 ) -> go.Figure:
     """A dot with its interval for each row; a hollow diamond for what was published of it.
 
@@ -53,8 +55,10 @@ def interval_figure(
         axis: what the values are.
         published: value and model; None where there is none.
         written: format of the number above a dot.
+        among: labels of all methods that are coloured together; by default those of the rows.
     """
-    names = _names(labels)
+    names = shorten_apart(labels, _LABEL)
+    colours = method_colours(among or labels)
     figure = go.Figure()
     for place, (name, label, value, bounds) in enumerate(
         zip(names, labels, values, intervals, strict=True)
@@ -78,7 +82,7 @@ def interval_figure(
             x=[value],
             y=[name],
             mode="markers+text",
-            marker={"size": 13, "color": method_colour(label)},
+            marker={"size": 13, "color": colours[label]},
             text=[number(value, written) if np.isfinite(value) else ""],
             textposition="top center",
             textfont={"size": SMALL_FONT_SIZE},
@@ -116,13 +120,16 @@ def interval_figure(
     return figure
 
 
-def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) -> go.Figure:
+def lead_figure(
+    best: str, others: Sequence[str], leads: Sequence[WrittenLead], among: Sequence[str] = ()
+) -> go.Figure:
     """How far the best method is ahead of each other one, with intervals; a line at no lead.
 
     Args:
         best: label of the best method.
         others: labels of the others, no two alike.
         leads: over each of them.
+        among: as of `interval_figure`.
     """
     unit = leads[0].unit if leads else ""
     figure = interval_figure(
@@ -131,6 +138,7 @@ def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) 
         [one.interval for one in leads],
         f"Lead of {escape(shorten(best, _LABEL))} over …",
         f"{unit or 'lead'} ↑",
+        among=among,
     )
     for trace, lead in zip(figure.data, leads, strict=True):
         trace.text = [lead.text]
@@ -174,7 +182,11 @@ def published_trace(
 
 
 def error_figure(
-    labels: Sequence[str], errors: Sequence[float], strict: Sequence[float], title: str
+    labels: Sequence[str],
+    errors: Sequence[float],
+    strict: Sequence[float],
+    title: str,
+    among: Sequence[str] = (),
 ) -> go.Figure:
     """The share of relations that each row breaks, as bars; without ties, a line in the bar.
 
@@ -183,14 +195,16 @@ def error_figure(
         errors: shares, 0 … 1, ties broken.
         strict: shares without ties.
         title: of the figure.
+        among: as of `interval_figure`.
     """
-    names = _names(labels)
+    names = shorten_apart(labels, _LABEL)
+    colours = method_colours(among or labels)
     figure = go.Figure(
         go.Bar(
             x=np.asarray(errors) * 100,
             y=names,
             orientation="h",
-            marker={"color": [method_colour(label) for label in labels]},
+            marker={"color": [colours[label] for label in labels]},
             text=[f"{error:.2%}" for error in errors],
             textposition=[
                 "inside" if error > NARROW * max(errors) else "outside" for error in errors
@@ -217,6 +231,7 @@ def accuracy_figure(
     intervals: Sequence[tuple[float, float]],
     baselines: Mapping[str, float],
     title: str,
+    among: Sequence[str] = (),
 ) -> go.Figure:
     """How often the label of a text is told, with intervals; a line for each baseline.
 
@@ -226,8 +241,11 @@ def accuracy_figure(
         intervals: at 95%.
         baselines: what is reached without embeddings, by name, two at most.
         title: of the figure.
+        among: as of `interval_figure`.
     """
-    figure = interval_figure(labels, accuracies, intervals, title, "accuracy ↑", written=".1%")
+    figure = interval_figure(
+        labels, accuracies, intervals, title, "accuracy ↑", written=".1%", among=among
+    )
     for place, (name, value) in enumerate(baselines.items()):
         figure.add_vline(
             x=value, line={"dash": "dot" if place else "dash", "color": "#8A9096", "width": 2},
@@ -287,7 +305,7 @@ def overlap_figure(
         shared: [row, row] how many.
         title: of the figure.
     """
-    names = _names(labels)
+    names = shorten_apart(labels, _LABEL)
     figure = go.Figure(
         go.Heatmap(
             z=share,
@@ -365,12 +383,3 @@ def quality_figure(
     figure.update_xaxes(showgrid=False, ticks="", type="category")
     figure.update_yaxes(showgrid=False, ticks="", type="category")
     return figure
-
-
-def _names(labels: Sequence[str]) -> list[str]:
-    """Labels as short as there is room for, no two alike."""
-    names: list[str] = []
-    for label in labels:
-        name = escape(shorten(label, _LABEL))
-        names.append(name if name not in names else f"{name} · {len(names) + 1}")
-    return names

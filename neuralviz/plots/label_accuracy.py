@@ -8,10 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.point_colours import GREY
-from neuralviz.plots.theme import SMALL_FONT_SIZE, escape, method_colour, shorten
+from neuralviz.plots.theme import SMALL_FONT_SIZE, escape, method_colours, shorten, shorten_apart
 from neuralviz.words import percent
 
-_NAME_CHARACTERS = 16
+_NAME_CHARACTERS, _METHOD_CHARACTERS = 16, 40
 _PATTERNS = ("", "/", ".", "x")
 
 
@@ -34,14 +34,15 @@ def accuracy_figure(
     columns = list(accuracies)
     values = np.array([np.asarray(accuracies[name], dtype=float) for name in columns]) * 100
     figure = go.Figure()
+    colours, names = method_colours(methods), shorten_apart(methods, _METHOD_CHARACTERS)
     used: list[str] = []
     for i, method in enumerate(methods):
         share, low, high = values[:, i].T
-        look = method_colour(method)
+        look = colours[method]
         figure.add_bar(
             x=np.arange(len(columns)),
             y=share,
-            name=escape(shorten(method, 40)),
+            name=names[i],
             marker={
                 "color": look,
                 "pattern": {

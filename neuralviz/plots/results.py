@@ -67,7 +67,13 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
         results, [at for at, _, _ in measured], values, intervals, title, axis, published
     ) or (
         interval_figure(
-            [label for _, label, _ in measured], values, intervals, title, axis, published
+            [label for _, label, _ in measured],
+            values,
+            intervals,
+            title,
+            axis,
+            published,
+            among=_labels(results),
         ),
         len(measured),
     )
@@ -90,6 +96,7 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
             errors,
             [one.wrong_strict / one.total for _, _, one in measured],
             title,
+            _labels(results),
         ),
         len(measured),
     )  # fmt: skip
@@ -113,7 +120,8 @@ def shares_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure
         baselines=baselines,
     ) or (
         accuracy_figure(
-            [label for _, label, _ in measured], accuracies, intervals, baselines, title
+            [label for _, label, _ in measured], accuracies, intervals, baselines, title,
+            _labels(results),
         ),
         len(measured),
     )  # fmt: skip
@@ -150,10 +158,15 @@ def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure,
         )
         for one in of_best
     ]
-    figure = lead_figure(found[0].first, [one.second for one in of_best], written)
+    figure = lead_figure(found[0].first, [one.second for one in of_best], written, _labels(results))
     if by.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (by.measure == "probe")})
     return figure, len(of_best)
+
+
+def _labels(results: Results) -> list[str]:
+    """Of all rows, finished or not: so none changes its colour."""
+    return [row.label for row in results.rows]
 
 
 def _swept_figure(

@@ -26,6 +26,7 @@ YELLOW = "#F0E442"
 _METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
 _METHOD_COLOURS |= {"gradient": "#B3A100", "file": "#5B7F95"}  # file: imported vectors
 _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
+_NAMESAKES = ("#A62BD9", "#BB2266", "#8A6A4F")  # of a method's second model, third and fourth
 
 # What is no method has colours that no method has; all are seen on light and on dark pages.
 LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#5F7F95", "#C2607A", "#8B6F5C", "#6E8B3D")
@@ -174,8 +175,31 @@ def method_colour(label: str) -> str:
     Neural embeddings and predictions of tuned models are vermillion, pooled vectors blue, SBERT-WK
     green, concatenated methods purple, imported vectors (``file: NAME``) slate.
     """
-    name = _END_OF_NAME.split(label.lower(), maxsplit=1)[0]
+    name = _method_name(label)
     return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)
+
+
+def method_colours(labels: Sequence[str]) -> dict[str, str]:
+    """A colour for each of several methods that are drawn together, by label.
+
+    The first of each name has `method_colour`; a namesake, such as the same method with another
+    model, has a colour of its own, whatever its name.
+    """
+    names: set[str] = set()
+    colours: dict[str, str] = {}
+    n_namesakes = 0
+    for label in dict.fromkeys(labels):
+        name = _method_name(label)
+        colours[label] = method_colour(label)
+        if name in names:
+            colours[label] = _NAMESAKES[n_namesakes % len(_NAMESAKES)]
+            n_namesakes += 1
+        names.add(name)
+    return colours
+
+
+def _method_name(label: str) -> str:
+    return _END_OF_NAME.split(label.lower(), maxsplit=1)[0]
 
 
 def symmetric_range(values: ArrayLike) -> tuple[float, float]:
@@ -197,3 +221,18 @@ def shorten(text: str, n: int) -> str:
     """``text`` on one line and at most ``n`` characters long, cut with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= n else line[: n - 1].rstrip() + "…"
+
+
+def shorten_apart(labels: Sequence[str], n: int) -> list[str]:
+    """Labels escaped and at most ``n`` characters long, no two different ones alike.
+
+    Those that begin alike for so long are cut in the middle.
+    """
+    short = [shorten(label, n) for label in labels]
+    names: list[str] = []
+    for label, name in zip(labels, short, strict=True):
+        if len({whole for whole, cut in zip(labels, short, strict=True) if cut == name}) > 1:
+            name = f"{label[: n // 2 - 1].rstrip()}…{label[-(n - n // 2) :].lstrip()}"
+        name = escape(name)
+        names.append(name if name not in names else f"{name} · {len(names) + 1}")
+    return names

@@ -19,6 +19,7 @@ SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
 SCORE_COLUMNS = ("score", "similarity")
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
+_NO_SCORES = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +28,24 @@ class ScoredPairs:
 
     Attributes:
         sentences1, sentences2: none of them blank.
-        scores: [pair] finite, on any scale; the larger, the more similar.
+        scores: [pair] finite, on any scale; the larger, the more similar. NaN for pairs without
+            a score, and for all of them where none are given.
         notes: sentences on what was left out.
         labels: ``kind`` and ``topic``, one value a pair, where the file has such a column.
     """
 
     sentences1: tuple[str, ...]
     sentences2: tuple[str, ...]
-    scores: np.ndarray
+    scores: np.ndarray = field(default_factory=lambda: _NO_SCORES)
     notes: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.scores is _NO_SCORES:
+            object.__setattr__(self, "scores", np.full(len(self.sentences1), np.nan))
+
     def __len__(self) -> int:
-        return len(self.scores)
+        return len(self.sentences1)
 
     def at(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
         """The pairs at some places, in that order."""

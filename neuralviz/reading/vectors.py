@@ -6,7 +6,8 @@ Nothing is ever unpickled.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +15,10 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from neuralviz.errors import TextError
+from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import MAX_CHARACTERS
-from neuralviz.reading.texts import MAX_TEXTS, TEXT_COLUMNS
+from neuralviz.reading.texts import MAX_TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,16 +39,35 @@ class ReadVectors:
     Attributes:
         name: of the file.
         vectors: [row, dim] float32, finite.
-        texts: [row] the texts beside them, tidied like those of a corpus; None in ``.npy`` files.
+        columns: by name, [row] what stands beside the vectors; empty for ``.npy`` files, which
+            hold nothing else.
     """
 
     name: str
     vectors: np.ndarray
-    texts: tuple[str, ...] | None = None
+    columns: Mapping[str, pa.Array | pa.ChunkedArray] = field(default_factory=dict)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the file can hold vectors alone, so that its rows are all that there is."""
+        return self.name.lower().endswith(".npy")
+
+    def strings(self, column: str) -> list[str]:
+        """[row] the values of a column as a corpus has them, whatever their type.
+
+        Args:
+            column: one of ``columns``.
+        """
+        values = self.columns[column]
+        if types.is_binary(values.type) or types.is_large_binary(values.type):
+            written = (value and value.decode("utf-8", "replace") for value in values.to_pylist())
+        else:
+            written = (cell_text(value) for value in values.to_pylist())
+        return [tidy((value or "")[:MAX_CHARACTERS]) for value in written]
 
 
 def read_vectors(source: Source) -> ReadVectors:
-    """Read the vectors of a file, and the texts beside them if it has some.
+    """Read the vectors of a file, and the columns beside them if it has some.
 
     Args:
         source: ``.npy`` with an array [row, dim] of numbers, or ``.parquet`` with a column of lists
@@ -121,25 +142,32 @@ def _npy(name: str, file: IO[bytes]) -> np.ndarray:
 def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
     source = parquet.ParquetFile(file, pre_buffer=False)
     schema = source.schema_arrow
-    vectors, texts = _vector_column(name, schema), _text_column(schema)
-    wanted = [one for one in (vectors, texts) if one is not None]
+    vectors = _vector_column(name, schema)
+    beside = dict.fromkeys(
+        field.name
+        for field in schema
+        if field.name != vectors and not types.is_nested(_stored(field.type))
+    )
     n_rows = source.metadata.num_rows
     _check_size(name, n_rows, 1)
     parts: list[np.ndarray] = []
-    read: list[str] = []
-    for batch in source.iter_batches(_AT_ONCE, columns=wanted):
-        parts.append(_rows(name, batch.column(vectors), sum(map(len, parts))))
+    read: dict[str, list[pa.Array]] = {}
+    for batch in source.iter_batches(_AT_ONCE, columns=[vectors, *beside]):
+        columns: dict[str, pa.Array] = {}
+        for field_read, column in zip(batch.schema, batch.columns, strict=True):
+            is_vector = field_read.name == vectors and _is_vector(field_read.type)
+            if is_vector or (field_read.name in beside and not types.is_nested(column.type)):
+                columns.setdefault(field_read.name, getattr(column, "storage", column))
+        parts.append(_rows(name, columns.pop(vectors), sum(map(len, parts))))
         if parts[-1].shape[1] != parts[0].shape[1]:
             raise TextError(_not_one_length(name))
         _check_size(name, n_rows, parts[0].shape[1])
-        if texts is not None:
-            read.extend(
-                tidy((value or "")[:MAX_CHARACTERS]) for value in batch.column(texts).to_pylist()
-            )
+        for title in beside:
+            read.setdefault(title, []).append(columns[title])
     if not parts:
         raise TextError(f"{name} has no rows.")
     found = _checked(name, np.concatenate(parts))
-    return ReadVectors(name, found, tuple(read) if texts is not None else None)
+    return ReadVectors(name, found, {title: pa.chunked_array(read[title]) for title in beside})
 
 
 def _rows(name: str, column: pa.Array, before: int) -> np.ndarray:
@@ -177,19 +205,14 @@ def _vector_column(name: str, schema: pa.Schema) -> str:
 
 
 def _is_vector(kind: pa.DataType) -> bool:
+    kind = _stored(kind)
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return is_list and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
 
 
-def _text_column(schema: pa.Schema) -> str | None:
-    """The column of strings that is called like one of texts, if there is one."""
-    strings = [
-        field.name
-        for field in schema
-        if types.is_string(field.type) or types.is_large_string(field.type)
-    ]
-    by_name = {one.strip().lower(): one for one in reversed(strings)}
-    return next((by_name[one] for one in TEXT_COLUMNS if one in by_name), None)
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """The type that an extension type, such as a tensor of fixed shape, is stored as."""
+    return getattr(kind, "storage_type", kind)
 
 
 def _check_kind(name: str, kind: np.dtype) -> None:

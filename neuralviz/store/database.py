@@ -23,6 +23,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from neuralviz.errors import StoreError
+from neuralviz.store.refusing import folder_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -143,9 +144,8 @@ class Database:
         except (OSError, RuntimeError, ValueError) as error:
             if missing and "not found" in str(error):
                 raise StoreError(missing) from error
-            raise StoreError(
-                f"Could not read the saved corpora in {self.folder} ({_reason(str(error))})."
-            ) from error
+            sentence = f"Could not read the saved corpora in {self.folder}"
+            raise folder_error(f"{sentence} ({_reason(str(error))}).", "read") from error
 
     def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
         """Do what writes when no other thread or process does; not from within another write.
@@ -163,25 +163,25 @@ class Database:
                 return action()
         except Timeout as error:
             raise StoreError(
-                f"Another process is writing to {self.folder}. Try again when it has "
+                "Another process is writing to the saved corpora. Try again when it has "
                 "finished. Nothing was lost."
             ) from error
         except (OSError, RuntimeError, ValueError) as error:
-            raise StoreError(self.refusal(str(error) or type(error).__name__)) from error
+            raise self.refusal(str(error) or type(error).__name__) from error
 
-    def refusal(self, message: str) -> str:
-        """Why something was not written, in a sentence."""
+    def refusal(self, message: str) -> StoreError:
+        """The error to raise where something could not be written."""
         if any(sign in message for sign in _DISK_FULL):
-            return (
+            return folder_error(
                 f"The disk with {self.folder} is full. Free some space and try again. "
                 "Nothing saved earlier was lost."
             )
         if any(sign in message for sign in _FORBIDDEN):
-            return (
+            return folder_error(
                 f"Cannot write to {self.folder}. Change its permissions, or set "
                 "NEURALVIZ_HOME to another folder."
             )
-        return (
+        return folder_error(
             f"Could not save to {self.folder} ({_reason(message)}). Nothing saved earlier was lost."
         )
 
@@ -211,15 +211,17 @@ class Database:
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(
+            raise folder_error(
                 f"Could not read {path}, which the corpora in this folder need. Restore it, "
-                "or set NEURALVIZ_HOME to another folder."
+                "or set NEURALVIZ_HOME to another folder.",
+                "read",
             ) from error
         if found != FORMAT:
-            raise StoreError(
+            raise folder_error(
                 f"The corpora in {self.folder} were saved by a newer version of neuralviz "
                 f"(format {found}; this version reads {FORMAT}). Update neuralviz, or set "
-                "NEURALVIZ_HOME to another folder. Nothing was changed."
+                "NEURALVIZ_HOME to another folder. Nothing was changed.",
+                "read",
             )
 
 

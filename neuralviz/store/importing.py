@@ -7,84 +7,306 @@ what was read.
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
 from neuralviz.errors import SettingsError, StoreError, TextError
+from neuralviz.reading.texts import TEXT_COLUMNS
 from neuralviz.store.old_ids import ID_LENGTH
 from neuralviz.store.vectors import text_keys
-from neuralviz.words import free_name, many
+from neuralviz.words import free_name, joined, many
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from neuralviz.reading.vectors import ReadVectors
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
+    from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 
 FILE = "file:"  # how the label of imported vectors begins
 VERSION = "neuralviz-imported/1"
+_AT_ONCE = 8192  # rows
+_WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
 
 
-def import_vectors(store: CorpusStore, corpus: Corpus, read: ReadVectors) -> KeptEmbedder:
+@dataclass(frozen=True)
+class Imported:
+    """What became of the vectors of a file.
+
+    Attributes:
+        kept: where they are.
+        matched: a sentence on how they found their texts, and on what was passed over.
+    """
+
+    kept: KeptEmbedder
+    matched: str
+
+
+def import_vectors(
+    store: CorpusStore, corpus: Corpus, read: ReadVectors, *, in_order: bool = False
+) -> Imported:
     """Keep the vectors of a file for the texts of a corpus.
 
-    Vectors with texts beside them go by these, in any order; others by their rows. Of equal texts
-    the first vector counts.
+    Vectors go by the column that holds the texts of the corpus, else by the one that holds its
+    ids, whatever the columns are called and in whatever order the rows are. An array, which has no
+    columns, goes by its rows. Of equal texts the first vector counts.
 
     Args:
         store: that keeps the corpus.
         corpus: every text of which must have a vector.
         read: the file.
+        in_order: where a file has neither texts nor ids, its rows are those of the corpus.
 
     Raises:
-        TextError: a text has no vector, or there is not one row a text.
+        TextError: a text has no vector, or it cannot be told which vector is whose.
         StoreError: they cannot be kept.
     """
     keys = store.keys(corpus)
-    if read.texts is None:
-        if len(read.vectors) != corpus.n_texts:
-            raise TextError(
-                f"{read.name} has {many(len(read.vectors), 'row')}, but “{corpus.name}” has "
-                f"{many(corpus.n_texts, 'text')}. It needs one row per text, in the same order."
-            )
-        of_rows = keys
-    else:
-        of_rows = text_keys(read.texts)
-    different, first = np.unique(of_rows, return_index=True)
-    wanted = np.isin(different, keys)
-    n_missing = len(np.unique(keys)) - int(wanted.sum())
-    if n_missing:
+    of_rows, matched = _keys_of_rows(store, corpus, keys, read, in_order=in_order)
+    return _keep(store.vectors, read, of_rows, keys, matched)
+
+
+def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]) -> Imported:
+    """Keep the vectors of a file for some texts, by the column that holds all of these.
+
+    Args:
+        vectors: where they are kept.
+        read: the file.
+        texts: every one of which must have a vector.
+
+    Raises:
+        TextError: a text has no vector, or it cannot be told which vector is whose.
+        StoreError: they cannot be kept.
+    """
+    keys = text_keys(texts)
+    of_texts, n_found = _texts_beside(read, keys)
+    n = len(np.unique(keys))
+    best = max(n_found, key=n_found.__getitem__, default="")
+    if not best:
         raise TextError(
-            f"{read.name} has no vector for {n_missing:,} of the {corpus.n_distinct:,} different "
-            f"texts of “{corpus.name}”. Its texts must be those of the corpus."
+            f"{read.name} has vectors without texts, so nobody knows which is whose. Use a Parquet "
+            "file with the columns “text” and “vector”."
         )
-    different, vectors = different[wanted], read.vectors[first[wanted]]
-    digest = hashlib.sha256(different.tobytes() + vectors.tobytes()).hexdigest()[:ID_LENGTH]
+    if n_found[best] < n:
+        raise TextError(
+            f"{read.name} has no vector for {n - n_found[best]:,} of the {n:,} different texts of "
+            f"the data (column “{best[:40]}”). Every text needs one."
+        )
+    complete = {title: of for title, of in of_texts.items() if n_found[title] == n}
+    title = _only_texts(read, "the data", complete)
+    matched = f"Matched by the texts in the column “{title[:40]}”."
+    return _keep(vectors, read, of_texts[title], keys, matched)
+
+
+def _keep(
+    vectors: KeptVectors, read: ReadVectors, of_rows: np.ndarray, keys: np.ndarray, matched: str
+) -> Imported:
+    """Keep the vectors of the rows whose texts are wanted.
+
+    Args:
+        vectors: where they are kept.
+        read: the file.
+        of_rows: [row] keys of the texts whose vectors they are.
+        keys: of the texts that are wanted.
+        matched: how it was found out which vector is whose.
+    """
+    different, first, place = np.unique(of_rows, return_index=True, return_inverse=True)
+    wanted = np.isin(different, keys)
+    differ = np.zeros(len(different), dtype=bool)
+    np.logical_or.at(differ, place, _are_apart(read.vectors, first[place]))
+    if n_differ := int((differ & wanted).sum()):
+        with_several = "text has" if n_differ == 1 else "texts have"
+        matched += f" {n_differ:,} {with_several} several different vectors; the first is used."
+    different, values = different[wanted], read.vectors[first[wanted]]
+    digest = hashlib.sha256(different.tobytes() + values.tobytes()).hexdigest()[:ID_LENGTH]
     spec = imported_spec(read.name, digest)
     kept_id = hashlib.sha256(f"{VERSION}:{spec.to_json()}".encode()).hexdigest()[:ID_LENGTH]
-    kept = store.vectors.restore(kept_id, spec.to_json(), vectors.shape[1])
-    store.vectors.put(kept, different, vectors, np.full((len(different), 2), np.nan))
-    return kept
+    kept = vectors.restore(kept_id, spec.to_json(), values.shape[1])
+    vectors.put(kept, different, values, np.full((len(different), 2), np.nan))
+    return Imported(kept, matched)
+
+
+def _texts_beside(
+    read: ReadVectors, keys: np.ndarray
+) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    """By column, [row] keys of what it holds as texts, and how many of some texts are there."""
+    of_texts = {title: text_keys(read.strings(title)) for title in read.columns}
+    wanted = np.unique(keys)
+    return of_texts, {title: int(np.isin(wanted, of).sum()) for title, of in of_texts.items()}
+
+
+def _keys_of_rows(
+    store: CorpusStore, corpus: Corpus, keys: np.ndarray, read: ReadVectors, *, in_order: bool
+) -> tuple[np.ndarray, str]:
+    """[row] keys of the texts whose vectors they are, and how that was found out."""
+    of_texts, n_found = _texts_beside(read, keys)
+    wanted = np.unique(keys)
+    complete = [title for title in of_texts if n_found[title] == len(wanted)]
+    if complete:
+        title = _only_texts(read, f"“{corpus.name}”", {one: of_texts[one] for one in complete})
+        return of_texts[title], f"Matched by the texts in the column “{title[:40]}”."
+    ids = store.ids(corpus) if read.columns else []
+    for title in read.columns:
+        rows = _rows_by_id(ids, title, read.strings(title))
+        if rows is None:
+            continue
+        others = [one for one in read.columns if _named(one) in TEXT_COLUMNS]
+        if not (others and _are_numbers(ids)):
+            of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
+            return of_rows, f"Matched by the IDs in the column “{title[:40]}”."
+        if not in_order:  # numbers alike prove nothing where the texts are others
+            raise TextError(
+                f"The numbers in the column “{title[:40]}” of {read.name} are those of "
+                f"“{corpus.name}”, but the texts in “{others[0][:40]}” are not. If the numbers "
+                "are right, remove that column from the file."
+            )
+    if read.is_array or in_order:
+        if len(read.vectors) != len(keys):
+            raise TextError(
+                f"{read.name} has {many(len(read.vectors), 'row')}, but “{corpus.name}” has "
+                f"{many(len(keys), 'text')}. It needs one row per text, in the same order."
+            )
+        return keys, "Matched by row, in the order of the corpus."
+    best = max(n_found, key=n_found.__getitem__, default="")
+    if n_found.get(best):
+        raise TextError(
+            f"{read.name} has no vector for {len(wanted) - n_found[best]:,} of the "
+            f"{len(wanted):,} different texts of “{corpus.name}” (column “{best[:40]}”). Every "
+            "text of the corpus needs one."
+        )
+    names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
+    beside = f"the columns {names}" if names else "no column beside the vectors"
+    raise TextError(
+        f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {beside}. "
+        "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
+        "(on the page: “Match by row”)."
+    )
+
+
+def _only_texts(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]) -> str:
+    """Which of the columns that hold all texts of something has those that the vectors are of."""
+    titles = list(complete)
+    if any((complete[title] != complete[titles[0]]).any() for title in titles):
+        called = [title for title in titles if _named(title) in TEXT_COLUMNS]
+        titles = called if len(called) == 1 else [t for t in called if _named(t) == "text"]
+    if not titles:
+        both = joined([f"“{title[:40]}”" for title in complete])
+        raise TextError(
+            f"{read.name} has the texts of {name} in the columns {both}. Rename the one "
+            "whose vectors these are to “text”."
+        )
+    return titles[0]
+
+
+def _rows_by_id(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:
+    """[row] the places of the texts in the corpus by the ids in a column, -1 for ids of others.
+
+    None where some are missing. Numbers may count something else: a column of them has to be
+    called like an id and have each once, and where they only count the texts, no others.
+    """
+    wanted, written = _plain_ids(ids), _plain_ids(column)
+    at = {one: place for place, one in enumerate(wanted)}
+    rows = np.array([at.get(one, -1) for one in written])
+    counts = np.bincount(rows[rows >= 0], minlength=len(ids))
+    if not counts.all():
+        return None
+    if _are_numbers(ids):
+        are_counted = set(map(int, wanted)) == set(range(1, len(wanted) + 1))
+        is_id = _named(title).endswith(("id", "ids")) and (counts == 1).all()
+        if not is_id or (are_counted and (rows < 0).any()):
+            return None
+    return rows
+
+
+def _plain_ids(ids: Sequence[str]) -> Sequence[str]:
+    """Ids as they are; where all are whole numbers, without zeros before them and ``.0`` behind."""
+    if not _are_numbers(ids):
+        return ids
+    plain = [_WHOLE.sub(r"\1", one) for one in ids]
+    return plain if len(set(plain)) == len(set(ids)) else ids
+
+
+def _are_numbers(ids: Sequence[str]) -> bool:
+    return all(_WHOLE.fullmatch(one) for one in ids)
+
+
+def _are_apart(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """[row] whether a vector is another than that of the row which stands for its text."""
+    apart = np.zeros(len(vectors), dtype=bool)
+    (moved,) = np.nonzero(others != np.arange(len(vectors)))
+    for some in np.array_split(moved, len(moved) // _AT_ONCE + 1):
+        near = np.isclose(vectors[some], vectors[others[some]], rtol=1e-3, atol=1e-6)
+        apart[some] = ~near.all(axis=1)
+    return apart
+
+
+def _named(title: str) -> str:
+    return title.strip().lower()
 
 
 def imported_by_label(store: CorpusStore, corpus: Corpus) -> dict[str, EmbedderSpec]:
-    """The imported vectors that a whole corpus has, by label, the oldest first.
+    """`imported_specs` of a whole corpus.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    return imported_specs(store.vectors, store.keys(corpus))
+
+
+def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
+    """The imported vectors that all of some texts have, by label, the oldest first.
 
     Files of one name have a number behind it, from the second on: ``file: rows.npy (2)``.
+
+    Args:
+        vectors: where they are kept.
+        keys: [text] of `text_keys`.
 
     Raises:
         StoreError: the store cannot be read.
     """
     found: dict[str, EmbedderSpec] = {}
-    for kept in store.vectors.embedders():
+    for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
         except SettingsError:  # of another version, or made by hand
             continue
-        if spec.is_imported and store.vectors.has(kept, store.keys(corpus)).all():
+        if spec.is_imported and vectors.has(kept, keys).all():
             found[free_name(spec.label, found)] = spec
     return found
+
+
+def imported_for(
+    stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
+) -> tuple[KeptVectors, KeptEmbedder]:
+    """The first store that has the imported vectors of some texts, and its place for them.
+
+    Args:
+        stores: where they may be kept.
+        spec: of a file.
+        keys: [text] of `text_keys`, no two alike.
+
+    Raises:
+        TextError: a text has no vector in any of them.
+        StoreError: the vectors were deleted, or a store cannot be read.
+    """
+    wanted, fewest = spec.to_json(), len(keys) + 1
+    for store in stores:
+        for kept in store.embedders():
+            if kept.spec == wanted:
+                fewest = min(fewest, int((~store.has(kept, keys)).sum()))
+                if not fewest:
+                    return store, kept
+    if fewest > len(keys):
+        raise StoreError(f"The vectors of “{spec.label}” were deleted. Import the file again.")
+    raise TextError(
+        f"“{spec.label}” has no vector for {fewest:,} of the {many(len(keys), 'different text')}. "
+        "Its texts must be those of the data."
+    )
 
 
 def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> str:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import StoreError
+from neuralviz.store.refusing import folder_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def once(
         try:
             mark.write_text(json.dumps({"corpus": corpus.id, "made_of": made_of}), "utf-8")
         except OSError as error:
-            raise StoreError(f"Could not write {mark}: {error.strerror or error}.") from error
+            raise folder_error(f"Could not write {mark}: {error.strerror or error}.") from error
     return corpus if is_new else None
 
 

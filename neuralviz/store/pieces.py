@@ -80,7 +80,7 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
         path = database.place(table)
         fragments = write_fragments(rows, path, mode=mode, max_rows_per_file=ROWS_OF_FILE)
     except (OSError, ValueError, RuntimeError) as error:
-        raise StoreError(database.refusal(str(error))) from error
+        raise database.refusal(str(error)) from error
     return [json.dumps(fragment.to_json()) for fragment in fragments]
 
 

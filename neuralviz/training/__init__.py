@@ -46,6 +46,6 @@ __all__ = [
     "train",
 ]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
 )

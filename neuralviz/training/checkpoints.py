@@ -15,7 +15,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError
+from neuralviz.store.refusing import folder_error
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
@@ -81,7 +82,8 @@ class Checkpoints:
                 beside.rename(target)
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise StoreError(f"Could not save the training to {self.folder}: {reason}.") from error
+            sentence = f"Could not save the training to {self.folder}: {reason}."
+            raise folder_error(sentence) from error
         finally:
             shutil.rmtree(beside, ignore_errors=True)
         for path in older:
@@ -119,9 +121,8 @@ class Checkpoints:
                 name: best_weights[name].to(one.device) for name, one in best.weights.items()
             }
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            raise StoreError(
-                f"Could not read the training in {self.folder}. Delete the folder to start again."
-            ) from error
+            sentence = f"Could not read the training in {self.folder}. Delete it to start again."
+            raise folder_error(sentence, "read") from error
         return loss
 
     def _all(self) -> list[Path]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
 from neuralviz.store.pruning import prune
+from neuralviz.store.refusing import folder_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +54,7 @@ def hold_training(folder: Path) -> Iterator[None]:
         ) from error
     except OSError as error:
         reason = error.strerror or error
-        raise StoreError(f"Could not save the training to {folder}: {reason}.") from error
+        raise folder_error(f"Could not save the training to {folder}: {reason}.") from error
     try:
         yield
     finally:

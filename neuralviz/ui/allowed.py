@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import TYPE_CHECKING
 
 from streamlit import config
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.server_settings import ServerSettings, server_settings
+from neuralviz.server_settings import PREFIX, ServerSettings, server_settings
 from neuralviz.ui.session import is_served
 from neuralviz.words import many
 
@@ -26,13 +27,18 @@ class TooMuchError(NeuralvizError):
 def begin_serving() -> ServerSettings:
     """Note that this process is a server, before Streamlit knows it; gives what it allows.
 
+    Whether others can reach it is put into the environment: its workers know it, too.
+
     Raises:
         SettingsError: a variable of the environment makes no sense.
     """
     global _is_serving
     _is_serving = True
     allowed.cache_clear()
-    return allowed()
+    settings = allowed()
+    if settings.open:
+        os.environ[f"{PREFIX}OPEN"] = "1"
+    return settings
 
 
 @cache
@@ -47,6 +53,17 @@ def allowed() -> ServerSettings:
         "server.address"
     ) not in _OWN_MACHINE
     return settings.for_network() if settings.open or listens else settings
+
+
+def where_it_goes(what: str = "The file") -> str:
+    """Where something that is put in goes, as a sentence.
+
+    Args:
+        what: begins the sentence.
+    """
+    settings = allowed()
+    is_theirs = not (settings.open or settings.demo)
+    return f"{what} stays on this machine." if is_theirs else f"{what} goes to this server."
 
 
 def n_within_limits(texts: Sequence[str]) -> int:

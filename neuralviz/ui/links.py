@@ -63,9 +63,7 @@ def put_in_address(key: str, view: View, *, over: bool = False) -> None:
         try:
             view_id = save_view(view, view_id if over else None)
         except OSError:
-            st.toast(
-                "The texts could not be saved on this machine, so the link does not include them."
-            )
+            st.toast("The texts could not be saved, so the link does not include them.")
             return
     before = st.query_params.get("view")
     if before != view_id:
@@ -96,7 +94,7 @@ def open_view(key: str) -> View | None:
     st.session_state[f"{key}-view"] = asked
     view = load_view(asked)
     if view is None:
-        st.toast("The texts in this link are not on this machine. Showing an example instead.")
+        st.toast("The texts in this link are not saved here. Showing an example instead.")
     return view
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, embedder_spec
-from neuralviz.embedders.specs import defaults_of
+from neuralviz.embedders.specs import concatenated, defaults_of, named_methods
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import check_may_load
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
+from neuralviz.ui.page import plain
 from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ _HELP = "\n".join(
         "",
         (
             "To concatenate methods, type their names with a plus: neural+mean. You can choose "
-            "a method twice with different settings."
+            "a method twice with different settings, or type these behind an @: mean@bundled, "
+            "neural@epochs=5."
         ),
     ]
 )
@@ -60,6 +63,7 @@ def choose_method(
 
     Raises:
         SettingsError: a method or a value that was typed makes no sense.
+        ModelError: as of `check_may_load`.
     """
     options = [*METHODS, *JOINED]
     if optional:
@@ -80,39 +84,56 @@ def choose_method(
         return None
     if more and method in more:
         return more[method]
-    parts = embedder_spec(method).parts or (embedder_spec(method),)
-    typed = {}
+    for part in embedder_spec(method).singles:  # what was typed makes sense
+        check_may_load(part.model_id)
+    named, parts = named_methods(method), []
     with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
-        for part in parts:
-            if len(parts) > 1:
-                st.markdown(f"**{part.method}**")
-            has_tolerance = False
-            other = defaults_of(part.method, defaults)
-            for option in METHODS[part.method].options:
-                option_key = f"{key}-{part.method}-{option.name}"
-                default = other.get(option.name, option.default)
-                if option.name == "precision":
-                    value: str = choose_precision("Precision", option_key, default)
-                    has_tolerance = is_fast(value)
-                elif option.name == "tolerance" and not has_tolerance:
-                    continue
-                else:
-                    value = _ask(option_key, option, default)
-                if value != option.default:
-                    typed[f"{part.method}.{option.name}"] = value
-            usual = chosen_model_id() if part.model_id == BUNDLED else part.model_id
-            model = st.selectbox(
-                "Model",
-                offline_models(METHODS[part.method].kind),
-                index=None,
-                placeholder=usual,
-                key=f"{key}-{part.method}-model",
-                bind="query-params",
-                accept_new_options=not allowed().demo,
-                help=MODEL_HELP,
-            )
-            typed[f"{part.method}.model"] = (model or "").strip() or usual
-    return embedder_spec(method, typed)
+        for place, (name, own) in enumerate(named):
+            if len(named) > 1:
+                st.markdown(f"**{name}**")
+            if own:
+                st.caption(plain("; ".join(f"{of}: {value}" for of, value in own.items())))
+            n_before = [earlier for earlier, _ in named[:place]].count(name)
+            part_key = f"{key}-{name}" + f"-{n_before + 1}" * bool(n_before)
+            parts.append(embedder_spec(name, _ask_settings(part_key, name, own, defaults) | own))
+    return concatenated(parts)
+
+
+def _ask_settings(
+    key: str, method: str, own: Mapping[str, str], defaults: Mapping[str, str]
+) -> dict[str, str]:
+    """The options and the model of a method, but for those that it has of its own."""
+    typed: dict[str, str] = {}
+    has_tolerance = is_fast(own.get("precision", ""))
+    other = defaults_of(method, defaults)
+    for option in METHODS[method].options:
+        default = other.get(option.name, option.default)
+        if option.name in own:
+            continue
+        if option.name == "precision":
+            value: str = choose_precision("Precision", f"{key}-precision", default)
+            has_tolerance = is_fast(value)
+        elif option.name == "tolerance" and not has_tolerance:
+            continue
+        else:
+            value = _ask(f"{key}-{option.name}", option, default)
+        if value != option.default:
+            typed[option.name] = value
+    if "model" not in own:
+        usual = METHODS[method].model_id
+        usual = chosen_model_id() if usual == BUNDLED else usual
+        model = st.selectbox(
+            "Model",
+            offline_models(METHODS[method].kind),
+            index=None,
+            placeholder=usual,
+            key=f"{key}-model",
+            bind="query-params",
+            accept_new_options=not allowed().demo,
+            help=MODEL_HELP,
+        )
+        typed["model"] = (model or "").strip() or usual
+    return typed
 
 
 def _ask(key: str, option: Option, default: str) -> str:

@@ -144,7 +144,7 @@ def _where(model_id: str) -> str:
     if model_id.startswith(("/", ".", "~")):
         return "It will be read from this folder on the machine that runs neuralviz."
     said = (
-        "If it is not on this machine, it will be downloaded from the Hugging Face Hub "
+        "If neuralviz does not have it yet, it will be downloaded from the Hugging Face Hub "
         "(usually several hundred megabytes)."
     )
     if "/" in model_id or model_id in SUGGESTIONS:

@@ -7,6 +7,7 @@ GET /metrics   counts for Prometheus
 
 from __future__ import annotations
 
+import logging
 import secrets
 import signal
 import sys
@@ -30,6 +31,8 @@ from neuralviz.jobs.queue import serve_runs
 from neuralviz.jobs.workers import Workers, worker_count
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
+from neuralviz.paths import home
+from neuralviz.store.refusing import why_not_writable
 from neuralviz.ui.allowed import allowed, begin_serving
 from neuralviz.ui.corpora import BROWSER
 from neuralviz.ui.model_choice import load_bundled
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from neuralviz.jobs.queue import RunQueue
 
     Handler = Callable[[int, FrameType | None], Any]
+
+_log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: what comes from workers never waits for drawing
@@ -72,6 +77,7 @@ class Server:
         self._metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
         self.is_ending = False
+        self._why_not_kept = ""
         if self._workers is None:
             WARMING.soon(load_bundled)
         if settings.json_logs:
@@ -82,9 +88,19 @@ class Server:
         """Why it cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
+        if self._cannot_keep():
+            return "The server cannot write to its data folder."
         if self._workers is None:
             return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
         return "" if self._workers.is_ready() else "No worker is ready."
+
+    def _cannot_keep(self) -> bool:
+        """Whether nothing can be saved; the log says why, once."""
+        why = why_not_writable(home())
+        if why and why != self._why_not_kept:
+            _log.error("%s", why)
+        self._why_not_kept = why
+        return bool(why)
 
     def metrics(self) -> bytes:
         """The counts in Prometheus' text format."""

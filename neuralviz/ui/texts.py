@@ -10,7 +10,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.allowed import n_within_limits, too_much
+from neuralviz.ui.allowed import n_within_limits, too_much, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
@@ -170,7 +170,7 @@ def _uploaded(key: str) -> ReadTexts:
         "File",
         type=["txt", "md", *(ending[1:] for ending in TABLES)],
         key=f"{key}-file",
-        help="Plain text, or a table with a column of texts. The file stays on this machine.",
+        help=f"Plain text, or a table with a column of texts. {where_it_goes()}",
     )
     kept = f"{key}-kept-file"
     if file is not None:

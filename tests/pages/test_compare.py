@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import embedder_spec
+from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.embedders.labels import method_labels
 from neuralviz.evaluation.similarity import rank_correlations
 from neuralviz.evaluation.together import agreement, kept_together
@@ -511,3 +511,34 @@ def test_the_tour_says_what_the_comparison_shows() -> None:
     (topic, form), (other_topic, other_form) = counts[1:]
     assert f"Neural embedding: {topic} by topic, {form} by form." in said
     assert f"SBERT-WK: {other_topic} and {other_form}." in said
+
+
+def test_two_models_by_one_method_are_compared_and_a_link_brings_them_back(tmp_path: Path) -> None:
+    other = save_family("bert", tmp_path / "other", seed=1)
+    address = {"m1": "mean@bundled", "m2": f"mean@{other},layer=1", "m3": "none"}
+    page = pasted("\n".join(SENTENCES[:6]), **address)
+    assert [page.selectbox(key=key).value for key in ("m1", "m2")] == list(address.values())[:2]
+    assert "m1-mean-model" not in {one.key for one in page.selectbox}  # its name says it
+    finish(press(page))
+    assert not page.exception
+    done = comparison(page).result
+    assert [one.method for one in done] == ["mean (bundled)", "mean (layer 1, other)"]
+    for one, method in zip(done, address.values(), strict=False):
+        expected = make_embedder(embedder_spec(method)).encode(SENTENCES[:6])
+        np.testing.assert_allclose(one.vectors, expected, atol=1e-6)
+
+
+def test_a_concatenation_of_one_method_with_two_models_has_settings_for_each(
+    tmp_path: Path,
+) -> None:
+    other = save_family("bert", tmp_path / "other", seed=1)
+    page = pasted("A dog.\nA cat.\nIt rains.", m1=f"mean@bundled+mean@{other}", m3="none")
+    page.text_input(key="m1-mean-2-layer").set_value("1").run()
+    finish(press(page))
+    assert not page.exception
+    joined = comparison(page).task.specs[0]
+    assert [(one.model_id, one.options) for one in joined.parts] == [
+        ("bundled", ()),
+        (str(other), (("layer", (1,)),)),
+    ]
+    assert comparison(page).result[0].method == "mean+mean (bundled, layer 1, other)"

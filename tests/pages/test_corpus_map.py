@@ -41,14 +41,15 @@ from neuralviz.training.example import add_textbooks
 from neuralviz.ui import precision
 from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.cluster_list import LIST_HEIGHT, table_height
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map
-from neuralviz.ui.corpus.labels import point_of
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
+from neuralviz.ui.corpus.labels import point_of, spoken_labels
 from neuralviz.ui.corpus.lists import _nearest_texts
 from neuralviz.ui.corpus.opened import OpenCorpus
 from neuralviz.ui.corpus.saved import Saved, find_saved, n_embedded
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
 from neuralviz.ui.page import plain
+from tests.support.models import save_family
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -658,6 +659,35 @@ def test_a_map_by_a_folder_that_is_not_loaded_may_be_outdated(
     assert "the model is not loaded. If its files have changed" in said(opened())
 
 
+def test_maps_of_one_method_with_two_models_are_told_apart(
+    kept: CorpusStore, bundled, tmp_path: Path
+) -> None:
+    other = save_family("bert", tmp_path / "other", seed=1)
+    labels = {"kind": tuple(text.split()[1] for text in TEXTS)}
+    corpus = kept.add("mine", ReadTexts(TEXTS, labels=labels))
+    choices = [
+        MapChoice(embedder_spec(method), ProjectionSettings("pca"))
+        for method in ("mean@bundled", f"mean@{other}")
+    ]
+    for choice in choices:
+        for event in embed_corpus(kept, corpus, choice.spec):
+            embedder = event.embedder
+        make_map(kept, corpus, embedder, choice.settings)
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params.update({"corpus": corpus.id, "map-a": "mean@bundled"})
+    page.query_params.update({"map-b": f"mean@{other}"})
+    page.query_params.update({"map-a-reducer": "PCA", "map-b-reducer": "PCA"})
+    page.run()
+    assert not page.exception
+    assert page.selectbox(key="map-b").value == f"mean@{other}"
+    assert not any("Make the map" in button.label for button in page.button)
+    maps = open_maps(corpus, KeptMaps(kept).of(corpus))
+    assert {one.label for one in maps} == {"mean (bundled)", "mean (other)"}
+    assert {plain(one.label) for one in maps} == set(spoken_labels(maps))
+    shown = " ".join(element.value for element in page.markdown)
+    assert all(plain(one.label) in shown for one in maps)
+
+
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):
     n = 60
     corpus = kept.add(
@@ -806,7 +836,7 @@ def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
 ) -> None:
     corpus = visited.add("mine", ReadTexts(TEXTS))
     vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
-    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors))
+    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors)).kept
     spec = EmbedderSpec.from_json(kept.spec)
     make_map(visited, corpus, kept, ProjectionSettings("pca"))
     page = with_pca(opened())

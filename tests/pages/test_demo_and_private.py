@@ -9,21 +9,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import StoreError
+from neuralviz.evaluation.tables import read_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ReadVectors
 from neuralviz.server_settings import DEMO_LIMITS
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import import_vectors
 from neuralviz.ui import allowed as limits
 from neuralviz.ui import corpora
 from neuralviz.ui.allowed import allowed, check_within_limits, most_rows, n_within_limits
+from neuralviz.ui.evaluation import choose
+from neuralviz.ui.evaluation.data import Given
 from tests.support.pages import page_at
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ReadTexts(("The river rose.", "The bridge fell.", "The baker waited."))
+PAIRS = "sentence1,sentence2,score\nA dog.,A cat.,1\nRain.,Snow.,2\nBread.,Salt.,4\n"
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +113,41 @@ def test_a_server_that_listens_beyond_its_machine_has_limits(address: str, limit
     assert done.stdout.split("\n")[-2] == limits
 
 
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("", "The file stays on this machine."),
+        ("NEURALVIZ_OPEN", "The file goes to this server."),
+        ("NEURALVIZ_DEMO", "The file goes to this server."),
+    ],
+)
+def test_where_an_uploaded_file_goes(
+    setting: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if setting:
+        monkeypatch.setenv(setting, "1")
+
+    def app() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.evaluation import data
+        from neuralviz.ui.frozen_features import pairs
+        from neuralviz.ui.layers import pairs as of_layers
+        from neuralviz.ui.texts import texts_input
+
+        st.session_state["t-source"] = st.session_state["layers-pairs-source"] = "Upload"
+        data._uploaded()
+        pairs._uploaded()
+        of_layers._pairs()
+        texts_input("t", {"One": ["a"]})
+
+    page = AppTest.from_function(app, default_timeout=20).run()
+    assert not page.exception
+    said = [caption.value for caption in page.caption]
+    said += [uploader.help for uploader in page.file_uploader]
+    assert sum(sentence in (one or "") for one in said) == 4, said
+
+
 # --- a demo --------------------------------------------------------------------------------------
 
 
@@ -134,6 +177,13 @@ def test_a_demo_offers_no_hub_and_takes_no_model_from_the_address() -> None:
         "Saved corpus",
     ]
     assert not page.selectbox(key="evaluation-model").proto.accept_new_options
+    refusal = "This demo only uses the models that come with it"
+    page = page_at("evaluation", methods=["mean", "mean@/etc"]).run()
+    assert not page.exception
+    assert refusal in page.error[0].value
+    page = page_at("compare", m1="mean@org/model").run()
+    assert not page.exception
+    assert refusal in page.error[0].value
     page = page_at("layers", layers_model="/etc").run()
     assert not page.exception
     assert page.selectbox(key="layers-model").value != "/etc"
@@ -172,6 +222,21 @@ def test_a_browser_sees_its_own_corpora_and_everybodys(monkeypatch: pytest.Monke
     corpora.corpus_store().delete(mine)
     assert {one.id for one in CorpusStore().corpora()} == {theirs.id, everybodys.id}
     assert CorpusStore().texts(theirs) == list(TEXTS.texts)
+
+
+@pytest.mark.usefixtures("private")
+def test_vectors_imported_for_somebody_elses_corpus_are_not_offered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    come_as(monkeypatch, "one browser")
+    store = corpora.corpus_store()
+    data = read_data(Source("pairs.csv", PAIRS.encode()))
+    corpus = store.add("notes", ReadTexts(data.texts))
+    vectors = np.eye(len(data.texts), dtype=np.float32)
+    import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
+    for browser, is_offered in (("one browser", True), ("another browser", False)):
+        come_as(monkeypatch, browser)
+        assert ("file: mine.npy" in choose._imported(Given(data))) == is_offered
 
 
 @pytest.mark.usefixtures("private")

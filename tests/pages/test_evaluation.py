@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import time
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from plotly.offline import get_plotlyjs
+from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec, make_embedder
@@ -29,10 +31,13 @@ from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.importing import import_vectors
 from neuralviz.ui import views as kept_views
 from neuralviz.ui.evaluation import choose, data
+from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
@@ -755,6 +760,61 @@ def test_methods_that_make_no_sense(page: AppTest, methods: list[str], says: str
     assert says in said(page)
     assert refuses(page)
     assert page.multiselect(key="methods").value == methods
+
+
+def test_two_models_by_one_method_and_a_link_brings_them_back(opened, home, intervals) -> None:
+    other = save_family("bert", home / "other")
+    methods = ["mean@bundled", f"mean@{other}", "cls@layer=1,2"]
+    page = opened(methods=methods)
+    assert page.multiselect(key="methods").value == methods
+    evaluate(upload(page, SCORED))
+    assert not page.exception
+    labels = ["mean (bundled)", "mean (other)", "cls"]
+    assert list(table(page).index) == labels
+    colours = [one["marker"]["color"] for one in proof(page)["data"][:3]]
+    assert len(set(colours[:2])) == 2
+    assert [one["name"] for one in proof(page)["data"][:3]] == ["row 0", "row 1", "row 2"]
+    assert all(results(page).measured(0, at).resampled for at in range(3))
+    assert "mean \\(bundled\\)" in point(page)
+    frames = pd.read_csv(io.StringIO(results(page).csv()))
+    assert set(frames["method"]) == set(labels)
+
+
+def test_vectors_that_were_imported_are_offered_where_all_texts_have_one(opened) -> None:
+    data = read_data(Source("a.csv", SCORED.encode()))
+    store = CorpusStore()
+    corpus = store.add("mine", ReadTexts(data.texts))
+    vectors = np.random.default_rng(0).normal(size=(len(data.texts), 5)).astype(np.float32)
+    import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
+    page = opened(methods=["file: mine.npy"])
+    upload(page, SCORED)
+    evaluate(page)
+    assert not page.exception
+    expected = spearmanr(cosines_of(vectors, data), data.scores)[0]
+    measured = results(page).measured(0, 0)
+    assert measured.correlations.spearman == pytest.approx(expected, abs=1e-9)
+    upload(page, GROUPS)  # other texts
+    assert "file: mine.npy" not in page.multiselect(key="methods").options
+    assert not page.exception
+
+
+def cosines_of(vectors: np.ndarray, data: DataSet) -> np.ndarray:
+    unit = vectors.astype(float) / np.linalg.norm(vectors.astype(float), axis=1)[:, None]
+    return (unit[data.first] * unit[data.second]).sum(axis=1)
+
+
+def test_imported_vectors_of_a_corpus_are_measured_on_its_labels(opened) -> None:
+    store = CorpusStore()
+    texts = tuple(f"text {i}" for i in range(24))
+    corpus = store.add("mine", ReadTexts(texts, labels={"kind": ("a", "b") * 12}))
+    vectors = np.random.default_rng(0).normal(size=(24, 5)).astype(np.float32)
+    vectors[::2, 0] += 9
+    vectors[1::2, 1] += 9
+    import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
+    page = evaluate(opened(evaluation_source="Saved corpus"))
+    assert not page.exception
+    assert list(table(page).index) == ["file: mine.npy"]
+    assert results(page).measured(0, 0).neighbours.accuracy == 1
 
 
 def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -398,7 +398,7 @@ def test_an_earlier_run_on_other_texts_is_left_out(bundled) -> None:
     tune(page)
     other = pasted("A cat sleeps.", epochs="2", earlier=page.query_params["earlier"][0])
     assert not other.exception
-    assert "not on this machine" in other.toast[0].value
+    assert "not saved here" in other.toast[0].value
     assert "micro-tuning-runs" not in other.session_state
 
 

@@ -86,7 +86,7 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     lost = AppTest.from_function(app, default_timeout=20)
     lost.query_params["view"] = "../../etc/passwd"
     assert given(lost.run()) == '["a","b"]'
-    assert "not on this machine" in lost.toast[0].value
+    assert "not saved here" in lost.toast[0].value
 
 
 def test_the_address_of_an_example_brings_no_other_texts_back(page: AppTest) -> None:

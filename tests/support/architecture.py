@@ -42,6 +42,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
                 "lazy",
                 "lazy_names",
                 "locks",
+                "native_libraries",
                 "server_settings",
             },
         ),

@@ -336,7 +336,7 @@ def save_headless(folder: Path) -> Path:
     return folder
 
 
-def save_sentence_transformer(folder: Path) -> Path:
+def save_sentence_transformer(folder: Path, seed: int = 0) -> Path:
     """Write the small BERT as a model of sentence-transformers with mean pooling."""
     import tempfile
 
@@ -344,7 +344,7 @@ def save_sentence_transformer(folder: Path) -> Path:
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     with tempfile.TemporaryDirectory() as plain:
-        transformer = Transformer(str(save_family("bert", Path(plain))))
+        transformer = Transformer(str(save_family("bert", Path(plain), seed)))
         pooling = Pooling(32, pooling_mode="mean")
         network = SentenceTransformer(modules=[transformer, pooling], device="cpu")
         network.save(str(folder), safe_serialization=True, create_model_card=False)

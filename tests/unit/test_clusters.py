@@ -71,6 +71,21 @@ def test_one_large_cloud_is_looked_into():
     assert find_clusters(near).n == 3
 
 
+def test_points_at_one_place_are_a_cluster_and_never_torn() -> None:
+    cloud = np.random.default_rng(0).normal(size=(40, 2))
+    pile = np.zeros((30, 2))
+    clusters = find_clusters(np.concatenate([cloud + 9, pile, cloud - 9]))
+    assert set(clusters.labels[40:70]) == {int(clusters.labels[40])} != {-1}
+    assert clusters.n == 3
+    assert sorted(clusters.sizes)[0] >= 30
+    few = np.concatenate([cloud, cloud[:10], cloud[:10], cloud + 20])
+    labels = find_clusters(few).labels
+    np.testing.assert_array_equal(labels[:10], labels[40:50])
+    np.testing.assert_array_equal(labels[:10], labels[50:60])
+    only = find_clusters(np.concatenate([np.ones((54, 3)), cloud[:6, [0, 1, 0]]]))
+    assert (only.n, list(only.sizes)) == (1, [54])
+
+
 def test_of_very_many_points_the_clusters_are_those_of_a_sample():
     clusters = find_clusters(blobs(500, 900, 600, noise=4), most_points=400)
     expected = np.repeat([2, 0, 1, -1], [500, 900, 600, 4])

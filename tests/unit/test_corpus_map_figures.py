@@ -315,15 +315,15 @@ def test_a_hundred_thousand_points_are_sent_as_little_and_at_once() -> None:
 
 
 def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() -> None:
-    values = np.array([[0.8, 0.7, 0.85], [0.5, 0.4, 0.6], [np.nan] * 3])
-    figure = accuracy_figure(
-        ["neural", "mean", "mean (layer 3)"], {"topic": values, "<i>": values}, {"topic": 0.25,
-        "<i>": 0.5}
-    )  # fmt: skip
+    values = np.array([[0.8, 0.7, 0.85], [0.5, 0.4, 0.6], [np.nan] * 3, [0.5, 0.4, 0.6]])
+    methods = ["neural", "mean", "mean (layer 3)", "cls"]
+    baselines = {"topic": 0.25, "<i>": 0.5}
+    figure = accuracy_figure(methods, {"topic": values, "<i>": values}, baselines)
     bars = [trace for trace in figure.data if trace.type == "bar"]
-    colours = [method_colour(method) for method in ("neural", "mean", "mean")]
-    assert [bar.marker.color for bar in bars] == colours
-    assert bars[1].marker.pattern.shape != bars[2].marker.pattern.shape
+    colours = [method_colour(method) for method in ("neural", "mean", "cls")]
+    assert [bar.marker.color for bar in (*bars[:2], bars[3])] == colours
+    assert bars[2].marker.color not in colours
+    assert bars[1].marker.pattern.shape != bars[3].marker.pattern.shape
     np.testing.assert_allclose(bars[0].y, [80, 80])
     assert {bar.insidetextanchor for bar in bars} == {"middle"}  # not on the baseline
     np.testing.assert_allclose(bars[0].error_y.arrayminus, [10, 10])

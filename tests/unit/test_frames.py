@@ -57,7 +57,7 @@ def test_embeddings_of_other_texts_are_refused_and_work_can_be_stopped() -> None
         one_frame([np.eye(6), np.eye(7)])
     with pytest.raises(NeuralvizError, match="same texts"):
         one_frame([])
-    with pytest.raises(TextError, match="at least 5 different texts"):
+    with pytest.raises(TextError, match="at least 5 different embeddings"):
         one_frame([np.ones((9, 3))])
     with pytest.raises(Stopped):
         one_frame([np.eye(6)], should_stop=lambda: True)

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -63,7 +64,7 @@ def test_arrays_of_numbers_are_read_as_float32(kind: str) -> None:
     for order in "CF":
         read = read_vectors(npy(np.asarray(array, order=order)))
         np.testing.assert_array_equal(read.vectors, np.arange(12).reshape(4, 3))
-        assert (read.vectors.dtype, read.texts, read.name) == (np.float32, None, "mine.npy")
+        assert (read.vectors.dtype, read.columns, read.name) == (np.float32, {}, "mine.npy")
 
 
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
@@ -117,12 +118,12 @@ def test_a_parquet_file_brings_its_texts_and_its_vector_column(tmp_path: Path) -
     write_vectors(tmp_path / "out.parquet", list("abcdefg"), TEXTS, VECTORS)
     read = read_vectors(Source.at(tmp_path / "out.parquet"))
     np.testing.assert_array_equal(read.vectors, VECTORS)
-    assert read.texts == TEXTS
+    assert tuple(read.strings("text")) == TEXTS
     other = table(
         n=[[1, 2]], Embedding=pa.FixedSizeListArray.from_arrays([1.0, 2.0], 2), title=["x"]
     )
     assert read_vectors(other).vectors.tolist() == [[1, 2]]
-    assert read_vectors(other).texts == ("x",)
+    assert read_vectors(other).strings("title") == ["x"]
     assert has_vectors(other)
     assert not has_vectors(table(tags=[[1, 2]], text=["x"]))
     assert not has_vectors(Source("x.parquet", b"x"))
@@ -137,14 +138,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
 
 def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     corpus = store.add("c", ReadTexts(TEXTS))
-    by_row = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
+    by_row = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS)).kept
     kept = store.vectors.get(by_row, store.keys(corpus))
     np.testing.assert_array_equal(kept[[0, 1, 3, 4, 5, 6]], VECTORS[[0, 1, 3, 4, 5, 6]])
     np.testing.assert_array_equal(kept[2], VECTORS[0])  # of equal texts the first counts
     order = np.random.default_rng(1).permutation(7)
     more = np.concatenate([VECTORS[order], np.ones((1, 4), np.float32)])
     texts = (*(TEXTS[i] for i in order), "not in the corpus")
-    by_text = import_vectors(store, corpus, ReadVectors("texts.parquet", more, texts))
+    read = ReadVectors("texts.parquet", more, {"text": pa.array(texts)})
+    by_text = import_vectors(store, corpus, read).kept
     np.testing.assert_array_equal(
         store.vectors.get(by_text, store.keys(corpus))[[1, 3]], VECTORS[[1, 3]]
     )
@@ -152,13 +154,13 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     found = imported_by_label(CorpusStore(), corpus)
     assert list(found) == ["file: rows.npy", "file: texts.parquet"]
     assert imported_embedder(store, found["file: rows.npy"]) == by_row
-    newer = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS + 1))
+    newer = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS + 1)).kept
     found = imported_by_label(store, corpus)  # both of the name are there
     assert list(found) == ["file: rows.npy", "file: texts.parquet", "file: rows.npy (2)"]
     assert imported_embedder(store, found["file: rows.npy"]) == by_row
     assert imported_embedder(store, found["file: rows.npy (2)"]) == newer
     assert imported_label(store, corpus, newer) == "file: rows.npy (2)"
-    again = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
+    again = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS)).kept
     assert imported_label(store, corpus, again) == "file: rows.npy"  # the same vectors
     assert imported_by_label(store, store.add("other", ReadTexts(("x", "y")))) == {}
     keys = store.keys(corpus)
@@ -172,16 +174,116 @@ def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore)
     with pytest.raises(TextError, match=r"rows.npy has 6 rows, but “c” has 7 texts"):
         import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS[1:]))
     with pytest.raises(TextError, match="no vector for 5 of the 6 different texts of “c”"):
-        import_vectors(store, corpus, ReadVectors("t.parquet", VECTORS[:2], ("rain", "x")))
+        import_vectors(store, corpus, read_vectors(of_texts(text=["rain", "x"])))
     assert store.vectors.embedders() == ()
     gone = EmbedderSpec("imported", "", (("digest", "d"), ("file", "gone.npy")))
     with pytest.raises(StoreError, match=r"gone.npy” were deleted. Import the file again"):
         imported_embedder(store, gone)
 
 
+def of_texts(**columns: object) -> Source:
+    """A parquet file in which the vector of the row n is [n, 1], beside some columns."""
+    (n, *_) = map(len, columns.values())  # type: ignore[arg-type]
+    return table(**columns, vector=[[float(row), 1.0] for row in range(n)])
+
+
+ORDER = [5, 3, 0, 6, 4, 1, 2]  # the texts of a file, by their places in the corpus
+SHUFFLED = [TEXTS[place] for place in ORDER]
+NAMES = [f"d{place}" for place in ORDER]
+
+
+@pytest.mark.parametrize(
+    ("columns", "column"),
+    [
+        ({"text": pa.array(SHUFFLED).dictionary_encode()}, "text"),  # a pandas Categorical
+        ({"text": pa.array(SHUFFLED, pa.dictionary(pa.int8(), pa.large_string()))}, "text"),
+        ({"text": pa.array(SHUFFLED, pa.large_string())}, "text"),
+        ({"Text ": pa.array(SHUFFLED, pa.string_view())}, "Text "),
+        ({"text": pa.array([text.encode() for text in SHUFFLED], pa.binary())}, "text"),
+        ({"documents": SHUFFLED}, "documents"),
+        ({"nr": range(7), "what it says": SHUFFLED}, "what it says"),
+        ({"title": NAMES, "Inhalt": [f" {text}\r\n" for text in SHUFFLED]}, "Inhalt"),
+        ({"text": SHUFFLED[::-1], "id": NAMES, "content": SHUFFLED[::-1]}, "text"),
+        ({"doc": NAMES}, "doc"),
+        ({"title": ["x"] * 7, "_id": pa.array(NAMES).dictionary_encode()}, "_id"),
+        ({"text": [*SHUFFLED, "another"], "score": range(8)}, "text"),
+        ({"doc": ["e1", *NAMES]}, "doc"),
+    ],
+)
+def test_vectors_find_their_texts_whatever_the_column(
+    store: CorpusStore, columns: dict, column: str
+) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS, ids=tuple(f"d{place}" for place in range(7))))
+    source = of_texts(**columns)
+    done = import_vectors(store, corpus, read_vectors(source))
+    assert f"in the column “{column}”." in done.matched
+    frame = pd.read_parquet(io.BytesIO(bytes(source.content)))  # not our reader
+    frame[column] = [one.decode() if isinstance(one, bytes) else one for one in frame[column]]
+    written = [str(one).strip() for one in frame[column]]
+    kept = store.vectors.get(done.kept, store.keys(corpus))
+    wanted = TEXTS if "rain" in written else [f"d{place}" for place in range(7)]
+    right = [frame["vector"][written.index(one)].tolist() for one in wanted]
+    if "rain" not in written:
+        right[2] = right[0] if written.index("d0") < written.index("d2") else right[2]
+    assert kept.tolist() == right
+
+
+@pytest.mark.parametrize(
+    "column", [[6.0, 4.0, 1.0, 7.0, 5.0, 2.0, 3.0], [6, 4, 1, 7, 5, 2, 3], list("6417523")]
+)
+def test_ids_are_found_as_numbers_and_as_text(store: CorpusStore, column: list) -> None:
+    numbered = store.add("c", ReadTexts(TEXTS))  # whose ids are 1 to 7
+    padded = store.add("d", ReadTexts(TEXTS, ids=tuple(f"00{n}" for n in range(1, 8))))
+    for corpus in (numbered, padded):
+        done = import_vectors(store, corpus, read_vectors(of_texts(id=column)))
+        assert done.matched.startswith("Matched by the IDs in the column “id”.")
+        kept = store.vectors.get(done.kept, store.keys(corpus))
+        assert kept[:, 0].tolist() == [2, 5, 2, 1, 4, 0, 3]  # "rain" is the first and the third
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({}, "it has no column beside the vectors.*use --in-order"),
+        ({"rank": [6, 4, 1, 7, 5, 2, 3]}, "neither the texts nor the IDs of “c”: it has the "
+         "columns “rank”"),
+        ({"id": range(7)}, "neither the texts nor the IDs"),  # the corpus counts from 1
+        ({"id": range(9)}, "neither the texts nor the IDs"),  # of which 1 to 7 are others
+        ({"text": list("abcdefg"), "id": range(1, 8)}, "the texts in “text” are not"),
+        ({"text": [*SHUFFLED[:5], "snow!", None]}, "no vector for 1 of the 6 different texts of "
+         "“c” .column “text”."),
+        ({"documents": pa.array([*SHUFFLED[:5], None, "x"]).dictionary_encode()}, "“documents”"),
+        ({"a": SHUFFLED, "b": SHUFFLED[::-1]}, "columns “a” and “b”. Rename the one"),
+    ],
+)  # fmt: skip
+def test_vectors_without_known_texts_are_refused_unless_they_are_in_order(
+    store: CorpusStore, columns: dict, sentence: str
+) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS))
+    n = len(next(iter(columns.values()), TEXTS))
+    source = table(**columns, vector=[[float(row), 1.0] for row in range(n)])
+    with pytest.raises(TextError, match=sentence):
+        import_vectors(store, corpus, read_vectors(source))
+    assert store.vectors.embedders() == ()
+    if n == len(TEXTS) and "a" not in columns:
+        done = import_vectors(store, corpus, read_vectors(source), in_order=True)
+        assert done.matched.startswith("Matched by row, in the order of the corpus.")
+        assert store.vectors.get(done.kept, store.keys(corpus))[3, 0] == 3
+
+
+def test_equal_texts_with_different_vectors_are_counted(store: CorpusStore) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS))
+    done = import_vectors(store, corpus, read_vectors(of_texts(text=[*TEXTS, "x", "x"])))
+    assert done.matched.endswith("1 text has several different vectors; the first is used.")
+    equal = VECTORS[[0, 1, 0, 3, 4, 5, 6]]
+    equal[2] *= 1 + 1e-6
+    done = import_vectors(store, corpus, ReadVectors("rows.npy", equal))
+    assert done.matched == "Matched by row, in the order of the corpus."
+
+
 def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> None:
     corpus = store.add("c", ReadTexts(TEXTS))
-    kept = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
+    kept = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS)).kept
     spec = EmbedderSpec.from_json(kept.spec)
     assert method_labels([spec, spec]) == ("file: rows.npy", "file: rows.npy · 2")
     assert (spec.learns, spec.singles, models_now([spec])) == (False, (), ())

@@ -246,7 +246,7 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
     assert list(found.pair) == ["cosines", "siamese", "autoencoder", "log-variance"]
     assert all(found.equal[rung] > found.pair[rung] for rung in found.pair)
     (alone,) = (one for one in rungs if one.trained.settings.rung == "siamese")
-    pair = ScoredPairs((two.first,), (two.second,), np.zeros(1))
+    pair = ScoredPairs((two.first,), (two.second,))
     assert alone.score(pair)[0] == pytest.approx(found.pair["siamese"], abs=1e-5)
     with pytest.raises(TextError, match="The text is empty"):
         next(replace(two, second=" ").events(lambda: False))

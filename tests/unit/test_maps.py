@@ -100,7 +100,7 @@ def test_what_a_map_depends_on_is_written_down(store: CorpusStore):
     key = maps.cache_key(corpus, embedder, PCA)
     assert key == (
         f'neuralviz-map/1:{{"corpus":"{corpus.id}","embedder":"{embedder.id}",'
-        '"settings":{"dimensions":3,"metric":"cosine","reducer":"pca"}}'
+        '"equal":"one place","settings":{"dimensions":3,"metric":"cosine","reducer":"pca"}}'
     )
     assert make_map(store, corpus, embedder, PCA).id == sha256(key.encode()).hexdigest()[:24]
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import SettingsError, Stopped, TextError
+from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
 from neuralviz.maps.projecting import place, project, warm_up
@@ -198,9 +199,11 @@ def test_what_is_stopped_before_it_begins_does_nothing():
 def test_too_few_texts_that_differ_are_said(reducer):
     settings = ProjectionSettings(reducer=reducer)
     vectors = np.repeat(np.eye(8)[:3], 20, axis=0)
-    with pytest.raises(TextError, match=r"at least 5 different texts; this corpus has 3\."):
+    with pytest.raises(
+        TextError, match=r"5 different embeddings; those of 60 texts here are only 3 "
+    ):
         project(vectors, settings)
-    with pytest.raises(TextError, match=r"this corpus has 1\."):
+    with pytest.raises(TextError, match=r"are only 1 different"):
         project(np.ones((100, 8)), settings)
     with pytest.raises(TextError, match="vector of text 2 contains values that are infinite, NaN"):
         project([[1, 2], [np.nan, 1], [0, 1], [1, 0], [2, 1], [3, 1]], settings)
@@ -215,8 +218,10 @@ def test_the_smallest_corpus_has_a_map_with_a_note(reducer):
     assert len(np.unique(projection.coordinates, axis=0)) == 5
     assert projection.neighbours.k == 4
     notes = {
-        "umap": ("The number of neighbours was reduced from 15 to 4: there are only 5 texts.",),
-        "tsne": ("The perplexity was reduced from 30 to 1.33: there are only 5 texts.",),
+        "umap": (
+            "The number of neighbours was reduced from 15 to 4: there are only 5 different texts.",
+        ),
+        "tsne": ("The perplexity was reduced from 30 to 1.33: there are only 5 different texts.",),
         "pca": (),
     }
     assert projection.notes == notes[reducer]
@@ -367,3 +372,45 @@ def test_numba_leaves_the_threads_of_torch_as_they_were() -> None:
     with numba_turn():
         torch.set_num_threads(3)  # as numba's OpenMP layer does on this thread
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
+@pytest.mark.parametrize("reducer", ["umap", "pca", "tsne"])
+def test_equal_vectors_have_one_place_and_one_cluster(reducer: str, metric: str) -> None:
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(60, 16))
+    vectors[:54] = vectors[0]
+    exact = vectors.astype(np.float32)
+    vectors[:54] *= 1 + draw.normal(scale=1e-7, size=(54, 16))  # as batches of a model round
+    rounded = vectors.astype(np.float32)
+    assert len(np.unique(rounded[:54], axis=0)) > 40
+    for given in (exact, rounded, exact[::-1][: 6 + 12]):
+        is_equal = np.abs(given - exact[0]).max(axis=1) < 1e-5
+        projection = project(given, ProjectionSettings(reducer=reducer, metric=metric))
+        assert len(np.unique(projection.coordinates[is_equal], axis=0)) == 1
+        assert len(np.unique(projection.coordinates, axis=0)) == 7
+        labels = find_clusters(projection.coordinates).labels
+        assert set(labels[is_equal]) == {0}
+        placed = place(given, projection, exact[:1])
+        np.testing.assert_allclose(placed[0], projection.coordinates[is_equal][0], rtol=1e-5)
+        near = projection.neighbours  # those of all texts, which scores and lists need
+        assert (len(near), near.k) == (
+            len(given),
+            projection.settings.needed_neighbours(len(given)),
+        )
+
+
+@pytest.mark.parametrize("reducer", ["umap", "tsne"])
+def test_a_sentence_that_many_wrote_does_not_tear_the_map_of_the_others(reducer: str) -> None:
+    draw = np.random.default_rng(1)
+    topics = np.repeat(draw.normal(size=(4, 16)) * 3, 30, axis=0) + draw.normal(size=(120, 16)) / 2
+    same = np.tile(draw.normal(size=16), (60, 1))
+    projection = project(np.concatenate([topics, same]), ProjectionSettings(reducer=reducer))
+    clusters = find_clusters(projection.coordinates)
+    assert list(clusters.sizes) == [60, 30, 30, 30, 30]
+    assert set(clusters.labels[120:]) == {0}
+    alone = project(topics, ProjectionSettings(reducer=reducer))
+    beside = nearest(projection.coordinates, projection.coordinates, 2, "euclidean")
+    as_before = nearest(alone.coordinates, alone.coordinates, 2, "euclidean")
+    is_same_topic = beside.indices[:120, 1] // 30 == np.arange(120) // 30
+    assert is_same_topic.mean() >= (as_before.indices[:, 1] // 30 == np.arange(120) // 30).mean()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
+import tempfile
+import threading
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,14 +15,31 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from neuralviz.errors import ModelError, SettingsError, ShouldStop, TextError
+from neuralviz.errors import (
+    ModelError,
+    SettingsError,
+    ShouldStop,
+    StoreError,
+    TextError,
+    unexpected,
+)
+from neuralviz.evaluation.training_lab import _write as write_cell
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.logs import JsonFormatter, log_run
 from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.metrics import Metrics
 from neuralviz.jobs.task import LatestTask
 from neuralviz.models.shared import check_may_load
+from neuralviz.reading.texts import ReadTexts
 from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, server_settings
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.database import Database
+from neuralviz.store.refusing import why_not_writable
+from neuralviz.training.kept import hold_training
+from neuralviz.ui import allowed as limits
+from neuralviz.ui import server
+from neuralviz.ui.allowed import allowed
+from tests.support.cluster import wait_for
 
 SECRET = "the text that somebody typed"
 
@@ -38,6 +59,22 @@ class Say(LatestTask[str]):
         if self.fails:
             raise TextError(self.text)
         yield self.text
+
+
+GO_ON = threading.Event()
+
+
+@dataclass(frozen=True)
+class Hangs(LatestTask[str]):
+    """Does not look whether it should stop."""
+
+    @property
+    def label(self) -> str:
+        return "Hanging"
+
+    def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
+        yield "something"
+        GO_ON.wait(20)
 
 
 @pytest.fixture
@@ -171,6 +208,140 @@ def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(
             "time", "level", "logger", "message", "task", "status", "seconds", "waited",
         }  # fmt: skip
     assert SECRET not in json.dumps(lines)
+    assert [record.levelname for record in caplog.records if "failed" in record.getMessage()] == [
+        "WARNING"  # which is shown where nobody has asked for a log
+    ]
+
+
+def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "neuralviz")
+    queue, kept = RunQueue(), []
+    queue.at_every_end(log_run)
+    run = queue.submit(Hangs(), lambda: True, at_end=lambda run: kept.append(run.status))
+    wait_for(lambda: run.result)
+    assert not queue.close(seconds=0.1)
+    assert (run.status, run.result, kept) == ("stopped", "something", ["stopped"])
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == "The server ends: 1 run stopped in the middle."
+    assert said[1].startswith("A run is over: Hangs, stopped after ")
+    GO_ON.set()
+    wait_for(lambda: not queue.n_unfinished())
+    assert kept == ["stopped"]  # the work's own end comes too late
+    assert len(caplog.records) == 2
+
+
+# --- the data folder -----------------------------------------------------------------------------
+
+NO_FOLDER = Path("/proc/neuralviz")  # which nobody can make, root neither
+TO_VISITORS = (
+    "This server cannot write to its data folder. Tell whoever runs it: its log says why. "
+    "Nothing saved earlier was lost."
+)
+
+
+def fail_to_save(how: str) -> str:
+    """What is said where nothing can be written to a folder."""
+    with pytest.raises(StoreError) as caught:
+        if how == "corpus":
+            CorpusStore(NO_FOLDER).add("mine", ReadTexts(("A text.", "Another.")))
+        elif how == "training":
+            with hold_training(NO_FOLDER):
+                pass
+        elif how == "table":
+            write_cell(NO_FOLDER / "cell.json", {})
+        else:
+            raise Database(NO_FOLDER).refusal(how)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "how", ["corpus", "training", "table", "No space left", "lance: /proc/neuralviz/tables broke"]
+)
+def test_visitors_do_not_read_of_folders_and_the_log_does(
+    how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = fail_to_save(how)
+    assert str(NO_FOLDER) in own
+    assert not caplog.records
+    for name in ("OPEN", "DEMO"):
+        caplog.clear()
+        with monkeypatch.context() as environment:
+            environment.setenv(f"NEURALVIZ_{name}", "1")
+            assert fail_to_save(how) == TO_VISITORS
+        assert [record.getMessage() for record in caplog.records] == [own]
+        assert str(NO_FOLDER) in JsonFormatter().format(caplog.records[0])
+
+
+def test_visitors_do_not_read_of_folders_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "format.json").write_text("{")
+    monkeypatch.setenv("NEURALVIZ_OPEN", "1")
+    with pytest.raises(StoreError, match=r"^This server cannot read its data folder. Tell whoever"):
+        Database(tmp_path)
+
+
+def test_an_unforeseen_error_names_no_file() -> None:
+    try:
+        (NO_FOLDER / "file").write_text("")
+    except OSError as error:
+        said = unexpected(error)
+    assert said == "Unexpected error: FileNotFoundError: No such file or directory."
+    assert unexpected(OSError("broken")) == "Unexpected error: OSError: broken."
+
+
+def test_a_folder_is_tried_with_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert why_not_writable(tmp_path / "new") == ""
+    assert [one.name for one in tmp_path.rglob("*")] == ["new"]
+    assert why_not_writable(NO_FOLDER).startswith(f"Cannot write to {NO_FOLDER}: ")
+    (tmp_path / "corpora").mkdir()
+    make = tempfile.TemporaryFile
+
+    def of_another_user(**where: Path) -> object:
+        if where["dir"].name == "corpora":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return make(**where)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", of_another_user)
+    expected = f"Cannot write to {tmp_path / 'corpora'}: Permission denied."
+    assert why_not_writable(tmp_path) == expected
+
+
+def test_a_server_is_not_ready_while_it_cannot_save(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "serve_runs", lambda *_, **__: RunQueue())
+    monkeypatch.setattr(server.sys, "setswitchinterval", lambda _seconds: None)
+    monkeypatch.setattr(server.Workers, "is_ready", lambda _self: True)
+    monkeypatch.setenv("NEURALVIZ_WORKERS", "1")
+    allowed.cache_clear()
+    served = server.Server()
+    for folder, why_not, n_lines in (
+        (NO_FOLDER, "The server cannot write to its data folder.", 1),
+        (NO_FOLDER, "The server cannot write to its data folder.", 1),  # said once
+        (tmp_path, "", 1),
+        (NO_FOLDER, "The server cannot write to its data folder.", 2),
+    ):
+        monkeypatch.setenv("NEURALVIZ_HOME", str(folder))
+        assert served.why_not_ready() == why_not
+        assert len(caplog.records) == n_lines
+    assert caplog.records[0].getMessage().startswith(f"Cannot write to {NO_FOLDER}: ")
+    allowed.cache_clear()
+
+
+def test_workers_know_whether_others_can_reach_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_OPEN", "")  # to be put back
+    monkeypatch.setattr(limits, "_is_serving", False)
+    for address, is_open in (("localhost", False), ("0.0.0.0", True)):
+        monkeypatch.setattr(limits.config, "get_option", lambda _name, said=address: said)
+        limits.begin_serving()
+        assert server_settings().open is is_open
+    allowed.cache_clear()
+
+
+# --- logs of exceptions --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("logger", ["neuralviz.jobs.run", "streamlit.runtime", "asyncio"])

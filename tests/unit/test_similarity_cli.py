@@ -325,8 +325,8 @@ def test_python_users_need_no_store(bert_folder: Path, pairs: Path) -> None:
     assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
     model = load_similarity_model(NAME)
     frozen = load_text_model(bert_folder, device="cpu")
-    same = ScoredPairs(("The dog barks.",), ("The dog barks.",), np.zeros(1))
-    other = ScoredPairs(("The dog barks.",), ("A letter.",), np.zeros(1))
+    same = ScoredPairs(("The dog barks.",), ("The dog barks.",))
+    other = ScoredPairs(("The dog barks.",), ("A letter.",))
     assert model.score(same, model=frozen)[0] > model.score(other, model=frozen)[0]
     with pytest.raises(SettingsError, match="already a model called"):
         save_similarity_model(model, NAME)

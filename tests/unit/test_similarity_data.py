@@ -21,7 +21,7 @@ from neuralviz.store.database import Database
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.store.vectors import KeptVectors
 from neuralviz.training.similarity import features
-from neuralviz.training.similarity.data import Scale, split_pairs
+from neuralviz.training.similarity.data import Scale, check_different, split_pairs
 from tests.support.models import SENTENCES, save_causal, save_plain_gpt2
 
 
@@ -180,3 +180,17 @@ def test_what_was_read_before_a_stop_is_there_afterwards(
             seen.append(event.done)
     assert 0 < seen[-1] < len(texts)
     assert next(features.look_up(embedder, texts, store)).found == seen[-1]
+
+
+def test_pairs_need_no_scores_but_nothing_is_learnt_from_those_without() -> None:
+    scored = pairs_of(40)
+    pairs = ScoredPairs(scored.sentences1, scored.sentences2)
+    assert np.isnan(pairs.scores).all()
+    assert len(pairs) == len(pairs.scores) == 40
+    assert len(pairs.at([3, 1])) == len(pairs.first(2).scores) == 2
+    with pytest.raises(TextError, match="40 of 40 train pairs without a score"):
+        Scale.of(pairs.scores)
+    some = np.arange(40.0)
+    some[7] = np.nan
+    with pytest.raises(TextError, match="1 of 40 dev pairs without a score"):
+        check_different(some, "dev")

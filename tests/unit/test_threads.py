@@ -1,13 +1,18 @@
-"""Embeddings do not depend on the number of threads."""
+"""Threads: embeddings do not depend on their number, and those that wait let others work."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from neuralviz.native_libraries import SHORT_SPIN, WAITING
 
 EMBED = """
 import sys
@@ -37,3 +42,103 @@ def test_neural_embeddings_are_the_same_for_any_number_of_threads(tmp_path: Path
         found.append(np.load(file))
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
+
+
+needs_libgomp = pytest.mark.skipif(sys.platform != "linux", reason="Needs GCC's OpenMP runtime.")
+ON_LINUX = {"OMP_DISPLAY_ENV": "verbose"}  # the runtime says what it has read
+
+
+def unset(**said: str) -> dict[str, str]:
+    """The environment of a user who has said this of how threads wait, and nothing else."""
+    return {name: it for name, it in os.environ.items() if name not in WAITING} | said
+
+
+def spin_counts(imports: str, **said: str) -> list[str]:
+    """How long the threads of each OpenMP runtime spin that a process with these imports loads."""
+    done = subprocess.run(
+        [sys.executable, "-c", imports],
+        env=unset(**ON_LINUX, **said),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
+
+
+@needs_libgomp
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import neuralviz, torch, sklearn.cluster",
+        "from neuralviz.cli import main; import sklearn.cluster, torch",
+    ],
+)
+def test_threads_that_wait_soon_sleep(imports: str) -> None:
+    counts = spin_counts(imports)
+    assert len(counts) >= 2  # torch's runtime, and scikit-learn's own
+    assert set(counts) == {"1000"}
+
+
+@needs_libgomp
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [
+        ({"GOMP_SPINCOUNT": "77"}, "77"),
+        ({"OMP_WAIT_POLICY": "passive"}, "0"),
+        ({"KMP_BLOCKTIME": "200"}, "300000"),  # the runtime's own
+    ],
+)
+def test_what_the_user_says_of_waiting_threads_stays(said: dict[str, str], count: str) -> None:
+    assert set(spin_counts("import neuralviz, sklearn.utils._openmp_helpers", **said)) == {count}
+
+
+def test_child_processes_inherit_how_threads_wait() -> None:
+    child = (
+        "import os; print([os.environ.get(name) for name in ('GOMP_SPINCOUNT', 'KMP_BLOCKTIME')])"
+    )
+    parent = f"import neuralviz, subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    for said, expected in (
+        ({}, [*SHORT_SPIN.values()]),
+        ({"OMP_WAIT_POLICY": "active"}, [None, None]),
+        ({"KMP_LIBRARY": "turnaround"}, [None, None]),
+        ({"KMP_BLOCKTIME": "5"}, [None, "5"]),
+    ):
+        printed = subprocess.check_output(
+            [sys.executable, "-c", parent], env=unset(**said), text=True
+        )
+        assert printed.strip() == str(expected)
+
+
+BUSY = "import torch\na = torch.ones(256, 256)\nwhile True: a = (a @ a).clamp(-1, 1)"
+COUNT = """
+import time
+import neuralviz
+import torch
+x, n, until = torch.ones(200, 768), 0, time.perf_counter() + 3
+while time.perf_counter() < until:
+    torch.nn.functional.gelu(x)
+    n += 1
+print(n)
+"""
+
+
+def steps_beside_others(**said: str) -> int:
+    """Small steps on all cores that are done in three seconds."""
+    free = {name: it for name, it in unset(**said).items() if name != "OMP_NUM_THREADS"}
+    return int(subprocess.check_output([sys.executable, "-c", COUNT], env=free, text=True))
+
+
+@needs_libgomp
+@pytest.mark.slow
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="One thread never waits for another.")
+def test_beside_busy_processes_a_short_spin_is_faster() -> None:
+    alone = {**unset(), "OMP_NUM_THREADS": "1"}
+    soon, late = [], []
+    with ExitStack() as stack:
+        for _ in range(os.cpu_count() or 1):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY], env=alone))
+            stack.callback(busy.kill)
+        for _ in range(3):
+            soon.append(steps_beside_others())
+            late.append(steps_beside_others(GOMP_SPINCOUNT="300000"))
+    assert max(soon) > 1.3 * max(late), (soon, late)

@@ -363,8 +363,17 @@ def test_what_failed_and_what_is_missing_are_named() -> None:
     assert verdict(found, 0).endswith("(95% interval). cls could not be measured.")
     half = Results(found.plan, {place: cell for place, cell in found.cells.items() if place[1] < 1})
     assert verdict(half, 0).endswith("sbert-wk and cls are not finished.")
-    assert verdict(results(pairs(), None, None), 0) == "No method could be measured on these data."
+    assert verdict(results(pairs(), None, None), 0) == (
+        "No method could be measured on these data. It broke."
+    )
     assert verdict(Results(found.plan), 0) == ""
+
+
+def test_what_kept_all_methods_from_being_measured_is_said() -> None:
+    failed = results(pairs(), None, None)
+    full = {at: replace(cell, error="The disk is *full*.") for at, cell in failed.cells.items()}
+    said = verdict(replace(failed, cells=full), 0, quote=lambda text: text.replace("*", r"\*"))
+    assert said == r"No method could be measured on these data. The disk is \*full\*."
 
 
 def test_an_undefined_correlation_is_no_value() -> None:

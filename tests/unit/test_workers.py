@@ -102,7 +102,9 @@ def test_stop_reaches_a_worker(workers: Workers) -> None:
     assert run.status == "stopped"
 
 
-def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Workers) -> None:
+def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(
+    workers: Workers, caplog: pytest.LogCaptureFixture
+) -> None:
     runs: list[Run[object]] = [Run(WaitForStop(n), lambda: True) for n in range(2)]
     threads = [on_thread(workers, run) for run in runs]
     wait_for(lambda: all(run.result for run in runs))
@@ -115,6 +117,7 @@ def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Worker
     assert "ended suddenly" in killed.error
     assert killed.may_succeed_again
     assert spared.status == "running"
+    wait_for(lambda: caplog.messages == ["A worker ended suddenly: SIGKILL."])
     spared.stop()
     threads[1].join(10)
     assert {carried_out(workers, SaysWhere()).result for _ in range(4)} <= set(workers.processes())
@@ -178,6 +181,30 @@ def test_a_run_that_is_stopped_and_ends_at_once_is_over_either_way(workers: Work
         assert not thread.is_alive()
         assert run.status in ("done", "stopped")
         assert run.result == tuple(range(len(run.result)))  # type: ignore[arg-type]
+
+
+def test_a_stopped_run_whose_worker_ends_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    """As where the server ends and the worker hangs."""
+    workers = Workers(n=1, threads=1)
+    run: Run[object] = Run(WaitForStop(), lambda: True)
+    thread = on_thread(workers, run)
+    wait_for(lambda: run.result)
+    (process,) = workers.processes()
+    os.kill(process, signal.SIGSTOP)
+    run.stop()
+    os.kill(process, signal.SIGKILL)
+    thread.join(10)
+    assert (run.status, run.error, run.was_cut_off) == ("stopped", None, False)
+    assert run.result == (process, 0)
+    workers.close()
+
+
+def test_workers_that_end_as_asked_are_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    workers = Workers(n=2, threads=1)
+    workers.start()
+    workers.close()
+    assert workers.processes() == []
+    assert caplog.messages == []
 
 
 def test_a_run_that_was_stopped_before_is_not_sent(workers: Workers) -> None:

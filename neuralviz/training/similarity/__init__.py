@@ -40,6 +40,6 @@ __all__ = [
     "split_pairs",
 ]
 
-__getattr__ = lazy_names(
+__getattr__, __dir__ = lazy_names(
     __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
 )

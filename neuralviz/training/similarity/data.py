@@ -57,7 +57,7 @@ class Scale:
         """That of the train pairs' scores.
 
         Raises:
-            TextError: they are all the same.
+            TextError: as of `check_different`.
         """
         check_different(scores, "train")
         low, high = float(np.min(scores)), float(np.max(scores))
@@ -80,8 +80,14 @@ def check_different(scores: np.ndarray, role: str) -> None:
         role: of these pairs: ``train`` or ``dev``.
 
     Raises:
-        TextError: they are all the same.
+        TextError: they are all the same, or some pairs have none.
     """
+    n_missing = int((~np.isfinite(scores)).sum())
+    if n_missing:
+        raise TextError(
+            f"{n_missing:,} of {many(len(scores), f'{role} pair')} without a score. Leave such "
+            "pairs out, or score them."
+        )
     if np.ptp(scores) == 0:
         raise TextError(
             f"All scores of the {role} pairs are {float(scores[0]):g}. To tell similar texts from "

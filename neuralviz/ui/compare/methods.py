@@ -173,7 +173,7 @@ def show_two_methods(
             )
         with right:
             show_figure(
-                products_scatter(a, b, pair),
+                products_scatter(a, b, pair, [one.method for one in done]),
                 key="compare-scatter",
                 numbers=lambda: all_pairs((a, b)),
                 name=f"all pairs {a.method} {b.method}",

@@ -22,7 +22,7 @@ from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.names import MAX_NAME
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.allowed import allowed, check_within_limits
+from neuralviz.ui.allowed import allowed, check_within_limits, where_it_goes
 from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
 from neuralviz.ui.corpus.work import current_run
@@ -106,7 +106,7 @@ def _follow_address(names: Collection[str]) -> None:
         if asked in names:
             st.session_state[CORPUS] = asked
         else:
-            st.toast("The corpus in this link is not on this machine. Showing another one.")
+            st.toast("The corpus in this link is not saved here. Showing another one.")
     renamed = st.session_state.pop(_RENAMED, None)
     if renamed in names:
         st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
@@ -130,7 +130,7 @@ def _add_dialog() -> None:
         st.caption(plain(note))
     if not read or not read.texts:
         st.caption(
-            f"{whose_corpora() or 'Your texts stay on this machine.'} Your files are not changed."
+            f"{whose_corpora() or where_it_goes('What you add')} Your files are not changed."
         )
         return
     _preview(read)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.reading.vectors import ReadVectors
     from neuralviz.store.corpora import Corpus
-    from neuralviz.store.vectors import KeptEmbedder
+    from neuralviz.store.importing import Imported
 
 ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
 MAP_KEYS = ("map-a", "map-b")  # of the boxes with the methods
@@ -32,8 +32,17 @@ def import_form(corpus: Corpus) -> None:
         type=[ending[1:] for ending in ENDINGS],
         key=f"corpus-vectors-{corpus.id}",
         help=(
-            "Vectors that you computed elsewhere: a .npy array with one row per text, in the "
-            "order of the corpus, or a Parquet file with the columns “text” and “vector”."
+            "Vectors that you computed elsewhere: a Parquet file with the vectors in a column and "
+            "the texts or IDs of the corpus in another, in any order, or a .npy array with one "
+            "row per text, in the order of the corpus."
+        ),
+    )
+    in_order = st.checkbox(
+        "Match by row",
+        key="corpus-import-in-order",
+        help=(
+            "For Parquet files without texts and IDs whose rows are in the order of the corpus. "
+            "The rows of .npy arrays always are."
         ),
     )
     if not st.button("Import", icon=":material/upload_file:", key="corpus-import", width="stretch"):
@@ -41,7 +50,7 @@ def import_form(corpus: Corpus) -> None:
     if file is None:
         st.info("Choose a .npy or .parquet file first.")
     else:
-        _import(corpus, Source(file.name, file.getvalue()))
+        _import(corpus, Source(file.name, file.getvalue()), in_order=in_order)
 
 
 def import_for_new(corpus: Corpus, read: ReadVectors) -> None:
@@ -50,33 +59,33 @@ def import_for_new(corpus: Corpus, read: ReadVectors) -> None:
     Where they do not belong to its texts, the corpus is taken back.
     """
     try:
-        kept = import_vectors(CorpusStore(), corpus, read)
+        found = import_vectors(CorpusStore(), corpus, read)
     except NeuralvizError as error:
         CorpusStore().delete(corpus)
         show_error(error)
         return
-    _tell(corpus, kept)
+    _tell(corpus, found)
     st.session_state[ADDED] = corpus.id
     st.rerun()
 
 
-def _import(corpus: Corpus, source: Source) -> None:
+def _import(corpus: Corpus, source: Source, *, in_order: bool) -> None:
     """Import a file, and open the page with it."""
     try:
-        kept = import_vectors(CorpusStore(), corpus, read_vectors(source))
+        found = import_vectors(CorpusStore(), corpus, read_vectors(source), in_order=in_order)
     except NeuralvizError as error:
         show_error(error)
         return
-    _tell(corpus, kept)
+    _tell(corpus, found)
     st.rerun()
 
 
-def _tell(corpus: Corpus, kept: KeptEmbedder) -> None:
+def _tell(corpus: Corpus, imported: Imported) -> None:
     """Keep what is to be said in the next run, in which the imported vectors come first."""
-    label = imported_label(CorpusStore(), corpus, kept)
+    label = imported_label(CorpusStore(), corpus, imported.kept)
     st.session_state[_TOLD] = (
-        f"Imported {many(corpus.n_texts, 'embedding')} of {kept.dim:,} values as the method "
-        f"“{label}”."
+        f"Imported {many(corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as the "
+        f"method “{label}”. {imported.matched}"
     )
     for key in MAP_KEYS:
         st.session_state[f"{key}-renewed"] = True

@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("corpus-maps")
 LIVE_SECONDS = 1.0
+_SAVED = (
+    "The embeddings that were finished are saved; what is missing is made when you press the "
+    "button above."
+)
+_CRASHED = f"The server ended while it was working on this corpus. {_SAVED}"
 _LOST = {
-    "crashed": (
-        "The server ended while it was working on this corpus. The embeddings that were finished "
-        "are saved; what is missing is made when you press the button above."
-    ),
+    "queued": _CRASHED,
+    "crashed": _CRASHED,
+    "stopped": f"Work on this corpus was stopped. {_SAVED}",
+    "failed": f"Work on this corpus failed. {_SAVED}",
+    "cut off": f"The process that worked on this corpus ended suddenly. {_SAVED}",
     "elsewhere": (
         "Another server of this machine is working on this corpus. Reload the page later to see "
         "the map."

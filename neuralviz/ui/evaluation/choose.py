@@ -10,8 +10,8 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import models_now
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.embedders.specs import models_now, split_at_commas
+from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
@@ -26,17 +26,20 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.maps.neighbourhoods import K, fitting_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
-from neuralviz.models.shared import LOADERS, is_loaded
+from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
+from neuralviz.store.importing import imported_by_label, imported_specs
+from neuralviz.store.vectors import text_keys
 from neuralviz.ui.allowed import allowed
+from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.evaluation.data import Given, choose_data
 from neuralviz.ui.evaluation.probe import choose_probe
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
-from neuralviz.ui.model_choice import offline_models
+from neuralviz.ui.model_choice import offline_models, trained_names
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamlit.delta_generator import DeltaGenerator
 
@@ -106,13 +109,14 @@ def choose() -> tuple[Chosen | None, bool]:
             show_error(error)
     with right:
         kept = given.kept if given is not None else ()
+        imported = _imported(given) if given is not None else {}
         table = _choose_table(kept)
-        chosen = _choose_methods(table, kept)
+        chosen = _choose_methods(table, kept, imported)
         row = st.container(horizontal=True)
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
         with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
             settings = _choose_settings(table, given)
-        rows = _rows(table, chosen, kept, settings)
+        rows = _rows(table, chosen, kept, imported, settings)
         if given is None or rows is None:
             return None, pressed
         try:
@@ -147,7 +151,19 @@ def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
     )
 
 
-def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
+def _imported(given: Given) -> dict[str, EmbedderSpec]:
+    """The vectors of other programs that all texts have, beside a saved corpus, by label."""
+    store = corpus_store()
+    found = imported_specs(store.vectors, text_keys(given.data.texts))
+    if not found:
+        return {}
+    seen = {spec for one in store.corpora() for spec in imported_by_label(store, one).values()}
+    return {label: spec for label, spec in found.items() if spec in seen}
+
+
+def _choose_methods(
+    table: str, kept: Sequence[EmbedderSpec], imported: Mapping[str, EmbedderSpec]
+) -> Sequence[str]:
     """Methods, or embeddings of a corpus; none where the table says them."""
     if table == KEPT:
         labels = method_labels(kept)
@@ -160,14 +176,19 @@ def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
         return ()
     return st.multiselect(
         "Methods",
-        [*METHODS, *JOINED],
+        [*METHODS, *JOINED, *_of_trained(), *imported],
         default=list(FIRST_METHODS),
         key="methods",
         bind="query-params",
         accept_new_options=True,
         label_visibility="collapsed",
-        placeholder="Choose methods, or type neural+mean to concatenate two",
+        placeholder="Choose methods, or type mean@bundled or neural+mean",
     )
+
+
+def _of_trained() -> list[str]:
+    """A method for each encoder that was trained here."""
+    return [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
 
 
 def _choose_settings(table: str, given: Given | None) -> _Settings:
@@ -184,7 +205,9 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
             bind="query-params",
             placeholder="epochs=5, mean.layer=all" if table == OWN_METHODS else "NAME=VALUE",
             help=(
-                "Options for every method that has them, or for one method with METHOD.NAME=VALUE."
+                "Options for every method that has them, or for one method with METHOD.NAME=VALUE. "
+                "To use a method several times, type its model or options behind an @: "
+                "mean@bundled, neural@epochs=5."
             ),
         )
         model = st.selectbox(
@@ -243,7 +266,11 @@ def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
 
 
 def _rows(
-    table: str, chosen: Sequence[str], kept: Sequence[EmbedderSpec], settings: _Settings
+    table: str,
+    chosen: Sequence[str],
+    kept: Sequence[EmbedderSpec],
+    imported: Mapping[str, EmbedderSpec],
+    settings: _Settings,
 ) -> tuple[Row, ...] | None:
     """The ways to embed; None where one is missing or makes no sense, which is shown."""
     if table in (OWN_METHODS, KEPT) and not chosen:
@@ -253,7 +280,7 @@ def _rows(
         specs = dict(zip(method_labels(kept), kept, strict=True))
         return spec_rows([specs[label] for label in chosen if label in specs])
     try:
-        return _rows_with(table, chosen, settings)
+        return _rows_with(table, chosen, imported, settings)
     except NeuralvizError as error:
         show_error(error)
         with settings.beside:  # also while they cover the page
@@ -261,8 +288,13 @@ def _rows(
         return None
 
 
-def _rows_with(table: str, methods: Sequence[str], settings: _Settings) -> tuple[Row, ...] | None:
-    typed = _pairs(settings.options)
+def _rows_with(
+    table: str,
+    methods: Sequence[str],
+    imported: Mapping[str, EmbedderSpec],
+    settings: _Settings,
+) -> tuple[Row, ...] | None:
+    typed = split_options(split_at_commas(settings.options))
     model_id = settings.model or None
     masked = model_id or BUNDLED
     if table in OF_LAYERS and masked != BUNDLED and not is_loaded(masked):
@@ -272,12 +304,14 @@ def _rows_with(table: str, methods: Sequence[str], settings: _Settings) -> tuple
 
     def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
         if table == OWN_METHODS:
-            return method_rows(methods, options, model_id)
+            return method_rows(methods, options, model_id, imported)
         return experiment_rows(table, options, model_id, _head_layers, _n_blocks)
 
     rows = rows_with(typed)
     if settings.precision != "exact" and any(row.spec.learns for row in rows):
         rows = rows_with({"precision": settings.precision} | typed)
+    for part in (part for row in rows for part in row.spec.singles):
+        check_may_load(part.model_id)
     return rows
 
 
@@ -295,22 +329,3 @@ def _n_blocks(model_id: str) -> int:
         blocks = {layer.block for layer in layers_of(bundled.shapes(), "bert")}
         return len(blocks - {None})
     return LOADERS["text"](model_id).n_blocks
-
-
-def _pairs(typed: str | None) -> dict[str, str]:
-    """``NAME=VALUE`` pairs with commas between them; a value may hold commas itself.
-
-    Raises:
-        SettingsError: it is no list of such pairs.
-    """
-    entries: list[str] = []
-    for part in (typed or "").split(","):
-        if "=" in part or not entries:
-            entries.append(part.strip())
-        else:
-            entries[-1] += "," + part
-    if entries == [""]:
-        return {}
-    if any(entry.count("=") != 1 for entry in entries):
-        raise SettingsError("Write options as NAME=VALUE, separated by commas.")
-    return split_options(entries)

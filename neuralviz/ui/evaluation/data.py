@@ -20,7 +20,7 @@ from neuralviz.evaluation.tables import data_of
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.allowed import allowed, most_rows
+from neuralviz.ui.allowed import allowed, most_rows, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.kept import open_corpus
@@ -134,7 +134,7 @@ def _uploaded() -> DataSet | None:
             "Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns "
             "sentence1, sentence2 and score; text and group; text and label; or original, "
             "generated, varies, value, fixed1 and fixed2. Columns with other names are guessed; "
-            "you can correct them. The file stays on this machine."
+            f"you can correct them. {where_it_goes()}"
         )
         return None
     source: Source = st.session_state[_KEPT]

@@ -12,7 +12,7 @@ from neuralviz.jobs.example_ladder import EXAMPLE, example_pairs
 from neuralviz.jobs.ladder import pair_rows
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.allowed import most_rows
+from neuralviz.ui.allowed import most_rows, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
@@ -96,7 +96,7 @@ def _uploaded() -> tuple[str, ScoredPairs | None]:
     if _KEPT not in st.session_state:
         st.caption(
             "Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns sentence1, "
-            "sentence2 and score. The file stays on this machine."
+            f"sentence2 and score. {where_it_goes()}"
         )
         return "", None
     source: Source = st.session_state[_KEPT]

@@ -32,7 +32,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.allowed import most_rows
+from neuralviz.ui.allowed import most_rows, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id, more_figures
@@ -115,8 +115,7 @@ def _pairs() -> ScoredPairs | None:
                 type=["csv", "tsv"],
                 key="layers-pairs-file",
                 help=(
-                    "A table with the columns sentence1, sentence2 and score. The file "
-                    "stays on this machine."
+                    f"A table with the columns sentence1, sentence2 and score. {where_it_goes()}"
                 ),
             )
             if file is not None:

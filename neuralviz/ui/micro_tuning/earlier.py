@@ -69,4 +69,4 @@ def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
         else:
             if runs.of(task) is not None or runs.recall(task, kept_under) is not None:
                 return
-    st.toast("The earlier run in this link is not on this machine. Showing the newer one alone.")
+    st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")

@@ -112,6 +112,6 @@ def offer_one_step(record: RunRecord, key: str) -> None:
         try:
             address["view"] = start_one_step(record)
         except OSError:
-            st.error("The texts could not be saved on this machine, so Compare cannot open them.")
+            st.error("The texts could not be saved, so Compare cannot open them.")
             return
         st.switch_page(app_folder() / "pages/compare.py", query_params=address)

@@ -1,0 +1,413 @@
+"""One method with two models, or with two sets of options: read, measured, kept, told apart."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from pyarrow import parquet
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
+from typer.testing import CliRunner, Result
+
+from neuralviz import cli
+from neuralviz.embedders.labels import (
+    labels_by_spec,
+    method_label,
+    method_labels,
+    methods_in_full,
+    part_names,
+    spoken,
+)
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
+from neuralviz.errors import SettingsError
+from neuralviz.models.trained import ABOUT, encoders_folder
+from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
+from tests.support.models import SENTENCES as TEXTS
+from tests.support.models import save_family, save_sentence_transformer
+
+PAIRS = [(TEXTS[i], TEXTS[(i * 3 + 1) % len(TEXTS)], i * 7 % 5) for i in range(len(TEXTS))]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two small models of random weights, in folders of the same name."""
+    folder = tmp_path_factory.mktemp("models")
+    for seed, name in enumerate(("first", "second")):
+        save_family("bert", folder / name / "model", seed=seed)
+    return str(folder / "first" / "model"), str(folder / "second" / "model")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run a command in a folder with scored pairs and the texts of these."""
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    with Path("pairs.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "score"), *PAIRS])
+    Path("texts.txt").write_text("\n".join(dict.fromkeys(TEXTS)), "utf-8")
+    return lambda *words: CliRunner().invoke(cli.app, words)
+
+
+def done(result: Result) -> Result:
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def cosines(folder: str) -> np.ndarray:
+    """[pair] by transformers alone: the mean of the last layer, one text at a time."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+
+    def vector(text: str) -> np.ndarray:
+        with torch.no_grad():
+            states = model.eval()(**tokenizer(text, return_tensors="pt")).last_hidden_state
+        mean = states[0].mean(0).double().numpy()
+        return mean / np.linalg.norm(mean)
+
+    return np.array([vector(a) @ vector(b) for a, b, _ in PAIRS])
+
+
+# --- what is typed -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "parts"),
+    [
+        ("mean@bundled", [("mean", "bundled", {})]),
+        (" mean @ org/model ", [("mean", "org/model", {})]),
+        ("mean@model=bundled", [("mean", "bundled", {})]),
+        ("neural@epochs=5", [("neural", "bundled", {"epochs": 5})]),
+        ("mean@bundled,layer=1,2", [("mean", "bundled", {"layer": (1, 2)})]),
+        ("neural@precision=fast+bf16", [("neural", "bundled", {"precision": "fast+bf16"})]),
+        ("mean@/runs/lr=0.1,b+c@d", [("mean", "/runs/lr=0.1,b+c@d", {})]),
+        (
+            "neural@precision=fast+bf16,epochs=2+mean@bundled+cls",
+            [
+                ("neural", "bundled", {"epochs": 2, "precision": "fast+bf16"}),
+                ("mean", "bundled", {}),
+                ("cls", "all-MiniLM-L6-v2", {}),
+            ],
+        ),
+        ("mean@a+mean@b", [("mean", "a", {}), ("mean", "b", {})]),
+    ],
+)
+def test_a_model_and_options_behind_an_at_belong_to_their_method(
+    typed: str, parts: list[tuple]
+) -> None:
+    spec = embedder_spec(typed)
+    assert [(one.method, one.model_id, dict(one.options)) for one in spec.singles] == parts
+    assert EmbedderSpec.from_json(spec.to_json()) == spec
+
+
+def test_what_stands_behind_an_at_goes_before_what_all_have() -> None:
+    typed = {"layer": "0", "mean.special_tokens": "no"}
+    own, other, cls = embedder_specs(["mean@bundled,layer=all", "mean", "cls"], typed, "org/model")
+    assert dict(own.options) == {"layer": "all", "special_tokens": False}
+    assert dict(other.options) == {"layer": (0,), "special_tokens": False}
+    assert [own.model_id, other.model_id, cls.model_id] == ["bundled", "org/model", "org/model"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "sentence"),
+    [
+        (["mean@"], "No model and no option is named behind “mean@”"),
+        (["mean@,layer=1"], "No model and no option"),
+        (["magic@bundled"], "Unknown method “magic”"),
+        (["mean@bundled+magic@x", "cls@window=2"], "“cls” has no option “window”"),
+        (["mean@window=2"], "The method “mean” has no option “window”. Its options are: layer"),
+        (["mean@bundled,layer=top"], "not “top”"),
+        (["mean@layer=1,layer=2"], "“layer” is set twice"),
+        (["mean", "mean@all-MiniLM-L6-v2"], "“mean@all-MiniLM-L6-v2” is named twice"),
+        (["mean@layer=last", "mean"], "set the two apart: mean@bundled, neural@epochs=5"),
+        (["mean@bundled+mean@bundled"], "concatenates a method with itself"),
+    ],
+)
+def test_what_makes_no_sense_behind_an_at_is_refused(methods: list[str], sentence: str) -> None:
+    with pytest.raises(SettingsError, match=r".") as caught:
+        embedder_specs(methods)
+    assert sentence in str(caught.value)
+
+
+def test_an_option_of_one_that_has_a_model_of_its_own_stands_behind_its_at() -> None:
+    with pytest.raises(SettingsError, match=r"behind the @: mean@org/m1.5,layer=1\."):
+        embedder_specs(["mean@org/m1.5", "mean"], {"mean@org/m1.5.layer": "1"})
+
+
+# --- labels and colours --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("methods", "labels"),
+    [
+        (["mean", "cls"], ("mean", "cls")),
+        (["mean", "mean@bundled", "cls"], ("mean (all-MiniLM-L6-v2)", "mean (bundled)", "cls")),
+        (["mean@a/x", "mean@b/x"], ("mean (a/x)", "mean (b/x)")),
+        (["mean@x", "mean@b/x"], ("mean (x)", "mean (b/x)")),
+        (["neural", "neural@epochs=5"], ("neural, exact", "neural, exact, 5 epochs")),
+        (
+            ["neural@precision=fast,tolerance=0.01", "neural@m/n"],
+            ("neural, fast (tolerance 0.01, bundled)", "neural, exact (n)"),
+        ),
+        (
+            ["mean@layer=0", "mean@layer=1,special_tokens=no"],
+            ("mean (layer 0)", "mean (layer 1, special_tokens no)"),
+        ),
+        (["mean@a+mean@b"], ("mean+mean (a, b)",)),
+        (["neural+mean@a", "neural+mean@b"], None),
+    ],
+)
+def test_labels_name_what_sets_a_method_apart(
+    methods: list[str], labels: tuple[str, ...] | None
+) -> None:
+    found = method_labels(embedder_specs(methods))
+    assert labels is None or found == labels
+    assert len(set(found)) == len(set(spoken(found))) == len(methods)
+
+
+def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:
+    spec = embedder_spec("mean@x/m+mean@y/m+cls")
+    assert list(part_names(spec)) == ["mean (x/m)", "mean (y/m)", "cls"]
+    (in_full,) = methods_in_full([spec])
+    assert in_full.startswith("mean (model x/m, layer last, special_tokens yes) + mean (model y/m,")
+
+
+def test_every_namesake_has_a_colour_that_can_be_told_from_all_others() -> None:
+    labels = method_labels(embedder_specs(["mean", "neural", "mean@a", "mean@b", "neural@a"]))
+    colours = method_colours(labels)
+    assert list(colours) == list(labels)
+    assert colours[labels[0]] == method_colour("mean")
+    assert colours[labels[1]] == method_colour("neural")
+    others = {method_colour(name) for name in ("mean", "neural", "sbert-wk", "tf-idf", "a+b")}
+    others |= {method_colour(name) for name in ("sentence-transformer", "gradient", "file: x")}
+    new = [colours[label] for label in labels[2:]]
+    assert not others & set(new)
+    for one, other in combinations({*others, *new}, 2):
+        if {one, other} & set(new):
+            assert abs(rgb(one) - rgb(other)).sum() > 90
+    for ground in ("#FFFFFF", "#14171A"):
+        assert all(contrast(one, ground) >= 3 for one in new)
+
+
+def rgb(colour: str) -> np.ndarray:
+    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+
+
+def contrast(one: str, other: str) -> float:
+    """As of the Web Content Accessibility Guidelines 2.1."""
+    values = (rgb(one) / 255, rgb(other) / 255)
+    linear = [np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4) for v in values]
+    low, high = sorted(float(v @ [0.2126, 0.7152, 0.0722]) for v in linear)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_long_labels_that_begin_alike_are_cut_where_they_are_alike() -> None:
+    long = "sentence-transformer (company-model-for-contracts-{})"
+    labels = [long.format("2023"), long.format("2024"), "cls <b>", "x" * 50]
+    names = shorten_apart(labels, 30)
+    assert max(map(len, names[:2])) <= 30
+    assert [name[-5:] for name in names[:2]] == ["2023)", "2024)"]
+    assert names[2:] == ["cls &lt;b&gt;", "x" * 29 + "…"]
+
+
+# --- what is measured, compared, kept ------------------------------------------------------------
+
+
+def test_two_models_by_one_method_are_measured_as_transformers_does(
+    run: Callable[..., Result], models: tuple[str, str]
+) -> None:
+    methods = [word for model in models for word in ("--method", f"mean@{model}")]
+    done(run("evaluate", "--data", "pairs.csv", *methods, "-o", "out"))
+    record = json.loads(Path("out/results.json").read_text("utf-8"))
+    (data,) = record["data"]
+    assert list(data["results"]) == ["mean (first/model)", "mean (second/model)"]
+    scores = [score for *_, score in PAIRS]
+    for found, model in zip(data["results"].values(), models, strict=True):
+        assert found["model"] == model
+        assert found["spearman"] == pytest.approx(spearmanr(cosines(model), scores)[0], abs=1e-9)
+    with Path("out/results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["method"], row["model"]) for row in rows} == {
+        ("mean (first/model)", models[0]),
+        ("mean (second/model)", models[1]),
+    }
+    report = Path("out/report.html").read_text("utf-8")
+    assert method_colours(list(data["results"]))["mean (second/model)"] in report
+    assert "95% interval" in report
+
+
+def test_two_trained_encoders_are_measured_as_sentence_transformers_does(
+    run: Callable[..., Result],
+) -> None:
+    names = ("first-encoder", "second-encoder")
+    for seed, name in enumerate(names):
+        folder = save_sentence_transformer(encoders_folder() / name, seed=seed)
+        (folder / ABOUT).write_text("{}", "utf-8")
+    methods = [f"{method}@{name}" for method in ("sentence-transformer", "cls") for name in names]
+    words = [word for method in methods for word in ("--method", method)]
+    found = json.loads(done(run("evaluate", "--data", "pairs.csv", *words, "--json")).stdout)
+    assert list(found) == [method.replace("@", " (") + ")" for method in methods]
+    scores = [score for *_, score in PAIRS]
+    for name in names:
+        model = SentenceTransformer(str(encoders_folder() / name), device="cpu")
+        first, second = (model.encode([pair[at] for pair in PAIRS]) for at in (0, 1))
+        products = model.similarity_pairwise(first, second)
+        measured = found[f"sentence-transformer ({name})"]["spearman"]
+        assert measured == pytest.approx(spearmanr(products, scores)[0], abs=1e-9)
+    assert found[f"cls ({names[0]})"] != found[f"cls ({names[1]})"]
+
+
+@pytest.mark.filterwarnings("ignore:An input array is constant")
+def test_the_interval_of_the_lead_is_that_of_the_same_resamples(
+    run: Callable[..., Result], models: tuple[str, str]
+) -> None:
+    methods = [word for model in models for word in ("--method", f"mean@{model}")]
+    said = done(run("evaluate", "--data", "pairs.csv", *methods)).stdout
+    first, second = (cosines(model) for model in models)
+    scores = np.array([score for *_, score in PAIRS])
+    rng = np.random.default_rng(1)
+    leads = []
+    for _ in range(2000):
+        at = rng.integers(len(scores), size=len(scores))
+        leads.append(spearmanr(first[at], scores[at])[0] - spearmanr(second[at], scores[at])[0])
+    includes_0 = np.nanpercentile(leads, 2.5) < 0 < np.nanpercentile(leads, 97.5)
+    assert includes_0 == ("includes 0" in " ".join(said.split()))
+    assert "mean (first/model)" in said
+    assert "mean (second/model)" in said
+
+
+def test_texts_are_compared_by_two_models(
+    run: Callable[..., Result], models: tuple[str, str]
+) -> None:
+    first, second = models
+    words = ["--method", f"mean@{first}", "--method", f"mean@{second}"]
+    done(run("similarity", "texts.txt", "-o", "out", *words))
+    table = parquet.read_table("out/products.parquet").to_pandas()
+    assert set(table["method"]) == {"mean (first/model)", "mean (second/model)"}
+    by_method = {name: group["product"].to_numpy() for name, group in table.groupby("method")}
+    texts = list(dict.fromkeys(TEXTS))
+    for name, model in zip(sorted(by_method), models, strict=True):
+        vectors = make_embedder(embedder_spec(f"mean@{model}")).encode(texts)
+        i, j = np.triu_indices(len(texts), k=1)
+        np.testing.assert_allclose(by_method[name], (vectors @ vectors.T)[i, j], atol=1e-6)
+    assert not np.allclose(*by_method.values(), atol=1e-3)
+
+
+def test_a_corpus_has_vectors_and_maps_of_both_models(
+    run: Callable[..., Result], models: tuple[str, str]
+) -> None:
+    first, second = models
+    words = ["--method", f"mean@{first}", "--method", f"mean@{second}"]
+    said = done(run("corpus", "add", "texts.txt", "--name", "own", *words)).stderr
+    assert "Embedded by mean (first/model)" in said
+    assert "Embedded by mean (second/model)" in said
+    (listed,) = json.loads(done(run("corpus", "list", "--json")).stdout)
+    assert [one["method"] for one in listed["embedders"]] == [
+        "mean (first/model)",
+        "mean (second/model)",
+    ]
+    texts = list(dict.fromkeys(TEXTS))
+    points = []
+    for name, model in (("first", first), ("second", second)):
+        done(run("corpus", "export", "own", "--method", f"mean@{model}", "-o", f"{name}.parquet"))
+        table = parquet.read_table(f"{name}.parquet")
+        expected = make_embedder(embedder_spec(f"mean@{model}")).encode(texts)
+        np.testing.assert_allclose(np.stack(table["vector"].to_numpy()), expected, atol=1e-6)
+        for ending in ("csv", "html"):
+            output = f"{name}.{ending}"
+            method = f"mean@{model}"
+            done(run("project", "own", "--method", method, "--reducer", "pca", "-o", output))
+        assert f"mean ({name}/model)" in Path(f"{name}.html").read_text("utf-8")
+        points.append(np.loadtxt(f"{name}.csv", str, delimiter=",", skiprows=1, usecols=(-2, -1)))
+    assert (points[0] != points[1]).any()
+
+
+def test_vectors_of_a_method_with_two_models_have_keys_of_their_own(
+    models: tuple[str, str],
+) -> None:
+    first, second = models
+    methods = [f"{name}@{model}" for name in ("mean", "neural", "cls+mean") for model in models]
+    methods += [f"mean@{first}+mean@{second}", f"mean@{second}+mean@{first}"]
+    embedders = [make_embedder(embedder_spec(method, {"model": first})) for method in methods]
+    assert len({embedder.cache_key() for embedder in embedders}) == len(methods)
+
+
+def test_a_concatenation_of_two_models_is_both_vectors(models: tuple[str, str]) -> None:
+    first, second = (make_embedder(embedder_spec(f"mean@{one}")).encode(TEXTS) for one in models)
+    joined = make_embedder(embedder_spec("+".join(f"mean@{one}" for one in models))).encode(TEXTS)
+    np.testing.assert_allclose(joined, np.hstack([first, second]) / np.sqrt(2), atol=1e-6)
+
+
+def test_labels_are_told_apart_whatever_is_asked_first() -> None:
+    specs = embedder_specs(["mean", "mean@bundled"])
+    assert labels_by_spec([*specs, specs[0]])[specs[1]] == "mean (bundled)"
+    assert method_label(specs[1]) == "mean"
+
+
+# --- vectors of another program ------------------------------------------------------------------
+
+
+def write_mine(path: str, texts: list[str]) -> np.ndarray:
+    """Random vectors of some texts, in another order, as a file; [text, 6] as they were given."""
+    vectors = np.random.default_rng(5).normal(size=(len(texts), 6)).astype(np.float32)
+    order = np.random.default_rng(6).permutation(len(texts))
+    rows = pa.table({"text": [texts[at] for at in order], "vector": vectors[order].tolist()})
+    parquet.write_table(rows, path)
+    return vectors
+
+
+def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
+    run: Callable[..., Result],
+) -> None:
+    texts = list(dict.fromkeys([text for a, b, _ in PAIRS for text in (a, b)]))
+    vectors = write_mine("mine.parquet", ["Another text.", *texts])[1:].astype(float)
+    vectors /= np.linalg.norm(vectors, axis=1)[:, None]
+    products = [vectors[texts.index(a)] @ vectors[texts.index(b)] for a, b, _ in PAIRS]
+    expected = spearmanr(products, [score for *_, score in PAIRS])[0]
+    words = ["--method", "file:mine.parquet", "--method", "cls", "-o", "out"]
+    said = done(run("evaluate", "--data", "pairs.csv", *words))
+    record = json.loads(Path("out/results.json").read_text("utf-8"))
+    found = record["data"][0]["results"]
+    assert list(found) == ["file: mine.parquet", "cls"]
+    assert found["file: mine.parquet"]["spearman"] == pytest.approx(expected, abs=1e-9)
+    assert found["file: mine.parquet"]["model"] == "imported vectors"
+    assert "file: mine.parquet" in said.stdout
+    assert "95% interval" in Path("out/report.html").read_text("utf-8")
+
+
+def test_vectors_imported_for_a_corpus_are_measured_on_other_data_of_its_texts(
+    run: Callable[..., Result],
+) -> None:
+    texts = list(dict.fromkeys(TEXTS))
+    write_mine("mine.parquet", texts)
+    words = ["evaluate", "--data", "pairs.csv", "--json", "--method"]
+    direct = done(run(*words, "file:mine.parquet")).stdout
+    done(run("corpus", "add", "texts.txt", "--name", "own", "--method", "cls"))
+    done(run("corpus", "import", "own", "mine.parquet"))
+    Path("mine.parquet").unlink()
+    assert json.loads(done(run(*words, "file: mine.parquet")).stdout) == json.loads(direct)
+
+
+def test_imported_vectors_that_do_not_fit_are_refused(run: Callable[..., Result]) -> None:
+    texts = list(dict.fromkeys([text for a, b, _ in PAIRS for text in (a, b)]))
+    write_mine("few.parquet", texts[:-2])
+    write_mine("mine.parquet", texts)
+    np.save("mine.npy", np.ones((len(texts), 4), np.float32))
+    for words, sentence in (
+        (["file:few.parquet"], f"has no vector for 2 of the {len(texts)} different texts"),
+        (["file:mine.npy"], "mine.npy has vectors without texts"),
+        (["file:nowhere.parquet"], "There is no file “nowhere.parquet”"),
+        (["file:mine.parquet", "--model", "bundled"], "have no options and no model"),
+        (["file:mine.parquet", "--method", "file:mine.parquet"], "is named twice"),
+    ):
+        result = run("evaluate", "--data", "pairs.csv", "--method", *words)
+        assert result.exit_code == 2, result.output
+        assert sentence in result.stderr
