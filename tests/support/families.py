@@ -193,7 +193,6 @@ def save_family(family: str, folder: Path, seed: int = 0) -> Path:
 
 def _make_network(family: str, head: Head) -> PreTrainedModel:
     import torch
-
     from transformers import CONFIG_MAPPING
 
     reads_more = _reads_more(CONFIG_MAPPING[family]())

@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
 
 Result = Literal["right", "refused", "wrong", "—"]
-Vectors = Sequence[np.ndarray]
+Vectors = Sequence[np.ndarray] | np.ndarray
 
 _WORDS = "the old harbour lies quiet in the morning and only the gulls are awake".split() * 6
 TEXTS = ("dog ran", " ".join(_WORDS[:14]), "a", " ".join(_WORDS[:74]))
@@ -102,14 +103,14 @@ class FamilyChecker:
 
 def check_family(family: str, folder: Path) -> Finding:
     """Make a family's tiny model in an empty folder and look at it from all sides."""
-    from tests.support.families import NotBuiltError, save_family, text_families
+    from tests.support.families import NotBuiltError, all_families, save_family
 
     try:
         save_family(family, folder / "model")
     except NotBuiltError as error:
         return Finding(family, "—", reasons={"model": f"{error}"})
     finding = Finding(family)
-    VectorChecks(finding, folder).run(has_head=text_families()[family] == "masked")
+    VectorChecks(finding, folder).run(has_head=all_families()[family] == "masked")
     finding.reasons = {
         step: re.sub(r"\S*/model\b", family, reason) for step, reason in finding.reasons.items()
     }
@@ -180,7 +181,9 @@ class VectorChecks:
         is_random = _difference([again], expected["mean"][1:2])[0] > LARGEST_ANGLE
         return {} if is_random else expected
 
-    def compare_all(self, model: TextModel, expected: dict[str, Vectors] | None) -> dict[str, Vectors]:
+    def compare_all(
+        self, model: TextModel, expected: dict[str, Vectors] | None
+    ) -> dict[str, Vectors]:
         """Note where the vectors of a text depend on others, or are not as expected.
 
         Returns:
@@ -189,9 +192,8 @@ class VectorChecks:
         fresh = [replace(model, network=copy.deepcopy(model.network)) for _ in TEXTS]
         right: dict[str, Vectors] = {}
         for method in ("mean", "last", "sbert-wk"):
-            vectors = self._attempt(
-                method, lambda method=method: self._compare_method(method, model, fresh, expected)
-            )
+            compare = partial(self._compare_method, method, model, fresh, expected)
+            vectors = self._attempt(method, compare)
             if vectors is not None:
                 right[method] = vectors
         if right and expected is None:
@@ -349,8 +351,8 @@ def _difference(vectors: Vectors, expected: Vectors) -> tuple[float, float]:
             return np.inf, np.inf
         a, b = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
         lengths = np.linalg.norm(a) * np.linalg.norm(b)
-        angle = max(angle, 1 - a @ b / lengths if lengths else np.inf)
-        gap = max(gap, np.abs(a - b).max() / np.abs(b).max())
+        angle = max(angle, float(1 - a @ b / lengths) if lengths else np.inf)
+        gap = max(gap, float(np.abs(a - b).max() / np.abs(b).max()))
     return angle, gap
 
 
@@ -370,7 +372,7 @@ def _answer(family: str) -> Finding:
     try:
         child = os.fork()
         if not child:
-            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+            with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
                 try:
                     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
                     signal.alarm(SECONDS)
@@ -391,20 +393,21 @@ def _answer(family: str) -> Finding:
 
 
 def _serve() -> None:
+    """Answer families from standard input; what they all need is loaded before."""
+    import sentence_transformers  # noqa: F401
     import torch
-    import transformers
     from transformers.utils import logging
 
-    import neuralviz.training
+    import neuralviz.training  # noqa: F401
     from neuralviz.embedders.registry import makers
+    from tests.support.families import all_families
 
     makers()
+    all_families()
     torch.set_num_threads(1)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     warnings.simplefilter("ignore")
-    assert transformers.AutoModel
-    assert neuralviz.training.train
     for line in sys.stdin:
         print(json.dumps(asdict(_answer(line.strip()))), flush=True)
 
