@@ -44,8 +44,11 @@ class UnreadableTextError(TextError):
         super().__init__(f"{which} {reason}")
 
 
-class SettingsError(NeuralvizError):
-    """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing."""
+class SettingsError(NeuralvizError, ValueError):
+    """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing.
+
+    It is a `ValueError`, too, as other libraries raise for their arguments.
+    """
 
 
 class ModelError(NeuralvizError):

@@ -34,8 +34,11 @@ from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
     OF_ITS_OWN,
     ColumnOption,
+    HeaderOption,
     LimitOption,
     MethodsModel,
+    NoHeaderOption,
+    header_line,
     read_file,
 )
 from neuralviz.embedders import EmbedderSpec
@@ -102,6 +105,8 @@ def add(
             "--paragraphs", help=("Split plain text at blank lines: one text per paragraph.")
         ),
     ] = False,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     limit: LimitOption = None,
     method: MethodsOption = None,
     option: OptionsOption = None,
@@ -114,13 +119,14 @@ def add(
     """
 
     specs = corpus_specs(method, option, model)
+    line = header_line(header, no_header=no_header)
     store = open_store()
     if ray is not None:
         if paragraphs:
             raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
         wanted = name or _named_after(path)
         work = ray_work()
-        parts, layout = work.look_at(path, column, id_column)
+        parts, layout = work.look_at(path, column, id_column, line)
         embedders = load_embedders(specs)
         saved = work.saved_corpus(store, wanted, parts, layout, limit)
         if saved and not is_large(saved.n_texts) and is_embedded(store, saved, embedders):
@@ -143,7 +149,7 @@ def add(
             "ID columns."
         )
     mode: Mode | None = "blank line" if paragraphs else None
-    read = read_file(file, column, limit, id_column=id_column, mode=mode)
+    read = read_file(file, column, limit, header=line, id_column=id_column, mode=mode)
     wanted = file.resolve().name if name is None else name
     found = store.find(wanted, read)
     embedders = load_embedders(specs)  # before anything is kept: there may be no such model

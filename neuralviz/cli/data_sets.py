@@ -6,19 +6,58 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from neuralviz.cli.common import say, status
+from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.tables import MAX_ROWS, read_data
+from neuralviz.evaluation.roles import pair_columns
+from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
+from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Thresholds
+
+
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE=COLUMN",
+        help=(
+            "Assign a role (text1, text2, score, text, group, label, …) to a column "
+            "with another name. Repeatable."
+        ),
+    ),
+]
+
+
+def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
+    """Role to column, as typed.
+
+    Raises:
+        SettingsError: one is no pair, or a role comes twice.
+    """
+    return split_options(typed or [], "role", "ROLE=COLUMN")
+
+
+def find_pair_columns(path: Path, roles: Mapping[str, str]) -> tuple[str, str, str | None] | None:
+    """The columns of two texts and a score in a table; None to go by their names alone.
+
+    Raises:
+        NeuralvizError: the table cannot be read, or does not have a role or its column.
+    """
+    if not roles:
+        return None
+    table = read_table(Source.at(path), max_rows=1)
+    return pair_columns(path.name, table.columns, roles)
 
 
 def read_sets(
@@ -27,6 +66,7 @@ def read_sets(
     thresholds: Thresholds,
     limit: int | None,
     tasks: Sequence[str] = (),
+    header: int | None = None,
 ) -> list[DataSet]:
     """Data sets, no two of one name; what was left out of them is said.
 
@@ -36,6 +76,7 @@ def read_sets(
         thresholds: of scores.
         limit: rows that are read.
         tasks: of `TASKS`, each to be made from the texts of each; none for the data as they are.
+        header: of the files, as of `Source`.
 
     Raises:
         NeuralvizError: one cannot be read, or a task cannot be made.
@@ -49,7 +90,7 @@ def read_sets(
     once = list(dict.fromkeys(names))
     max_rows = MAX_ROWS if limit is None else limit
     if tasks:
-        read = [_texts(name, roles, max_rows) for name in once]
+        read = [_texts(name, roles, max_rows, header) for name in once]
         called = _apart([name for name, _ in read], once)
         made: list[DataSet] = [
             probing_task(task, name, texts)
@@ -59,7 +100,7 @@ def read_sets(
         for one in made:
             _say_notes(one.notes)
         return made
-    sets = [_read(name, roles, thresholds, max_rows) for name in once]
+    sets = [_read(name, roles, thresholds, max_rows, header) for name in once]
     called = _apart([one.name for one in sets], once)
     return [replace(one, name=name) for one, name in zip(sets, called, strict=True)]
 
@@ -69,7 +110,13 @@ def _apart(names: Sequence[str], in_full: Sequence[str]) -> Sequence[str]:
     return names if len(set(names)) == len(names) else in_full
 
 
-def _read(name: str, roles: Mapping[str, str], thresholds: Thresholds, max_rows: int) -> DataSet:
+def _read(
+    name: str,
+    roles: Mapping[str, str],
+    thresholds: Thresholds,
+    max_rows: int,
+    header: int | None,
+) -> DataSet:
     """A data set, from a file, the sample data or the Hub."""
     if name.startswith(PREFIX):
         with status(f"Loading {name} …"):
@@ -77,14 +124,20 @@ def _read(name: str, roles: Mapping[str, str], thresholds: Thresholds, max_rows:
     else:
         path = _path(name)
         try:
-            data = read_data(Source.at(path), roles, thresholds=thresholds, max_rows=max_rows)
+            table = read_table(Source.at(path, header), max_rows=max_rows)
+            said = table.describe_header(path.name)
+            if said:
+                say(said)
+            data = data_of(path.name, table, roles, thresholds=thresholds)
         except OSError as error:
             raise _unreadable(path, error) from error
     _say_notes(data.notes)
     return data
 
 
-def _texts(name: str, roles: Mapping[str, str], max_rows: int) -> tuple[str, Sequence[str]]:
+def _texts(
+    name: str, roles: Mapping[str, str], max_rows: int, header: int | None
+) -> tuple[str, Sequence[str]]:
     """The name and the texts of a file, with labels or without, or of a data set on the Hub.
 
     Raises:
@@ -100,10 +153,10 @@ def _texts(name: str, roles: Mapping[str, str], max_rows: int) -> tuple[str, Seq
         return data.name, data.texts
     path = _path(name)
     try:
-        read = read_texts(Source.at(path), roles.get("text"), max_texts=max_rows)
+        read = read_texts(Source.at(path, header), roles.get("text"), max_texts=max_rows)
     except OSError as error:
         raise _unreadable(path, error) from error
-    _say_notes(read.notes)
+    _say_notes(list(filter(None, (read.describe_header(path.name), *read.notes))))
     if read.column is not None and len(read.columns) > 1 and "text" not in roles:
         say(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
     return path.name, read.texts

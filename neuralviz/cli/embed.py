@@ -13,9 +13,12 @@ from neuralviz.cli.vectors import (
     BatchSizeOption,
     ColumnOption,
     FileArgument,
+    HeaderOption,
     LimitOption,
     MethodsModel,
+    NoHeaderOption,
     embed_texts,
+    header_line,
     learnt_how,
     progress_bars,
     read_file,
@@ -65,6 +68,8 @@ def embed(
     ] = None,
     model: MethodsModel = None,
     column: ColumnOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     limit: LimitOption = None,
     batch_size: BatchSizeOption = 32,
 ) -> None:
@@ -72,7 +77,7 @@ def embed(
 
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)
-    read = read_file(file, column, limit)
+    read = read_file(file, column, limit, header=header_line(header, no_header=no_header))
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output file is the input file. Choose another output.")
     (embedder,) = load_embedders([spec])

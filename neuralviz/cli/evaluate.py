@@ -14,10 +14,18 @@ from rich.table import Table
 from rich.text import Text
 
 from neuralviz.cli.common import INTERRUPTED, say
-from neuralviz.cli.data_sets import read_sets
+from neuralviz.cli.data_sets import RoleOption, read_sets, split_roles
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import OF_ITS_OWN, MethodsModel, options_option, progress_bars
+from neuralviz.cli.vectors import (
+    OF_ITS_OWN,
+    HeaderOption,
+    MethodsModel,
+    NoHeaderOption,
+    header_line,
+    options_option,
+    progress_bars,
+)
 from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
@@ -111,23 +119,15 @@ def evaluate(
             ),
         ),
     ] = None,
-    role: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--role",
-            metavar="ROLE=COLUMN",
-            help=(
-                "Assign a role (text1, text2, score, text, group, label, …) to a column "
-                "with another name. Repeatable."
-            ),
-        ),
-    ] = None,
+    role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     similar: Annotated[
         float | None,
         typer.Option(
             help=(
                 "Pairs with this score or higher count as similar. "
-                "Default: 4, or 0.8 if all scores are between 0 and 1."
+                "Default: 80% of the scale of the scores: 4 from 0 to 5."
             )
         ),
     ] = None,
@@ -136,7 +136,7 @@ def evaluate(
         typer.Option(
             help=(
                 "Pairs with this score or lower count as dissimilar. "
-                "Default: 2, or 0.4 if all scores are between 0 and 1."
+                "Default: 40% of the scale of the scores: 2 from 0 to 5."
             )
         ),
     ] = None,
@@ -189,9 +189,9 @@ def evaluate(
     loaders = cached_loaders()
     files = [name for name in method or () if name.startswith(FILE)]
     rows = () if files else _rows(method, experiment, typed, model, loaders)
-    roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
-    sets = read_sets(data, roles, thresholds, limit, task or [])
+    line = header_line(header, no_header=no_header)
+    sets = read_sets(data, split_roles(role), thresholds, limit, task or [], line)
     if files:
         texts = list(dict.fromkeys(text for one in sets for text in one.texts))
         imported = {name: _imported(name, texts) for name in files}

@@ -66,7 +66,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 
 def look_at(
-    paths: Sequence[str], column: str | None, id_column: str | None
+    paths: Sequence[str], column: str | None, id_column: str | None, header: int | None = None
 ) -> tuple[Parts, Layout]:
     """Files that paths name, and their columns: it is said which is read, before Ray starts.
 
@@ -74,7 +74,7 @@ def look_at(
         TextError: as of `find_parts` and `layout_of`.
     """
     with status("Looking at the files …"):
-        parts = find_parts(paths)
+        parts = find_parts(paths, header)
         layout = layout_of(parts, column, id_column)
     if column is None:
         say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")

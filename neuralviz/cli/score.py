@@ -10,6 +10,7 @@ import pyarrow as pa
 import typer
 
 from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
+from neuralviz.cli.data_sets import RoleOption, find_pair_columns, split_roles
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.correlation import correlate
@@ -41,6 +42,7 @@ def score(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
     ],
+    role: RoleOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -57,7 +59,7 @@ def score(
     if output is not None:
         check_destination(output)
     found = similarity.load_similarity_model(model)
-    read = read_text_pairs(Source.at(pairs))
+    read = read_text_pairs(Source.at(pairs), find_pair_columns(pairs, split_roles(role)))
     for note in read.notes:
         say(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:

@@ -19,9 +19,12 @@ from neuralviz.cli.vectors import (
     ColumnOption,
     Embedded,
     FileArgument,
+    HeaderOption,
     LimitOption,
     MethodsModel,
+    NoHeaderOption,
     embed_texts,
+    header_line,
     options_option,
     progress_bars,
     read_file,
@@ -85,6 +88,8 @@ def similarity(
     ] = None,
     model: MethodsModel = None,
     column: ColumnOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     limit: LimitOption = None,
     batch_size: BatchSizeOption = 32,
 ) -> None:
@@ -95,7 +100,7 @@ def similarity(
         raise SettingsError(f"Too many methods ({len(methods)}). Use at most {MAX_METHODS}.")
     check_folder(output)
     specs = embedder_specs(methods, split_options(option or []), model)
-    read = read_file(file, column, limit)
+    read = read_file(file, column, limit, header=header_line(header, no_header=no_header))
     n_texts = len(read.texts)
     if n_texts < 2:
         raise TextError("The file contains only one text. A comparison needs at least two.")

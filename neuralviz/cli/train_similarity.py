@@ -15,9 +15,10 @@ from rich.text import Text
 import neuralviz.models
 from neuralviz import evaluation
 from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
+from neuralviz.cli.data_sets import RoleOption, find_pair_columns, split_roles
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import progress_bars
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.errors import NeuralvizError, Stopped, TextError
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
@@ -35,7 +36,7 @@ from neuralviz.training.similarity.settings import RUNGS
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rich.progress import Progress, TaskID
 
@@ -70,6 +71,7 @@ def train_similarity(
     test: Annotated[
         Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
     ] = None,
+    role: RoleOption = None,
     pooling: Annotated[
         str | None,
         typer.Option(
@@ -95,8 +97,11 @@ def train_similarity(
     given: dict[str, Any] = {"pooling": pooling or "mean", "rungs": rungs}
     first = DEFAULT_SEED
     settings = LadderSettings(seeds=tuple(range(first, first + seeds)), max_epochs=epochs, **given)
+    roles = split_roles(role)
     split = similarity.split_pairs(
-        _read(pairs), None if dev is None else _read(dev), None if test is None else _read(test)
+        _read(pairs, roles),
+        None if dev is None else _read(dev, roles),
+        None if test is None else _read(test, roles),
     )
     Scale.of(split.train.scores)  # looked at before a model is loaded
     for note in split.notes:
@@ -131,8 +136,21 @@ def train_similarity(
         _save(ladder, str(Path(model).absolute()) if Path(model).is_dir() else model, name)
 
 
-def _read(path: Path) -> ScoredPairs:
-    return read_pairs(Source.at(path))
+def _read(path: Path, roles: Mapping[str, str]) -> ScoredPairs:
+    """The scored pairs of a table.
+
+    Raises:
+        NeuralvizError: they cannot be read, or there is no column for a role.
+    """
+    columns = find_pair_columns(path, roles)
+    if columns is None:
+        return read_pairs(Source.at(path))
+    first, second, score = columns
+    if score is None:
+        raise TextError(
+            f"{path.name} also needs a column for score. Name the column with --role score=…."
+        )
+    return read_pairs(Source.at(path), (first, second, score))
 
 
 def _save(ladder: Ladder, model: str, name: str) -> None:

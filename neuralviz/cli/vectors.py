@@ -15,7 +15,7 @@ from rich.progress import TimeRemainingColumn as Remaining
 
 from neuralviz.cli.common import MANY_POSITIONS, say, stderr
 from neuralviz.embedders.labels import method_label
-from neuralviz.errors import LossWarning, NeuralvizError
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError
 from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
@@ -76,6 +76,16 @@ def options_option(defaults: Mapping[str, str] | None = None) -> Any:
 
 
 ColumnOption = Annotated[str | None, typer.Option(help="Column with the texts.")]
+HeaderOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Line of the file, or row of the workbook, that names the columns. Default: found.",
+    ),
+]
+NoHeaderOption = Annotated[
+    bool, typer.Option("--no-header", help="No line names the columns: the first one is data.")
+]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N texts.")]
 BatchSizeOption = Annotated[
     int, typer.Option(min=1, help=("Batch size: number of texts embedded at once."))
@@ -99,11 +109,23 @@ class Embedded:
     stopped: bool
 
 
+def header_line(header: int | None, *, no_header: bool) -> int | None:
+    """The line that names the columns as `Source.header`, from two options.
+
+    Raises:
+        SettingsError: both are set.
+    """
+    if header is not None and no_header:
+        raise SettingsError("Use either --header or --no-header, not both.")
+    return 0 if no_header else header
+
+
 def read_file(
     path: Path,
     column: str | None,
     limit: int | None,
     *,
+    header: int | None = None,
     id_column: str | None = None,
     mode: Mode | None = None,
 ) -> ReadTexts:
@@ -112,12 +134,14 @@ def read_file(
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
 
+    if path.is_dir() and header is not None:
+        raise SettingsError("--header and --no-header work with a single table only.")
     try:
         if path.is_dir():
             read = read_folder(path, column, mode=mode or "one", max_texts=limit)
         else:
             read = read_texts(
-                Source.at(path),
+                Source.at(path, header),
                 column,
                 mode=mode or "line",
                 id_column=id_column,
@@ -127,7 +151,7 @@ def read_file(
         raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
     if read.column is not None and column is None:
         say(f"Reading texts from the column “{read.column}”. Use --column to choose another.")
-    for note in read.notes:
+    for note in filter(None, (read.describe_header(path.name), *read.notes)):
         say(note)
     return read
 

@@ -21,6 +21,7 @@ from neuralviz.cluster.worker import open_store
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.texts import ID_COLUMNS, guess_column
 from neuralviz.store.pieces import write_piece
 from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number
@@ -215,10 +216,10 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
     notes = list(block.notes)
     if layout.text not in columns and len(block):
         notes.append(f"{name} has no column “{layout.text[:40]}”: its rows were skipped.")
-    parts = columns.get(layout.text, blank)
+    parts, nested_notes = flatten_texts(layout.text, columns.get(layout.text, blank))
     texts, said, used = clean_texts(parts, block.lines, blanks="row", unit=block.unit)
     if layout.text in columns:
-        notes += said
+        notes += [*said, *nested_notes]
     unknown = sorted(columns.keys() - {layout.text, layout.id, *layout.labels})
     if unknown and layout.text in columns:
         notes.append(

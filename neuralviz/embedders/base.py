@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from tqdm.auto import tqdm
 
+from neuralviz.embedders.encoding import (
+    check_batch_size,
+    check_encoding,
+    check_strings,
+    each_text,
+    quantise,
+)
+from neuralviz.embedders.parameters import Parametrised
 from neuralviz.errors import (
     LONG_TEXT,
     LongTextWarning,
@@ -21,11 +29,11 @@ from neuralviz.errors import (
     ModelError,
     SettingsError,
     ShouldStop,
-    TextError,
     UnreadableTextError,
     never,
 )
 from neuralviz.models import tokenize
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -50,6 +58,8 @@ class EmbeddedBatch:
             learnt; a last one that is NaN alone ceased to be a number.
     """
 
+    __repr__ = short_repr
+
     at: np.ndarray
     vectors: np.ndarray
     loss: np.ndarray
@@ -60,10 +70,11 @@ class EmbeddedBatch:
         return rose(self.loss)
 
 
-class Embedder(ABC):
+class Embedder(Parametrised, ABC):
     """Texts in, vectors out, in the shape of ``SentenceTransformer.encode``.
 
-    MTEB and BERTopic take any embedder for one of their encoders.
+    MTEB and BERTopic take any embedder for one of their encoders, scikit-learn for a transformer. A
+    pickle names the model, which is loaded again by its id.
 
     Attributes:
         name: of the method, for labels.
@@ -74,6 +85,13 @@ class Embedder(ABC):
     spec: EmbedderSpec | None = None
     zeros_mean = "their cosine similarity to every text is 0."
     """What is to be said of vectors of zeros."""
+    _kept: tuple[str, ...] = ("spec",)
+    _prompt = ""
+
+    @property
+    def device(self) -> str | None:
+        """Where it computes, ``cpu`` or ``cuda:0``; None where no single device does."""
+        return None
 
     @property
     @abstractmethod
@@ -155,7 +173,32 @@ class Embedder(ABC):
                 raise UnreadableTextError(
                     "is empty. It must contain at least one word.", place, len(texts)
                 )
-        return self._read(texts)
+        return self._read_prompted(texts)
+
+    def _read_prompted(self, texts: Sequence[str]) -> Sequence[Any]:
+        return self._read([f"{self._prompt}{text}" for text in texts] if self._prompt else texts)
+
+    def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
+        """The same embedder with a prompt before every text.
+
+        Args:
+            prompt: the words.
+            name: of one of the model's own prompts, where there is no ``prompt``.
+            task: ``query``, ``document`` or None, for models that tell these apart.
+
+        Raises:
+            SettingsError: the model has no such prompt.
+        """
+        if prompt is None and name is not None:
+            raise SettingsError(
+                f"The method {self.name} has no prompts with a name. Give the words themselves, as "
+                "in prompt='query: '."
+            )
+        if not prompt:
+            return self
+        prompted = copy.copy(self)
+        prompted._prompt = prompt
+        return prompted
 
     def embed_read(
         self,
@@ -226,12 +269,21 @@ class Embedder(ABC):
     def encode(
         self,
         sentences: str | Iterable[Any],
+        prompt_name: str | None = None,
+        prompt: str | None = None,
         batch_size: int = BATCH_SIZE,
         show_progress_bar: bool | None = None,
+        output_value: str | None = "sentence_embedding",
+        precision: str | None = "float32",
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
+        device: object = None,
         normalize_embeddings: bool = True,
+        truncate_dim: int | None = None,
+        pool: object = None,
+        chunk_size: int | None = None,
         *,
+        task: str | None = None,
         task_metadata: object = None,
         task_name: object = None,
         hf_split: object = None,
@@ -243,12 +295,22 @@ class Embedder(ABC):
         Args:
             sentences: a text, or several: a list, an array, a column of a table, or the batches
                 with a ``text`` each that MTEB hands to an encoder.
+            prompt_name: of one of the prompts of a model of sentence-transformers.
+            prompt: words that are put before every text.
             batch_size: texts that go together; it does not change the vectors.
             show_progress_bar: a bar on standard error.
+            output_value: ``sentence_embedding``; no other is given.
+            precision: ``float32``, or the smaller numbers that
+                ``sentence_transformers.quantize_embeddings`` makes of the vectors: ``int8``,
+                ``uint8``, ``binary`` or ``ubinary``.
             convert_to_numpy: a numpy array; ``False`` gives a torch tensor, on the CPU.
             convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
+            device: where the model is; it is not moved.
             normalize_embeddings: vectors of length 1; those of zeros stay so. A neural embedding
                 has length 1 by definition.
+            truncate_dim: how many of a vector's first values are kept, before it is normalised.
+            pool, chunk_size: of several processes, which no embedder uses.
+            task: ``query`` or ``document``, as of `encode_query` and `encode_document`.
             task_metadata, task_name, hf_split, hf_subset, prompt_type: said by MTEB; no method
                 here treats tasks or prompts differently.
 
@@ -257,34 +319,75 @@ class Embedder(ABC):
 
         Raises:
             TextError: a text is empty or no string; the message says which one.
-            SettingsError: the batch size is not a whole number of at least 1.
+            SettingsError: the batch size is not a whole number of at least 1, the model has no such
+                prompt, or an argument asks for something that no embedder does.
             ModelError: a vector holds something that is no finite number.
 
         Warns:
             LongTextWarning: at once, where a text has more than 100,000 characters.
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
+        check_encoding(prompt_name, prompt, output_value, precision, truncate_dim)
+        self._check_place(device, pool, chunk_size)
+        embedder = self._with_prompt(prompt, prompt_name, task)
         single = isinstance(sentences, str)
-        texts = [sentences] if isinstance(sentences, str) else list(_each_text(sentences))
+        texts = [sentences] if isinstance(sentences, str) else list(each_text(sentences))
         check_strings(texts)
         long = [len(text) for text in texts if len(text) > LONG_TEXT]
         if long:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
+        normalize = normalize_embeddings and truncate_dim is None
         n_rose = 0
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
-            for batch in self.embed_in_batches(texts, batch_size, normalize=normalize_embeddings):
+            for batch in embedder.embed_in_batches(texts, batch_size, normalize=normalize):
                 out[batch.at] = batch.vectors
                 n_rose += int(batch.loss_rose.sum())
                 bar.update(len(batch.at))
         if n_rose:
             warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=2)
+        if truncate_dim is not None:
+            out = np.ascontiguousarray(out[:, :truncate_dim])
+            out = unit_vectors(out) if normalize_embeddings else out
+        if precision not in (None, "float32"):
+            out = quantise(out, str(precision))
         vectors = out[0] if single else out
         if convert_to_numpy and not convert_to_tensor:
             return vectors
-        import torch
+        return _as_tensor(vectors)
 
-        return torch.from_numpy(vectors)
+    def encode_query(
+        self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
+    ) -> np.ndarray | Tensor:
+        """Embed questions, as ``SentenceTransformer.encode_query`` does where a model has prompts.
+
+        Args:
+            sentences, arguments, options: as of `encode`.
+        """
+        return self.encode(sentences, *arguments, task="query", **options)
+
+    def encode_document(
+        self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
+    ) -> np.ndarray | Tensor:
+        """Embed what is searched, as ``SentenceTransformer.encode_document`` does.
+
+        Args:
+            sentences, arguments, options: as of `encode`.
+        """
+        return self.encode(sentences, *arguments, task="document", **options)
+
+    def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
+        """Refuse to compute elsewhere than where the model is."""
+        if pool is not None or chunk_size is not None:
+            raise SettingsError(
+                "An embedder uses no other processes. Leave out pool and chunk_size."
+            )
+        own = self.device or "no single device"
+        if device is not None and str(device) not in (own, own.partition(":")[0]):
+            raise SettingsError(
+                f"This embedder computes on {own}, not on “{str(device)[:40]}”. Load the model "
+                "with device=… to have it elsewhere."
+            )
 
     def get_sentence_embedding_dimension(self) -> int:
         """Values of one vector, by the name that sentence encoders use."""
@@ -318,6 +421,10 @@ class ModelEmbedder(Embedder):
         self.name = name
 
     @property
+    def device(self) -> str:
+        return str(self.model.device)
+
+    @property
     def depends_on_model(self) -> dict[str, str | int]:
         """The model as a part of `depends_on`."""
         model = self.model
@@ -325,28 +432,6 @@ class ModelEmbedder(Embedder):
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)
-
-
-def check_batch_size(batch_size: int) -> None:
-    """Check a batch size.
-
-    Raises:
-        SettingsError: it is no whole number of at least 1.
-    """
-    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError("The batch size must be a whole number of at least 1.")
-
-
-def check_strings(texts: Sequence[str]) -> None:
-    """Check that texts are strings.
-
-    Raises:
-        UnreadableTextError: one is not.
-    """
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            reason = f"is not a string but {type(text).__name__}."
-            raise UnreadableTextError(reason, place, len(texts))
 
 
 def _plain(value: Any) -> Any:
@@ -379,20 +464,14 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     return scaled / np.where(length > 0, length, 1)
 
 
-def _each_text(sentences: Iterable[Any]) -> Iterator[Any]:
-    for entry in sentences:
-        if isinstance(entry, Mapping):
-            if "text" not in entry:
-                raise TextError("Cannot embed an empty batch.")
-            texts = entry["text"]
-            yield from [texts] if isinstance(texts, str) else texts
-        else:
-            yield entry
-
-
 def _unit_tensors(*several: Any) -> Iterator[Tensor]:
+    for vectors in several:
+        rows = _as_tensor(vectors).cpu().float()
+        rows = rows if rows.ndim > 1 else rows[None]
+        yield rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-12)
+
+
+def _as_tensor(vectors: Any) -> Tensor:
     import torch
 
-    for vectors in several:
-        tensors = torch.atleast_2d(torch.as_tensor(vectors)).cpu()
-        yield torch.nn.functional.normalize(tensors.float(), dim=1)
+    return torch.as_tensor(vectors)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,6 +34,11 @@ class ConcatenatedEmbedder(Embedder):
         return self._parts
 
     @property
+    def device(self) -> str | None:
+        devices = {part.device for part in self.parts}
+        return devices.pop() if len(devices) == 1 else None
+
+    @property
     def dim(self) -> int:
         """Values of one vector: the parts' summed."""
         return sum(part.dim for part in self.parts)
@@ -52,7 +58,12 @@ class ConcatenatedEmbedder(Embedder):
         return join(vectors), worst
 
     def _read(self, texts: Sequence[str]) -> Sequence[tuple[Any, ...]]:
-        return list(zip(*(part._read(texts) for part in self.parts), strict=True))
+        return list(zip(*(part._read_prompted(texts) for part in self.parts), strict=True))
+
+    def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
+        prompted = copy.copy(self)
+        prompted._parts = tuple(part._with_prompt(prompt, name, task) for part in self.parts)
+        return prompted
 
     def _length(self, read: tuple[Any, ...]) -> int:
         return max(part._length(of_part) for part, of_part in zip(self.parts, read, strict=True))

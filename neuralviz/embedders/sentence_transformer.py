@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from neuralviz.embedders.base import Embedder, nothing_learnt
-from neuralviz.errors import ModelError, ShouldStop, Stopped
+from neuralviz.errors import ModelError, SettingsError, ShouldStop, Stopped
 from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
+
+    from neuralviz.embedders.specs import EmbedderSpec
 
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 _PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
@@ -35,11 +39,28 @@ class SentenceTransformerEmbedder(Embedder):
     """
 
     name = "sentence-transformer"
+    _kept = ("spec", "_fingerprint")
 
     def __init__(self, encoder: SentenceTransformer, fingerprint: str = "") -> None:
         self.encoder = encoder
         self._habits = _probe(encoder)
         self._fingerprint = fingerprint or uuid.uuid4().hex
+        self._asked: dict[str, str | None] = {}
+        self._task: str | None = None
+
+    def __repr__(self) -> str:
+        modules = ", ".join(type(module).__name__ for module in self.encoder)
+        model = f"model={self.spec.model_id!r}, " if self.spec else ""
+        return f"{type(self).__name__}(method={self.name!r}, {model}modules=[{modules}])"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.spec is None:  # the user's own encoder, which no id stands for
+            return super().__reduce__()
+        return _load_again, (self.spec, self._fingerprint)
+
+    @property
+    def device(self) -> str:
+        return str(self.encoder.device)
 
     @property
     def dim(self) -> int:
@@ -52,6 +73,15 @@ class SentenceTransformerEmbedder(Embedder):
         key = {"method": "sentence-transformer", "fingerprint": self._fingerprint}
         return {**key, **self._habits.cache_key}
 
+    def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
+        if prompt is None and name is not None and name not in self.encoder.prompts:
+            names = ", ".join(map(repr, self.encoder.prompts)) or "none"
+            raise SettingsError(f"The model has no prompt named {name!r:.40}. It has: {names}.")
+        prompted = copy.copy(self)
+        prompted._asked = {"prompt": prompt} if prompt is not None else {"prompt_name": name}
+        prompted._task = task
+        return prompted
+
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts
 
@@ -59,10 +89,8 @@ class SentenceTransformerEmbedder(Embedder):
         if should_stop():
             raise Stopped
         try:
-            if self._habits.batching == "padded":
-                vectors = self._encode(read)
-            else:
-                vectors = np.concatenate([self._encode([text]) for text in read])
+            groups = [read] if self._habits.batching == "padded" else [[text] for text in read]
+            vectors = np.concatenate([self._encode(texts) for texts in groups])
         except Exception as error:  # whatever an architecture makes of a text
             if is_out_of_memory(error):
                 raise
@@ -74,12 +102,16 @@ class SentenceTransformerEmbedder(Embedder):
         habits = self._habits
         encoder = copy_network(self.encoder) if habits.keeps_state else self.encoder
         with seeded(0) if habits.draws else nullcontext():
-            return np.stack([vector.numpy() for vector in _encode_together(encoder, texts)])
+            vectors = _encode_together(encoder, texts, self._task, **self._asked)
+        return np.stack([vector.numpy() for vector in vectors])
 
 
-def _encode_together(encoder: Any, texts: Sequence[str], **options: Any) -> list[Tensor]:
+def _encode_together(
+    encoder: Any, texts: Sequence[str], task: str | None = None, **options: Any
+) -> list[Tensor]:
     """A vector of each text, or with ``output_value="token_embeddings"``, one of each token."""
-    vectors = encoder.encode(
+    ways = {"query": encoder.encode_query, "document": encoder.encode_document}
+    vectors = ways.get(task or "", encoder.encode)(
         list(texts),
         batch_size=len(texts),
         show_progress_bar=False,
@@ -108,3 +140,16 @@ def _probe(encoder: SentenceTransformer) -> Habits:
             raise
         raise ModelError(f"{name} does not read a plain text: {error}") from error
     return habits
+
+
+def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbedder:
+    """The embedder that a pickle names.
+
+    Raises:
+        ModelError: its model cannot be had, or its files have changed.
+    """
+    encoder, now = shared_sentence_transformer(spec.model_id)
+    check_unchanged(spec.model_id, now, fingerprint)
+    embedder = SentenceTransformerEmbedder(encoder, now)
+    embedder.spec = spec
+    return embedder

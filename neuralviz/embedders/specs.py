@@ -367,6 +367,8 @@ def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) ->
             values[name] = options[name].read(text)
             if values[name] == options[name].read(options[name].default):
                 del values[name]  # one way to say one thing
+        except SettingsError:
+            raise
         except (ValueError, KeyError) as error:
             raise SettingsError(
                 f"The option “{name}” must be {options[name].expects}, not “{text[:40]}”."

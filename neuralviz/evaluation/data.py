@@ -21,7 +21,7 @@ from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.reading.pairs import FEWEST_PAIRS
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -32,6 +32,11 @@ Measure = Literal[
 ]
 
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
+FIVE, UNIT = (0.0, 5.0), (0.0, 1.0)  # scales
+_SCALES = (  # lowest score, highest score, and what the highest of the data is above
+    (*UNIT, 0.0), (-1.0, 1.0, 0.0), (*FIVE, 4.0), (1.0, 7.0, 5.0), (0.0, 10.0, 7.0),
+    (0.0, 100.0, 50.0),
+)  # fmt: skip
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
     "pairs": ("correlations", "pairs", "triplets", "uniformity"),
     "groups": ("triplets", "uniformity"),
@@ -100,8 +105,8 @@ class Thresholds:
     """Which scored pairs are similar and which dissimilar.
 
     Attributes:
-        similar, dissimilar: scores of at least, and of at most, this; None stands for 4 and 2, and
-            for 0.8 and 0.4 where all scores lie within 0 … 1.
+        similar, dissimilar: scores of at least, and of at most, this; None stands for 80% and 40%
+            of the scale: 4 and 2 from 0 to 5.
     """
 
     similar: float | None = None
@@ -109,11 +114,39 @@ class Thresholds:
 
     def of_scores(self, scores: np.ndarray) -> tuple[float, float]:
         """Both, those that are None by the range of the scores."""
-        scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
+        low, high = scale_of(scores)
+        by_range = [round(low + (high - low) * at / FIVE[1], 9) for at in (SIMILAR, DISSIMILAR)]
         return (
-            SIMILAR / scale if self.similar is None else self.similar,
-            DISSIMILAR / scale if self.dissimilar is None else self.dissimilar,
+            by_range[0] if self.similar is None else self.similar,
+            by_range[1] if self.dissimilar is None else self.dissimilar,
         )
+
+    def note(self, scores: np.ndarray) -> str:
+        """A sentence on thresholds that follow an uncommon scale; empty where they do not."""
+        low, high = scale_of(scores)
+        if (low, high) in (UNIT, FIVE) or None not in (self.similar, self.dissimilar):
+            return ""
+        shown = [number(one) for one in (scores.min(), scores.max(), *self.of_scores(scores))]
+        return (
+            f"The scores lie between {shown[0]} and {shown[1]}: pairs count as similar from "
+            f"{shown[2]} and as dissimilar up to {shown[3]}, which is 80% and 40% of the range "
+            f"from {number(low)} to {number(high)}. Set other thresholds if the scale is another."
+        )
+
+
+def scale_of(scores: np.ndarray) -> tuple[float, float]:
+    """The lowest and the highest score of the scale that scores are on.
+
+    A common one, of which they reach the upper part; else they span their own.
+
+    Args:
+        scores: [pair] finite.
+    """
+    low, high = float(scores.min()), float(scores.max())
+    for bottom, top, above in _SCALES:
+        if bottom <= low and above < high <= top:
+            return bottom, top
+    return (low, high) if low < high else FIVE
 
 
 BY_RANGE = Thresholds()
@@ -286,8 +319,8 @@ class ParaphraseData(DataSet):
     def problem(self, measure: Measure) -> str:
         cells = np.stack([_codes(self.varies), self.fixed1, self.fixed2], axis=1)
         _, cell = np.unique(cells, axis=0, return_inverse=True)
-        for number in range(int(cell.max()) + 1):
-            if len(np.unique(self.values[cell.ravel() == number])) > 1:
+        for at in range(int(cell.max()) + 1):
+            if len(np.unique(self.values[cell.ravel() == at])) > 1:
                 return ""
         return (
             "The values never vary within a pair of fixed values, so there is nothing to "
@@ -324,6 +357,7 @@ def scored_data(
     texts, at = distinct([*first, *second])
     n = len(scores)
     bounds = thresholds.of_scores(scores)
+    notes += tuple(filter(None, [thresholds.note(scores)]))
     return ScoredData(name, texts, at[:n], at[n:], scores, *bounds, notes=notes)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from neuralviz.words import short_repr
+
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import Overlap
     from neuralviz.evaluation.data import Measure
@@ -23,6 +25,8 @@ class Progress:
         at_once: numbers of the rows that are embedded in one run, this one among them; empty when
             it is alone.
     """
+
+    __repr__ = short_repr
 
     data: int
     row: int | None
@@ -43,6 +47,8 @@ class Cell:
         n_rose: texts whose loss rose while they were learnt, or ceased to be a number.
         dim: values of a vector.
     """
+
+    __repr__ = short_repr
 
     data: int
     row: int
@@ -68,6 +74,8 @@ class Compared:
         failed: measure to why there is none.
         left_out: rows that are finished, and not compared, because there are so many.
     """
+
+    __repr__ = short_repr
 
     data: int
     rows: tuple[int, ...]

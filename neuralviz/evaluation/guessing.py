@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of
 from neuralviz.maps.categories import TEXTS_A_LABEL
-from neuralviz.reading.cells import finite_number
+from neuralviz.reading.rows import numbers_of
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import Kind
     from neuralviz.reading.table import Table
 
 LOOKED_AT = 500  # rows
+LEAST_NUMBERS = 0.75  # share of the scores that are numbers; others are missing: “n/a”
 SCORE_WORDS = ("score", "rating", "similar", "relat", "gold", "stars")
 
 
@@ -26,25 +27,43 @@ def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
     Args:
         table: read already; its first rows are looked at.
     """
-    kind = _by_name(table.columns)
+    likely: tuple[Kind, ...] = (_by_name(table.columns), "pairs", "labels")
+    named = columns_of(likely[0], table.columns)
+    if not _lacking(likely[0], named):
+        return likely[0], named
+    for kind in likely[1:]:
+        found = guess_columns(kind, table)
+        if not _lacking(kind, found):
+            return kind, found
+    return likely[0], named
+
+
+def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
+    """The columns of a kind's roles, by their names or else by what is in them; some have none.
+
+    Args:
+        kind: of data.
+        table: read already; its first rows are looked at.
+    """
     named = columns_of(kind, table.columns)
     if not _lacking(kind, named):
-        return kind, named
+        return named
     table = table.first(LOOKED_AT)
-    numbers = [name for name in table.columns if _is_score(table.column(name))]
-    texts = _texts(table)
-    if len(texts) > 1 and numbers:
+    texts, found = _texts(table), {}
+    if kind == "pairs":
+        found = dict(zip(("text1", "text2"), texts, strict=False))
+        numbers = [name for name in table.columns if _is_score(table.column(name))]
         likely = [name for name in numbers if any(word in name.lower() for word in SCORE_WORDS)]
-        found = {"text1": texts[0], "text2": texts[1], "score": (likely or numbers)[-1]}
-        return "pairs", found | columns_of("pairs", table.columns)
-    labels = [name for name in table.columns if _is_label(table.column(name))]
-    if texts and labels:
-        longest = max(texts, key=lambda name: sum(map(len, table.column(name))))
-        likely = [name for name in labels if name != longest]
+        if numbers:
+            found["score"] = (likely or numbers)[-1]
+    elif kind in ("labels", "groups") and texts:
+        found["text"] = max(texts, key=lambda name: sum(map(len, table.column(name))))
+        labels = [name for name in table.columns if _is_label(table.column(name))]
+        likely = [name for name in labels if name != found["text"]]
         if likely:
-            found = {"text": longest, "label": likely[0]}
-            return "labels", found | columns_of("labels", table.columns)
-    return kind, named
+            found[kind.removesuffix("s")] = likely[0]
+    free = {role: name for role, name in found.items() if name not in named.values()}
+    return free | named
 
 
 def _by_name(columns: Sequence[str]) -> Kind:
@@ -73,10 +92,10 @@ def _texts(table: Table) -> list[str]:
 
 
 def _is_score(column: Sequence[str]) -> bool:
-    """Whether these are numbers, and not the numbers of the rows."""
-    numbers = [finite_number(value) for value in column if value.strip()]
-    finite = [one for one in numbers if one is not None]
-    if len(finite) < len(numbers) or len(set(finite)) < 2:
+    """Whether these are numbers, a few of which may be missing, and not the numbers of the rows."""
+    filled = [value for value in column if value.strip()]
+    finite = [one for one in numbers_of(filled) if one is not None]
+    if len(finite) < LEAST_NUMBERS * len(filled) or len(set(finite)) < 2:
         return False
     return finite != [finite[0] + place for place in range(len(finite))]
 

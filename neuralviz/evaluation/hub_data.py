@@ -1,9 +1,10 @@
 """Data sets of the Hugging Face hub, for people who are online; needs the package ``datasets``.
 
 ``ID[:CONFIG[:SPLIT]]``, where the id is one of the names in `KNOWN`, or any on the hub, or a folder
-with a copy in the same format. The formats that are understood: pairs with a score (the STS
-benchmark), pairs with a label 1 or 0 (MRPC), originals with lists of simplifications (ASSET),
-documents with lists of summaries (SummEval), and the columns that a file may have.
+with a copy in the same format, or one that ``save_to_disk`` wrote (``FOLDER:SPLIT``). The formats
+that are understood: pairs with a score (the STS benchmark), pairs with a label 1 or 0 (MRPC),
+originals with lists of simplifications (ASSET), documents with lists of summaries (SummEval), and
+the columns that a file may have.
 No code of a data set is ever run.
 """
 
@@ -20,6 +21,7 @@ from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.saved_data_sets import STATE, is_saved_data_set, saved_columns
 from neuralviz.reading.table import Table
 
 PREFIX = "hf:"
@@ -70,13 +72,13 @@ def load_hub_data(
             f"names: {', '.join(KNOWN)}."
         )
     repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
-    rows = _load(repo, config, split)
+    columns = _columns(repo, config, split, max_rows)
+    n_rows = max(map(len, columns.values()), default=0)
     notes: tuple[str, ...] = ()
-    if len(rows) > max_rows:
-        rows = rows.select(range(max_rows))
+    if n_rows > max_rows:
+        columns = {column: values[:max_rows] for column, values in columns.items()}
         notes, benchmark = (f"Limited to the first {max_rows:,} rows of {repo}.",), ""
-    columns = {column: rows[column] for column in rows.column_names}
-    label = f"{repo}:{split}"
+    label = repo if (Path(repo) / STATE).is_file() else f"{repo}:{split}"
     data: DataSet | None = _of_lists(label, columns)
     if data is None:
         roles = {} if roles is None else dict(roles)
@@ -97,6 +99,16 @@ def _parts(name: str) -> tuple[str, str | None, str, str]:
         benchmark = repo.lower() if is_published else ""
         return published.repo, config or published.config, split or published.split, benchmark
     return repo, config or None, split or "test", ""
+
+
+def _columns(repo: str, config: str | None, split: str, max_rows: int) -> Columns:
+    """The values by column, some more rows than ``max_rows`` where there are more."""
+    folder = Path(repo)
+    if is_saved_data_set(folder):
+        return saved_columns(repo, folder, config or split, max_rows)
+    rows = _load(repo, config, split)
+    rows = rows.select(range(min(len(rows), max_rows + 1)))
+    return {column: rows[column] for column in rows.column_names}
 
 
 def _load(repo: str, config: str | None, split: str) -> Any:

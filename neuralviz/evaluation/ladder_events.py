@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.training.similarity.events import AutoencoderEpoch, SimilarityEpoch
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.training.similarity.data import Scale
@@ -32,6 +33,8 @@ class LayerCosines:
         scores: [pair] by people.
         spearman, pearson: [layer] -1 … 1, NaN where undefined.
     """
+
+    __repr__ = short_repr
 
     pooling: str
     cosines: np.ndarray
@@ -69,6 +72,8 @@ class TestPairs:
         fingerprint: of the frozen model.
     """
 
+    __repr__ = short_repr
+
     __test__ = False  # no test, though it is called so
 
     sentences1: tuple[str, ...]
@@ -92,6 +97,8 @@ class Baseline:
         spearman, pearson: of the test pairs.
     """
 
+    __repr__ = short_repr
+
     name: str
     dev: float
     predicted: np.ndarray
@@ -107,6 +114,8 @@ class RungEvent:
         rung, seed: which.
         event: what.
     """
+
+    __repr__ = short_repr
 
     rung: Rung
     seed: int
@@ -124,6 +133,8 @@ class RungResult:
         spearman, pearson: of the test pairs.
         seconds: that the training took.
     """
+
+    __repr__ = short_repr
 
     rung: Rung
     seed: int

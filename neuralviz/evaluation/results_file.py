@@ -61,10 +61,10 @@ def read_results(content: bytes) -> Results:
                 "These results were saved by another version of neuralviz. Evaluate again."
             )
         results = _made(about["results"], arrays)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError("Could not read the saved results. Evaluate again.") from error
     except NeuralvizError as error:
         raise StoreError(f"Could not read the saved results: {error}") from error
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError("Could not read the saved results. Evaluate again.") from error
     if not isinstance(results, Results):
         raise StoreError("Could not read the saved results. Evaluate again.")
     return results

@@ -47,26 +47,7 @@ def find_roles(
         TextError: they make none.
         SettingsError: a declared role or its column does not exist.
     """
-    all_roles = {role for of_kind in ROLES.values() for role in of_kind}
-    taken = set()
-    for role, column in roles.items():
-        if role not in all_roles:
-            raise SettingsError(
-                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(all_roles))}."
-            )
-        if not column.strip():
-            if role in OPTIONAL:
-                continue
-            raise SettingsError(f"The role {role} needs a column.")
-        found_column = _named(column, columns)
-        if found_column in taken:
-            raise SettingsError(f"The column “{found_column[:40]}” has two roles. Give it one.")
-        taken.add(found_column)
-        if not found_column:
-            raise SettingsError(
-                f"{name} has no column “{column[:40]}” for the role {role}. Its columns are: "
-                f"{_listed(columns)}."
-            )
+    check_roles(name, columns, roles)
     for kind, of_kind in ROLES.items():
         found = columns_of(kind, columns, roles)
         needed = [role for role in of_kind if role not in OPTIONAL]
@@ -88,6 +69,68 @@ def find_roles(
         f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign roles with --role, "
         "for example --role text1=… --role text2=… --role score=…."
     )
+
+
+def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> None:
+    """Refuse roles that there are not, or whose columns a table does not have.
+
+    Args:
+        name: of the file, for messages.
+        columns: of the table.
+        roles: role to column, declared.
+
+    Raises:
+        SettingsError: a declared role or its column does not exist.
+    """
+    all_roles = {role for of_kind in ROLES.values() for role in of_kind}
+    taken = set()
+    for role, column in roles.items():
+        if role not in all_roles:
+            raise SettingsError(
+                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(all_roles))}."
+            )
+        if not column.strip():
+            if role in OPTIONAL:
+                continue
+            raise SettingsError(f"The role {role} needs a column.")
+        found_column = _named(column, columns)
+        if found_column in taken:
+            raise SettingsError(f"The column “{found_column[:40]}” has two roles. Give it one.")
+        taken.add(found_column)
+        if not found_column:
+            raise SettingsError(
+                f"{name} has no column “{column[:40]}” for the role {role}. Its columns are: "
+                f"{_listed(columns)}."
+            )
+
+
+def pair_columns(
+    name: str, columns: Sequence[str], roles: Mapping[str, str]
+) -> tuple[str, str, str | None]:
+    """The columns of two texts and of their score, which may be missing.
+
+    Args:
+        name: of the file, for messages.
+        columns: of the table.
+        roles: role to column, declared.
+
+    Raises:
+        SettingsError: a declared role or its column does not exist, or a text has no column.
+    """
+    check_roles(name, columns, roles)
+    if others := set(roles) - set(ROLES["pairs"]):
+        raise SettingsError(
+            f"Pairs have no role {', '.join(sorted(others))}. Choose from: "
+            f"{', '.join(ROLES['pairs'])}."
+        )
+    found = columns_of("pairs", columns, roles)
+    for role in ("text1", "text2"):
+        if role not in found:
+            raise SettingsError(
+                f"{name} also needs a column for {role}. Its columns are: {_listed(columns)}. "
+                f"Name the column with --role {role}=…."
+            )
+    return found["text1"], found["text2"], found.get("score")
 
 
 def columns_of(

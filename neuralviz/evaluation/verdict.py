@@ -107,7 +107,7 @@ def verdict(
         said.append(_better_elsewhere(results, data, claim, ranked[0], finished, name))
     said += [
         _baselines(by, ranked),
-        _beside_guessing(by, ranked),
+        _beside_guessing(by, ranked, name),
         _left_out(results, data, by, ranked, name),
     ]
     return " ".join(filter(None, said))
@@ -299,8 +299,11 @@ def _baselines(by: Yardstick, ranked: Sequence[_Measured]) -> str:
     return f"Always guessing the most frequent label reaches {by.write(probe.baseline)}{words}."
 
 
-def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured]) -> str:
-    """A sentence where not even the best method is clearly better than guessing."""
+def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], name: Name) -> str:
+    """A sentence where not even the best method is clearly better than guessing.
+
+    Correlations that are clearly negative mostly are of scores that say how different texts are.
+    """
     best = ranked[0]
     bounds = by.interval(best.measured)
     chance = by.chance(best.measured)
@@ -309,8 +312,30 @@ def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured]) -> str:
     worst = bounds[0] if by.sign > 0 else bounds[1]
     if by.sign * (worst - chance) > 0:
         return ""
+    worse = [one for one in ranked if _is_worse_than_guessing(by, one)]
+    guessing = by.of_guessing(best.measured)
     who = "Not even the best method is" if len(ranked) > 1 else "It is not"
-    return f"{who} clearly better than {by.of_guessing(best.measured)}."
+    said = f"{who} clearly better than {guessing}."
+    if not worse:
+        return said
+    if len(worse) == len(ranked):
+        who = "All methods are" if len(ranked) > 1 else "It is"
+        said = f"{who} clearly worse than {guessing}."
+    else:
+        are = "is" if len(worse) == 1 else "are"
+        said += f" {listed(_names(worse, name))} {are} clearly worse than that."
+    if by.measure in ("correlations", "pairs"):
+        said += (
+            " A higher score has to mean that the texts are more alike. If it means here that they "
+            "are more different, reverse the scores."
+        )
+    return said
+
+
+def _is_worse_than_guessing(by: Yardstick, one: _Measured) -> bool:
+    """Whether its whole interval is on the bad side of what guessing reaches."""
+    bounds, chance = by.interval(one.measured), by.chance(one.measured)
+    return bounds is not None and all(by.sign * (bound - chance) < 0 for bound in bounds)
 
 
 def _better_elsewhere(

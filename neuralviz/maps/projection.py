@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from neuralviz.words import short_repr
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -36,6 +38,8 @@ class ProjectionEvent:
         span: 0 … 1 where the stage begins and ends in all of the work.
     """
 
+    __repr__ = short_repr
+
     stage: str
     done: int = 0
     total: int = 0
@@ -62,6 +66,8 @@ class Projection:
         fitted: for PCA the ``mean`` [dim], ``components`` [dimensions, dim] and
             ``explained_variance_ratio`` [dimensions]; else empty.
     """
+
+    __repr__ = short_repr
 
     coordinates: np.ndarray
     settings: ProjectionSettings

@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText
+from neuralviz.words import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,8 @@ class TokenShares:
         tokens: per layer, [token, dim] the part of the delta that came from predicting the token.
         decay: per layer, [dim] the part that came from weight decay.
     """
+
+    __repr__ = short_repr
 
     tokens: tuple[np.ndarray, ...]
     decay: tuple[np.ndarray, ...]
@@ -66,6 +69,8 @@ class MicroTuning:
             last finite ones.
         shares: per text, who wrote the delta; None unless asked for.
     """
+
+    __repr__ = short_repr
 
     model_id: str
     fingerprint: str
@@ -116,6 +121,8 @@ class TuningEvent:
         deltas: per layer, [text, dim] after the step; None unless asked for.
         result: the finished run, on the last event.
     """
+
+    __repr__ = short_repr
 
     epoch: int
     epochs: int

@@ -12,6 +12,7 @@ from neuralviz.errors import never
 from neuralviz.micro_tuning.events import MicroTuning, TuningEvent
 from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 from neuralviz.models.tokens import TokenizedText, tokenize
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -71,6 +72,8 @@ class TextReport:
 @dataclass(frozen=True, eq=False)
 class WatchedEvent:
     """An epoch of the texts that begin with text ``first``, or the report on one of them."""
+
+    __repr__ = short_repr
 
     first: int
     event: TuningEvent | None = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError
+from neuralviz.models.folder_check import missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ T = TypeVar("T")
 NETWORK_SECONDS = 3.0
 _FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
 # of a folder of its own in a model of sentence-transformers
-_OF_A_MODULE = re.compile(r"\d+_\w+/([\w.-]+\.(json|txt|model)|model\.safetensors)")
+_OF_A_MODULE = re.compile(r"((\w+_)?\d+_\w+/)+([\w.-]+\.(json|txt|model)|model\.safetensors)")
 _TOKENIZER_FILES = (  # any one of these sets is a tokenizer
     {"tokenizer.json"},
     {"vocab.txt"},
@@ -49,8 +50,6 @@ def fetch(model_id: str) -> Path:
             "(HF_HUB_OFFLINE). Use the bundled model or a local folder."
         )
     names = _file_names(model_id)
-    if not names:
-        raise ModelError(f"{model_id} has no weights in safetensors format.")
     try:
         folder = snapshot_download(
             model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
@@ -82,10 +81,11 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _file_names(model_id: str) -> list[str]:
-    """What is fetched of a model; nothing when it has no weights in safetensors.
+    """What is fetched of a model.
 
     Raises:
-        ModelError: the hub does not answer in time, or has no such model.
+        ModelError: the hub does not answer in time, or has no such model, or the model has no
+            weights in safetensors format.
     """
     found = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
     if isinstance(found, Exception):
@@ -95,9 +95,10 @@ def _file_names(model_id: str) -> list[str]:
             f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached. "
             "Connect to the internet, or use the bundled model or a local folder."
         ) from found
+    all_names = [sibling.rfilename for sibling in found.siblings or ()]
     names = [
         name
-        for name in (sibling.rfilename for sibling in found.siblings or ())
+        for name in all_names
         if _OF_A_MODULE.fullmatch(name)
         or ("/" not in name and any(fnmatch(name, pattern) for pattern in _FILES))
     ]
@@ -105,7 +106,9 @@ def _file_names(model_id: str) -> list[str]:
     if "model.safetensors" in weights:
         weights = [name for name in weights if "/" in name or name == "model.safetensors"]
     others = [name for name in names if not name.endswith(".safetensors")]
-    return [*others, *weights] if weights else []
+    if not weights:
+        raise missing_weights(model_id, all_names)
+    return [*others, *weights]
 
 
 def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:

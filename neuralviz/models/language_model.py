@@ -131,6 +131,16 @@ class TextModel:
         ModelError: the window leaves no room for a token.
     """
 
+    def __repr__(self) -> str:
+        network = type(self.network).__name__
+        return f"{type(self).__name__}(id={self.id!r}, network={network}, window={self.window})"
+
+    def __copy__(self) -> TextModel:
+        return self  # nobody changes it
+
+    def __deepcopy__(self, memo: object) -> TextModel:
+        return self
+
     id: str
     fingerprint: str
     network: PreTrainedModel
@@ -184,6 +194,8 @@ class LanguageModel(TextModel):
         layers: every 1-D parameter.
     """
 
+    __repr__ = TextModel.__repr__
+
     mask_id: int
     layers: tuple[Layer, ...] = field(repr=False)
 
@@ -226,6 +238,12 @@ class LanguageModel(TextModel):
             )
         if len(set(chosen)) != len(chosen):
             raise SettingsError("A layer is named twice. Name it only once.")
+        if not chosen and (names is None or isinstance(names, str)):
+            missing = "last block" if names == "last_block" else "prediction head"
+            raise SettingsError(
+                f"The {missing} of the model “{self.id}” ({self.family}) has no layer that can be "
+                "tuned by default. Name layers; `neuralviz models layers` lists them."
+            )
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen

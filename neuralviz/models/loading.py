@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer
 from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
+from neuralviz.models.folder_check import missing_weights, transformer_folder
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import Behaviour
@@ -30,6 +32,10 @@ DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
 FEWEST_TOKENS = 8  # of a window that can be meant
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
+
+
+class _NoHeadError(ModelError):
+    """A model that reads texts, but lacks what predicts masked tokens."""
 
 
 def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
@@ -56,6 +62,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
             "needs a masked language model, such as “bundled”."
         )
     folder, fingerprint = resolve(model_id)
+    folder = transformer_folder(folder, model_id)
     _check_masked(model_id, *_read_config(folder, model_id))
     network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
     return assemble(model_id, fingerprint, network, tokenizer, device)
@@ -70,7 +77,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         device: as of `load_model`.
 
     Returns:
-        A `LanguageModel` where the checkpoint predicts masked tokens.
+        A `LanguageModel` where the checkpoint predicts masked tokens, head and mask token included.
 
     Raises:
         ModelError: as of `load_model`; encoder-decoder models are refused.
@@ -84,9 +91,11 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
             model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
         )
     folder, fingerprint = resolve(model_id)
+    folder = transformer_folder(folder, model_id)
     model_type, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
-        return load_model(model_id, device)
+        with suppress(_NoHeadError):
+            return load_model(model_id, device)
     network, tokenizer = load_folder(folder, model_id, "AutoModel")
     if network.config.is_encoder_decoder:
         raise ModelError(
@@ -141,7 +150,7 @@ def _folder_fingerprint(folder: Path) -> str:
         "*.json",
         "*.txt",
         "*.model",
-        *(f"*_*/*.{end}" for end in ("safetensors", "json", "txt", "model")),
+        *(f"*_*/**/*.{end}" for end in ("safetensors", "json", "txt", "model")),
     )
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         digest.update(path.relative_to(folder).as_posix().encode())
@@ -156,11 +165,6 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
         return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
     except FileNotFoundError as error:
-        if (folder / "modules.json").is_file():
-            raise ModelError(
-                f"{model_id} is a table of token embeddings without a transformer. Use it with "
-                "the method sentence-transformer."
-            ) from error
         raise ModelError(f"{model_id} contains no model: config.json is missing.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
@@ -200,10 +204,7 @@ def load_folder(
         ModelError: there are no safetensors, the library cannot load them, or weights are missing.
     """
     if not any(folder.glob("*.safetensors")):
-        raise ModelError(
-            f"{model_id} has no weights in safetensors format. Other formats can run code "
-            "and are not loaded; convert the model with `transformers`."
-        )
+        raise missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
         with quiet_transformers():
             import transformers
@@ -230,7 +231,7 @@ def load_folder(
         if missing:
             raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
     elif missing:
-        raise ModelError(
+        raise _NoHeadError(
             f"{model_id} is missing weights of a masked language model, for example "
             f"{missing[0]}. It may be an encoder without a prediction head; use a model that "
             "has one."
@@ -251,11 +252,11 @@ def assemble(
     Without its ``behaviour``, that is found out.
     """
     if getattr(tokenizer, "mask_token_id", None) is None:
-        raise ModelError(
+        raise _NoHeadError(
             f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
         )
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise ModelError(f"The output layer of {model_id} is not supported.")
+        raise _NoHeadError(f"The output layer of {model_id} is not supported.")
     reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device, behaviour)
     shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
     return LanguageModel(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
+from neuralviz.models.folder_check import check_folder, missing_weights
 from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
 from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-_MODULES = "sentence_transformers."  # other modules would be code from the model's repository
 
 
 def load_sentence_transformer(
@@ -38,7 +36,7 @@ def load_sentence_transformer(
         folder, fingerprint = bundled.minilm_folder(), bundled.MINILM_SHA256[:16]
     else:
         folder, fingerprint = resolve(model_id)
-    _check(folder, model_id)
+        _check(folder, model_id)
     try:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -53,30 +51,35 @@ def load_sentence_transformer(
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"Could not load {model_id}: {reason}") from error
+    _check_vector(encoder, model_id)
     return encoder.eval().requires_grad_(False), fingerprint
 
 
 def _check(folder: Path, model_id: str) -> None:
-    """Refuse what is no model of the library, and what would run code."""
-    try:
-        modules = json.loads((folder / "modules.json").read_text("utf-8"))
-        types = [str(module["type"]) for module in modules]
-    except FileNotFoundError as error:
+    """Refuse what is no model of the library, what is no dense encoder, and what would run code."""
+    check_folder(folder, model_id)
+    if not (folder / "modules.json").is_file():
         raise ModelError(
             f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
             "methods mean, cls, sep, last and sbert-wk work with any encoder."
-        ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"Could not read the modules.json of {model_id}.") from error
-    foreign = [name for name in types if not name.startswith(_MODULES)]
-    if foreign:
-        raise ModelError(
-            f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs."
         )
-    if not any(folder.rglob("*.safetensors")) or any(
-        not path.with_name("model.safetensors").exists() for path in folder.rglob("*_model.bin")
-    ):
+    if not any(folder.rglob("*.safetensors")):
+        raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
+
+
+def _check_vector(encoder: SentenceTransformer, model_id: str) -> None:
+    """Refuse a model that gives no vector of a text: without pooling, or for pictures alone."""
+    try:
+        shape = encoder.encode(["a"], show_progress_bar=False).shape
+    except KeyError as error:  # as modules look for what those before them gave
         raise ModelError(
-            f"{model_id} has weights that are not in safetensors format. Other formats can "
-            "run code and are not loaded."
+            f"{model_id} gives no vector of a text: none of its modules pools the tokens' vectors. "
+            "The methods mean, cls, sep, last and sbert-wk use its transformer alone."
+        ) from error
+    except Exception as error:  # whatever a module that expects something else provokes
+        reason = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")[:200]
+        raise ModelError(f"{model_id} gives no vector of a text: {reason}") from error
+    if len(shape) != 2:
+        raise ModelError(
+            f"{model_id} gives no vector of a text, but an array of {len(shape)} axes."
         )

@@ -5,8 +5,10 @@ What loads them, and torch with it, is imported with the first model.
 
 from __future__ import annotations
 
+import copyreg
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -209,7 +211,43 @@ def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
     try:
         trained = trained_encoder(model_id)
         folder = trained.folder if trained else Path(model_id).expanduser()
-        files = [path.stat() for path in sorted([*folder.iterdir(), *folder.glob("[0-9]*_*/*")])]
+        files = [path.stat() for path in sorted([*folder.iterdir(), *folder.glob("*_*/**/*")])]
     except (OSError, ValueError, RuntimeError):
         return None
     return tuple((file.st_mtime_ns, file.st_size) for file in files)
+
+
+def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -> TextModel:
+    """The model that a pickle names, on its device where there is one like it.
+
+    Raises:
+        ModelError: it cannot be had, or its files have changed.
+    """
+    model = (shared_model if is_masked else shared_text_model)(model_id)
+    if model.device.type != device:
+        with suppress(ModelError):  # a machine without this device
+            model = (models.load_model if is_masked else models.load_text_model)(model_id, device)
+    check_unchanged(model_id, model.fingerprint, fingerprint)
+    return model
+
+
+def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> None:
+    """Check that a model is the one that a pickle names.
+
+    Raises:
+        ModelError: its files have changed.
+    """
+    if fingerprint != fingerprint_then:
+        raise ModelError(
+            f"The files of {model_id} have changed since this was saved. Make it again with the "
+            "model as it is now."
+        )
+
+
+def _as_name(model: TextModel) -> tuple[object, ...]:
+    is_masked = isinstance(model, LanguageModel)
+    return _load_again, (model.id, model.fingerprint, model.device.type, is_masked)
+
+
+for _kind in (TextModel, LanguageModel):  # a pickle of a model is its name
+    copyreg.pickle(_kind, _as_name)  # type: ignore[arg-type]

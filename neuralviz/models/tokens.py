@@ -10,6 +10,7 @@ import numpy as np
 from sentencex import get_sentence_boundaries
 
 from neuralviz.errors import UnreadableTextError
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.models.bundled import TextReader
@@ -34,6 +35,8 @@ class TokenizedText:
         unknown: [token] true where the vocabulary has nothing for the word.
         chunks: the slices of tokens that fit the model's window, each read on its own.
     """
+
+    __repr__ = short_repr
 
     text: str
     ids: np.ndarray

@@ -18,6 +18,7 @@ from neuralviz.errors import TextError, UnreadFileError
 from neuralviz.reading.delimited import delimited_blocks
 from neuralviz.reading.json_tables import json_lines_blocks
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.not_data import HEAD, check_is_content
 from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
 from neuralviz.reading.patient_file import BUFFER, PatientFile
 from neuralviz.words import joined
@@ -43,12 +44,14 @@ class FilePart:
         path: in its file system.
         files: that file system, of pyarrow; it can be sent to another machine.
         groups: numbers of the row groups; empty for the whole file.
+        header: as of `Source`.
     """
 
     name: str
     path: str
     files: FileSystem
     groups: tuple[int, ...] = ()
+    header: int | None = None
 
     @property
     def ending(self) -> str:
@@ -84,7 +87,7 @@ class FilePart:
                 if self.ending == ".parquet":
                     yield from parquet_blocks(self.name, file, self.groups)
                 elif self.ending in (".csv", ".tsv"):
-                    yield from delimited_blocks(self.name, file)
+                    yield from delimited_blocks(self.name, file, self.header)
                 else:
                     yield from json_lines_blocks(self.name, file, ROWS)
         except OSError as error:
@@ -108,7 +111,7 @@ class Parts:
     n_broken: int = 0
 
 
-def find_parts(paths: Sequence[str]) -> Parts:
+def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     """Find the files that paths, folders, patterns or URLs name.
 
     Folders are read with all that is in them, in the order of their paths. Hidden files, and files
@@ -116,6 +119,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
 
     Args:
         paths: of this machine, or URLs that pyarrow's file systems read, such as ``s3://…``.
+        header: of each CSV and TSV file, as of `Source`.
 
     Raises:
         TextError: one names nothing, or there is no file that can be read piece by piece.
@@ -125,7 +129,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
     for path in paths:
         files, name, infos = _look(path)
         for info in sorted(infos, key=lambda one: one.path.split("/")):
-            part = FilePart(_called(info.path, name), info.path, files)
+            part = FilePart(_called(info.path, name), info.path, files, header=header)
             hidden = any(step.startswith(".") for step in part.name.split("/"))
             if hidden or part.ending not in ENDINGS:
                 why = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
@@ -142,7 +146,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
             found[key] = (replace(part, name=tidy(part.path)), info)
     parts: list[FilePart] = []
     n_broken = 0
-    whole = hashlib.sha256()
+    whole = hashlib.sha256(b"" if header is None else f"header {header}".encode())
     for _, info in found.values():
         whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
@@ -169,11 +173,13 @@ def _divided(part: FilePart) -> list[FilePart]:
     """A Parquet file by its row groups, about `BYTES` at once; any other as it is.
 
     Raises:
-        TextError: it cannot be opened, or is no Parquet file.
+        TextError: it cannot be opened, or is no Parquet file; see `check_is_content`.
     """
     with part.opened() as file:
+        check_is_content(part.name, file.read(HEAD))
         if part.ending != ".parquet":
             return [part]
+        file.seek(0)
         try:
             sizes = row_groups(part.name, file)
         except OSError as error:

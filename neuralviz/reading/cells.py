@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,8 +12,8 @@ from typing import Any
 def cell_text(value: Any) -> str:
     """A value as a person would write it, wherever it comes from.
 
-    1.0 is ``1``, true ``true``, a day ``2024-05-01``, a nested value JSON; nothing and NaN are
-    empty.
+    1.0 is ``1``, true ``true``, a day ``2024-05-01``, a duration of a day ``24:00:00``, a nested
+    value JSON; nothing and NaN are empty.
     """
     if isinstance(value, str):
         return value
@@ -32,7 +32,19 @@ def cell_text(value: Any) -> str:
         return value.isoformat(" ").removesuffix(" 00:00:00")
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, timedelta):
+        return _duration_text(value)
     return str(value)
+
+
+def _duration_text(value: timedelta) -> str:
+    """Hours, minutes and seconds; hours are counted on beyond a day, as spreadsheets show them."""
+    seconds, rest = divmod(abs(value), timedelta(seconds=1))
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    sign = "-" if value < timedelta() else ""
+    fraction = f".{rest.microseconds:06}".rstrip("0") if rest else ""
+    return f"{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"
 
 
 def finite_number(text: str) -> float | None:

@@ -2,77 +2,241 @@
 
 from __future__ import annotations
 
-import io
 import re
-from typing import IO
+import zipfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import IO, Any
 
-import fastexcel
+import openpyxl
+from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
-from neuralviz.reading.table import Table, check_width, column_names
-from neuralviz.reading.workbook_size import (
-    DamagedWorkbookError,
-    LargeWorkbookError,
-    WorkbookLimits,
-    copy_without,
-    oversized_sheets,
+from neuralviz.reading.cells import cell_text
+from neuralviz.reading.headers import LOOKED_AT, Header, find_header, header_notes, is_known
+from neuralviz.reading.table import MAX_COLUMNS, Table, column_names, name_columns
+from neuralviz.words import many, name_lines
+
+MAX_UNPACKED = 1 << 28  # bytes of all parts
+MAX_CHARACTERS = 1 << 30  # of all cells
+_LAST_ROW = 1 << 20  # that Excel has
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_AT_ONCE = 1 << 20  # bytes
+_FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
+_ESCAPED = re.compile("_x[0-9A-Fa-f]{4}_")
+_ERRORS = (
+    *("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!"),
+    *("#GETTING_DATA", "#FIELD!", "#BLOCKED!", "#CONNECT!", "#BUSY!", "#UNKNOWN!"),
 )
 
-LIMITS = WorkbookLimits()
-
-_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d) 00:00:00")
-_NO_DAY = re.compile(r"1899-12-3[01] (\d\d:\d\d:\d\d)")
+Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
 
 
 def read_excel(
-    name: str, file: IO[bytes], max_rows: int | None, limits: WorkbookLimits = LIMITS
+    name: str,
+    file: IO[bytes],
+    max_rows: int | None,
+    header: int | None = None,
+    max_unpacked: int = MAX_UNPACKED,
 ) -> Table:
-    """The first sheet that has cells; see `neuralviz.reading.tables.read_table`."""
-    damaged = f"{name} is damaged, or not an Excel workbook (.xlsx)."
+    """The first visible sheet that has cells; see `neuralviz.reading.tables.read_table`."""
+    has_formulas = _look_through(name, file, max_unpacked)
+    most = None if max_rows is None else max(max_rows, LOOKED_AT) + LOOKED_AT
+    without: Mapping[int, Sequence[int]] = {}
     try:
-        oversized = oversized_sheets(file, limits)
-    except DamagedWorkbookError as error:
-        raise TextError(damaged) from error
-    except LargeWorkbookError as error:
-        raise TextError(f"{name} {error}. Save it as CSV.") from error
-    readable: IO[bytes] = file
-    if oversized:
-        readable = io.BytesIO()
-        copy_without(oversized, file, readable)
-    readable.seek(0)
-    rows: list[tuple[str, ...]] = []
-    sheet = ""
-    try:
-        workbook = fastexcel.read_excel(readable.read())
-        for sheet in workbook.sheet_names:
-            cells = workbook.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string")
-            if cells.height:
-                columns = [map(_cell, column.to_pylist()) for column in cells.to_arrow().columns]
-                rows = list(zip(*columns, strict=True))
+        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        sheets = sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible")
+        title = ""
+        rows: Rows = []
+        errors: list[int] = []
+        for sheet in sheets:
+            title = sheet.title
+            rows, errors = _read_rows(name, sheet, most)
+            if has_formulas:
+                without = _without_results(file, title)
+            if rows or without:
                 break
-    except fastexcel.FastExcelError as error:
-        if sheet and oversized:
-            why = next(iter(oversized.values()))
+    except TextError:
+        raise
+    except Exception as error:  # whatever the parts of a broken workbook may run into
+        raise TextError(_damaged(name)) from error
+    table, left = _table_of(name, rows, header)
+    notes = table.notes + _formula_notes(name, without, table, left)
+    if errors:
+        notes += (f"Left error values such as #N/A empty ({name_lines(errors, 'row')}).",)
+    if len(workbook.sheetnames) > 1 and rows:
+        notes += (f"{name} has {len(workbook.sheetnames)} sheets. Only “{title}” was read.",)
+    return replace(table, notes=notes)
+
+
+def _damaged(name: str) -> str:
+    return f"{name} is damaged, or not an Excel workbook (.xlsx)."
+
+
+def _look_through(name: str, file: IO[bytes], max_unpacked: int) -> bool:
+    """Whether there are formulas in a workbook.
+
+    Raises:
+        TextError: it is no workbook, or would be too large when it is unpacked. No part unpacks to
+            more than the archive says: what is beyond is not read.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            parts = archive.infolist()
+            if any(part.compress_type not in _PACKED for part in parts):
+                raise TextError(_damaged(name))
+            if sum(part.file_size for part in parts) > max_unpacked:
+                raise TextError(
+                    f"{name} is larger than {max_unpacked:,} bytes when unpacked. Save it as CSV."
+                )
+            sheets = [part for part in parts if "worksheets/" in part.filename.lower()]
+            return any(_has_formulas(archive, part) for part in sheets)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, EOFError, ValueError) as error:
+        raise TextError(_damaged(name)) from error
+    except (RuntimeError, zlib.error) as error:  # a password, or broken data
+        raise TextError(_damaged(name)) from error
+
+
+def _has_formulas(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
+    before = b""
+    with archive.open(part) as content:
+        while piece := content.read(_AT_ONCE):
+            if _FORMULA.search(before + piece):
+                return True
+            before = piece[-32:]
+    return False
+
+
+def _read_rows(name: str, sheet: Any, most: int | None) -> tuple[Rows, list[int]]:
+    """The rows of a sheet that hold something, and the numbers of those with errors in a cell.
+
+    Raises:
+        TextError: a cell is far to the right, or there is too much text.
+    """
+    rows: Rows = []
+    errors: list[int] = []
+    n_characters = 0
+    for number, cells in _numbered(sheet):
+        row = [_cell(value) for value in cells]
+        while row and not row[-1]:
+            row.pop()
+        if len(row) > MAX_COLUMNS:
             raise TextError(
-                f"The sheet “{sheet[:40]}” of {name} {why}, or save it as CSV."
-            ) from error
-        raise TextError(damaged) from error
-    filled = [(at, row) for at, row in enumerate(rows, 1) if any(map(str.strip, row))]
-    if not filled:
-        return Table((), (), (), unit="row")
-    check_width(name, len(filled[0][1]))
-    names = column_names(filled[0][1])
-    lines = [at for at, _ in filled[1:]]
-    values = tuple([row[place] for _, row in filled[1:]] for place in range(len(names)))
-    notes: tuple[str, ...] = ()
-    if len(workbook.sheet_names) > 1:
-        notes = (f"{name} has {len(workbook.sheet_names)} sheets. Only “{sheet}” was read.",)
-    return Table(names, values, lines, notes, "row")
+                f"The sheet “{sheet.title[:40]}” of {name} has a cell in row {number:,} and column "
+                f"{len(row):,}. Delete stray cells far from the table, or save it as CSV."
+            )
+        if any(value in _ERRORS for value in row):
+            errors.append(number)
+            row = ["" if value in _ERRORS else value for value in row]
+        if not any(row):
+            continue
+        rows.append((number, row))
+        n_characters += sum(map(len, row))
+        if n_characters > MAX_CHARACTERS:
+            raise TextError(f"{name} has more than {MAX_CHARACTERS:,} characters. Split it.")
+        if most is not None and len(rows) > most:
+            break
+    return rows, errors
 
 
-def _cell(value: str | None) -> str:
-    """A cell as text: dates without midnight, times without a day, blanks as nothing."""
-    if value is None or not value.strip():
+def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
+    sheet.reset_dimensions()  # what a sheet says of its size may be wrong
+    return enumerate(sheet.iter_rows(max_row=_LAST_ROW, values_only=True), 1)
+
+
+def _cell(value: Any) -> str:
+    """A cell as text; blanks as nothing."""
+    text = cell_text(value)
+    if not text or text.isspace():
         return ""
-    match = _MIDNIGHT.fullmatch(value) or _NO_DAY.fullmatch(value)
-    return match[1] if match else value  # at most 32,767 characters
+    return unescape(text) if "_x" in text and _ESCAPED.search(text) else text
+
+
+def _table_of(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
+    """The rows below the header as a table, and the column of the sheet that is its first.
+
+    Raises:
+        TextError: there is nothing in the row that shall be the header.
+    """
+    if header:
+        rows = [(at, row) for at, row in rows if at >= header]
+        if not rows or rows[0][0] != header:
+            raise TextError(f"{name} has nothing in row {header:,} that could name its columns.")
+    if not rows:
+        return Table((), (), (), unit="row"), 0
+    left = min(next(at for at, cell in enumerate(row) if cell) for _, row in rows)
+    width = max(len(row) for _, row in rows) - left
+    rows = [(at, [*row[left:], *[""] * (width + left - len(row))]) for at, row in rows]
+    found = Header(0 if header else None)
+    if header is None:
+        found = find_header([row for _, row in rows[:LOOKED_AT]])
+    place = found.place
+    number, row = rows[place or 0]
+    notes = header_notes(
+        name,
+        "row",
+        0 if place is None else number,
+        rows[0][0],
+        row,
+        is_clear=found.is_clear,
+        is_chosen=header is not None,
+    )
+    body = rows if place is None else rows[place + 1 :]
+    values = tuple([row[at] for _, row in body] for at in range(width))
+    lines = [at for at, _ in body]
+    if place is None:
+        return Table(name_columns(width), values, lines, notes, "row", 0), left
+    return Table(column_names(row), values, lines, notes, "row", number), left
+
+
+def _without_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
+    """The rows of a sheet, from 1, whose formula has no stored result, by the column, from 0.
+
+    A text of no characters is a result.
+    """
+    sheets = []
+    for data_only in (False, True):
+        workbook = openpyxl.load_workbook(
+            file, read_only=True, data_only=data_only, keep_links=False
+        )
+        sheets.append(workbook[title])
+        sheets[-1].reset_dimensions()
+    found: dict[int, list[int]] = defaultdict(list)
+    for written, results in zip(
+        *(sheet.iter_rows(max_row=_LAST_ROW) for sheet in sheets), strict=True
+    ):
+        for cell, result in zip(written, results, strict=True):
+            if cell.data_type == "f" and result.value is None and result.data_type != "str":
+                found[cell.column - 1].append(cell.row)
+    return found
+
+
+def _formula_notes(
+    name: str, without: Mapping[int, Sequence[int]], table: Table, left: int
+) -> tuple[str, ...]:
+    """Sentences on formulas without results.
+
+    Args:
+        name: of the file.
+        without: rows by column, as of `_without_results`.
+        table: that was read.
+        left: the first column of the table.
+
+    Raises:
+        TextError: a column that is likely to be needed has no other values.
+    """
+    notes: tuple[str, ...] = ()
+    for column, rows in without.items():
+        at = column - left
+        title = table.columns[at] if 0 <= at < len(table.columns) else f"column {column + 1}"
+        sentence = (
+            f"{many(len(rows), 'formula')} in the column “{title[:40]}” of {name} "
+            f"{'has' if len(rows) == 1 else 'have'} no stored result ({name_lines(rows, 'row')}). "
+            "Open the workbook in Excel or LibreOffice, save it, and use that file."
+        )
+        if not len(table) or (is_known(title) and not any(table.column(title))):
+            raise TextError(sentence)
+        notes += (sentence,)
+    return notes

@@ -9,6 +9,7 @@ from pathlib import Path
 from neuralviz.errors import TextError
 from neuralviz.reading.cleaning import unique_ids
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.saved_data_sets import INFO, SPLITS, STATE
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, read_texts
 from neuralviz.words import free_name, many
@@ -42,7 +43,7 @@ def read_files(
     Raises:
         TextError: there is no text in them.
     """
-    return _read_each(files, [], "these files", column, mode, max_texts)
+    return _read_each(_without_notes(files), [], "these files", column, mode, max_texts)
 
 
 def read_folder(
@@ -69,8 +70,23 @@ def read_folder(
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
     files, skipped = _files_of(path, max_files)
-    given = [Source(name, file) for file, name in files]
+    given = _without_notes([Source(name, file) for file, name in files])
     return _read_each(given, skipped, f"the folder {path}", column, mode, max_texts)
+
+
+def _without_notes(files: Sequence[Source]) -> list[Source]:
+    """Files without those in which a saved data set says what it is, and without its caches."""
+    paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
+    with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
+    above = {folder.rpartition("/")[0] for folder in with_arrow}
+    saved = {folder for _, folder, name in paths if name == STATE and folder in with_arrow}
+    return [
+        source
+        for source, folder, name in paths
+        if not (folder in with_arrow and name in (STATE, INFO))
+        and not (folder in above and name == SPLITS)
+        and not (folder in saved and name.startswith("cache-"))
+    ]
 
 
 def _read_each(

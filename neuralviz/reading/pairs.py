@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.rows import numbers_of, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
@@ -114,11 +113,17 @@ def read_pairs(
     )
 
 
-def read_text_pairs(source: Source, *, max_rows: int | None = None) -> ScoredPairs:
+def read_text_pairs(
+    source: Source,
+    columns: tuple[str, str, str | None] | None = None,
+    *,
+    max_rows: int | None = None,
+) -> ScoredPairs:
     """Read pairs of sentences from a table; a column of scores may be there or not.
 
     Args:
         source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
+        columns: as of `read_pairs`; None for the score's where there is none.
         max_rows: of the table; those behind are left out, with a note.
 
     Returns:
@@ -129,20 +134,23 @@ def read_text_pairs(source: Source, *, max_rows: int | None = None) -> ScoredPai
     """
     table = read_table(source, max_rows=max_rows)
     by_name = _by_name(table.columns)
-    pair = _sentence_columns(by_name)
-    if pair is None:
-        raise TextError(
-            f"{source.name} needs the columns “sentence1” and “sentence2” in its header line. It "
-            f"has: {_found(table.columns)}."
-        )
-    rows = usable_rows(table, texts=tuple(table.columns[by_name[name]] for name in pair))
+    if columns is None:
+        pair = _sentence_columns(by_name)
+        if pair is None:
+            raise TextError(
+                f"{source.name} needs the columns “sentence1” and “sentence2” in its header line. "
+                f"It has: {_found(table.columns)}."
+            )
+        first, second = (table.columns[by_name[name]] for name in pair)
+        named = (table.columns[by_name[name]] for name in SCORE_COLUMNS if name in by_name)
+        columns = first, second, next(named, None)
+    rows = usable_rows(table, texts=columns[:2])
     if not rows.places:
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
     scores = np.full(len(rows.places), np.nan)
-    column = next((by_name[name] for name in SCORE_COLUMNS if name in by_name), None)
-    if column is not None:
-        read = [finite_number(table.values[column][place]) for place in rows.places]
-        scores = np.array([np.nan if value is None else value for value in read])
+    if columns[2] is not None:
+        read = numbers_of(table.column(columns[2]))
+        scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
 
 

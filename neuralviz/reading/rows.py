@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import many, name_lines
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
+_WITH_POINT = re.compile(r"\d\.\d")
+_PERCENT = re.compile(r"(?<=\d)\s*[%\uff05]$")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -42,13 +46,14 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         texts: columns that may not be blank, and not too long.
         numbers: columns that have to hold numbers.
     """
-    written = [table.column(name) for name in texts]
-    typed = [_with_points(table.column(name)) for name in numbers]
+    flat = [flatten_texts(name, table.column(name)) for name in texts]
+    written = [values for values, _ in flat]
+    typed = [numbers_of(table.column(name)) for name in numbers]
     used: list[int] = []
     values: list[list[float]] = []
     without_text, without_number, too_long = [], [], []
     for place, line in enumerate(table.lines):
-        row = [finite_number(column[place]) for column in typed]
+        row = [column[place] for column in typed]
         finite = [value for value in row if value is not None]
         if not all(tidy(column[place]) for column in written):
             without_text.append(line)
@@ -59,7 +64,7 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         else:
             used.append(place)
             values.append(finite)
-    notes = table.notes
+    notes = table.notes + tuple(chain.from_iterable(said for _, said in flat))
     for lines, why in (
         (without_text, f"{_named(texts)} is missing"),
         (too_long, f"{_named(texts)} has more than {MAX_CHARACTERS:,} characters"),
@@ -80,6 +85,26 @@ def _named(columns: Sequence[str]) -> str:
     return " or ".join(f"“{column[:40]}”" for column in columns)
 
 
+def numbers_of(column: Sequence[str]) -> list[float | None]:
+    """[row] the numbers of a column as people write them; None where a value is none.
+
+    They may have decimal commas, a true minus sign, or all be percentages, of which 80% is 80. Of
+    a column in which only some are, those count of which there are more.
+
+    Args:
+        column: the values as text.
+    """
+    written = [value.strip().replace("\u2212", "-") for value in column]
+    bare = [_PERCENT.sub("", value) for value in written]
+    numbers = [finite_number(value) for value in _with_points(bare)]
+    is_share = [one != other for one, other in zip(written, bare, strict=True)]
+    of_numbers = [one for one, number in zip(is_share, numbers, strict=True) if number is not None]
+    are_shares = 2 * sum(of_numbers) > len(of_numbers)
+    return [
+        number if one == are_shares else None for one, number in zip(is_share, numbers, strict=True)
+    ]
+
+
 def _with_points(column: Sequence[str]) -> Sequence[str]:
     """A column of numbers whose decimals stand behind commas, with points; others as they are.
 
@@ -90,7 +115,7 @@ def _with_points(column: Sequence[str]) -> Sequence[str]:
         comma and not _THOUSANDS.fullmatch(value.strip())
         for comma, value in zip(commas, column, strict=True)
     )
-    if not parts_decimals or any("." in value for value in column):
+    if not parts_decimals or any(map(_WITH_POINT.search, column)):
         return column
     return [
         value.replace(",", ".") if comma else value

@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import IO
 
 from neuralviz.errors import TextError
+from neuralviz.reading.not_data import HEAD, check_is_content
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
+TABLES = (
+    *(".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather", ".xlsx"),
+)
+WITHOUT_NAMES = (".csv", ".tsv", ".xlsx")  # in which a row may name the columns, or none
 
 
 @dataclass(frozen=True)
@@ -23,15 +27,23 @@ class Source:
     Attributes:
         name: of the file; its ending says what it is, and messages have it.
         content: the bytes, or where they are.
+        header: the line, or in a workbook the row, that names the columns; 0 where none does; None
+            to find it. Other formats name their columns.
     """
 
     name: str
     content: bytes | Path
+    header: int | None = None
 
     @classmethod
-    def at(cls, path: Path) -> Source:
-        """The file at a path."""
-        return cls(path.name, path)
+    def at(cls, path: Path, header: int | None = None) -> Source:
+        """The file at a path.
+
+        Args:
+            path: of the file.
+            header: as of the class.
+        """
+        return cls(path.name, path, header)
 
     @property
     def ending(self) -> str:
@@ -46,12 +58,14 @@ class Source:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the name and of the content, for caches: of a path, what its file is now.
+        """Hash of the name, the header and the content, for caches: of a path, its file now.
 
         Raises:
             TextError: there is no such file.
         """
         whole = hashlib.sha256(self.name.encode("utf-8", "surrogatepass") + b"\0")
+        if self.header is not None:
+            whole.update(f"header {self.header}\0".encode())
         if isinstance(self.content, bytes):
             whole.update(self.content)
         else:
@@ -70,11 +84,12 @@ class Source:
         What the system makes up while it is read, without end perhaps, counts as empty.
 
         Raises:
-            TextError: it cannot be opened or read, it is no file, or it is empty.
+            TextError: it cannot be opened or read, it is no file, it is empty, or it stands for
+                another one, as a pointer or an error page does.
         """
         if isinstance(self.content, bytes):
             with io.BytesIO(self.content) as file:
-                yield self._not_empty(file)
+                yield self._checked(file)
             return
         try:
             if self.content.exists():
@@ -83,7 +98,7 @@ class Source:
                 if not self.content.stat().st_size:
                     raise TextError(f"{self.name} is empty.")
             with self.content.open("rb") as file:
-                yield self._not_empty(file)
+                yield self._checked(file)
         except OSError as error:
             raise self._unreadable(error) from error
 
@@ -92,8 +107,10 @@ class Source:
             return TextError(f"No such file: {self.name}.")
         return TextError(f"Could not read {self.name}: {error.strerror or error}.")
 
-    def _not_empty(self, file: IO[bytes]) -> IO[bytes]:
-        if not file.read(1):
+    def _checked(self, file: IO[bytes]) -> IO[bytes]:
+        head = file.read(HEAD)
+        if not head:
             raise TextError(f"{self.name} is empty.")
+        check_is_content(self.name, head)
         file.seek(0)
         return file

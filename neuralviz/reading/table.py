@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from neuralviz.errors import TextError
+from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import tidy
 
 MAX_CHARACTERS = 1_000_000  # of a text
@@ -23,6 +24,8 @@ class Table:
         lines: where in the file each row begins: its line, or its number among the rows.
         notes: sentences on what was left out or guessed.
         unit: what ``lines`` counts, ``line`` or ``row``.
+        header: the line or row that names the columns, 0 where none does; None in files of a kind
+            that has a name for each column.
     """
 
     columns: tuple[str, ...]
@@ -30,9 +33,15 @@ class Table:
     lines: Sequence[int]
     notes: tuple[str, ...] = ()
     unit: str = "line"
+    header: int | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def describe_header(self, name: str) -> str:
+        """A sentence on the header of the file of a name; empty where it has no choice of one."""
+        first = [values[0] for values in self.values if values]
+        return describe_header(name, self.unit, self.header, self.columns, first)
 
     def column(self, name: str) -> Sequence[str]:
         """The values of a column, one a row."""
@@ -55,6 +64,11 @@ def column_names(titles: Iterable[str]) -> tuple[str, ...]:
         names.append(name)
         taken.add(name)
     return tuple(names)
+
+
+def name_columns(width: int) -> tuple[str, ...]:
+    """Names for the columns of a table that has none: ``text`` for one, else by their numbers."""
+    return ("text",) if width == 1 else column_names([""] * width)
 
 
 def check_width(name: str, n_columns: int) -> None:

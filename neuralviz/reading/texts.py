@@ -9,7 +9,11 @@ from typing import Literal
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cleaning import clean_texts, unique_ids
+from neuralviz.reading.headers import ID_COLUMNS as ID_COLUMNS
+from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
+from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import TextLines, tidy
+from neuralviz.reading.nested import count_characters, flatten_texts
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.reading.tables import read_table
@@ -18,12 +22,6 @@ from neuralviz.words import many
 Mode = Literal["line", "blank line", "one"]
 
 MAX_TEXTS = 1_000_000
-TEXT_COLUMNS = (
-    *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
-    *("body", "abstract", "description", "review", "comment", "message", "tweet", "post"),
-    *("passage", "paragraph", "utterance", "question", "query", "summary", "headline", "title"),
-)
-ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,7 @@ class ReadTexts:
         column: the column of the table that was read.
         columns: the columns that can be read.
         labels: the other columns, one value a text; what is missing is ``""``.
+        header, unit: as of `Table`.
     """
 
     texts: tuple[str, ...]
@@ -45,6 +44,12 @@ class ReadTexts:
     column: str | None = None
     columns: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    header: int | None = None
+    unit: str = "line"
+
+    def describe_header(self, name: str) -> str:
+        """A sentence on the header of the file of a name; empty where it has no choice of one."""
+        return describe_header(name, self.unit, self.header, self.columns, self.texts[:1])
 
     def first(self, n: int) -> ReadTexts:
         """The same with the first ``n`` texts alone."""
@@ -90,6 +95,8 @@ def read_texts(
     elif column is not None or id_column is not None:
         wanted = id_column if column is None else column
         raise TextError(f"{name} is plain text, not a table, so it has no column “{wanted}”.")
+    elif source.header is not None:
+        raise TextError(f"{name} is plain text, not a table, so it has no header line.")
     else:
         read = _plain_texts(source, mode, most)
     if not read.texts:
@@ -153,7 +160,7 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
         return ReadTexts((), table.notes)
     if column is None:
         column = guess_column(name, table)
-    parts = table.column(column)
+    parts, nested_notes = flatten_texts(column, table.column(column))
     texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
     labels = {
         other: tuple([tidy(values[place]) for place in used])
@@ -167,7 +174,16 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
     if id_column is not None:
         ids, id_notes = unique_ids(texts if id_column == column else labels[id_column])
         notes += id_notes
-    return ReadTexts(texts, notes + table.notes, ids, column, columns, labels)
+    return ReadTexts(
+        texts,
+        notes + nested_notes + table.notes,
+        ids,
+        column,
+        columns,
+        labels,
+        table.header,
+        table.unit,
+    )
 
 
 def guess_column(file_name: str, table: Table) -> str:
@@ -181,9 +197,7 @@ def guess_column(file_name: str, table: Table) -> str:
     for name in named:
         if any(map(str.strip, table.column(name))):
             return name
-    lengths = [
-        sum(map(len, values)) if any(map(_has_word, values)) else 0 for values in table.values
-    ]
+    lengths = [count_characters(values) for values in table.values]
     if len(table) and not any(lengths):
         found = ", ".join(f"“{name[:40]}”" for name in table.columns[:12])
         sentence = (
@@ -192,12 +206,3 @@ def guess_column(file_name: str, table: Table) -> str:
         )
         raise TextError(" ".join([sentence, *table.notes]))
     return named[0] if named else table.columns[lengths.index(max(lengths))]
-
-
-def _has_word(cell: str) -> bool:
-    """Whether a cell holds more than numbers."""
-    try:
-        float(cell)
-    except ValueError:
-        return any(character.isalpha() for character in cell)
-    return False

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.base import check_batch_size, check_strings, rose
+from neuralviz.embedders.base import rose
+from neuralviz.embedders.encoding import check_batch_size, check_strings
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import TextError, UnreadableTextError, never
@@ -21,6 +22,7 @@ from neuralviz.store.batches import (
     embed_batches,
     keeping,
 )
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -48,6 +50,8 @@ class EmbeddingEvent:
         found: of those done, how many had been kept before.
         n_rose: of those done, how many have a loss that rose, or ceased to be a number.
     """
+
+    __repr__ = short_repr
 
     embedder: KeptEmbedder
     at: np.ndarray

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.words import short_repr
+
 if TYPE_CHECKING:
     from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
@@ -25,6 +27,8 @@ class Trained:
         diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
             rate was too high. The weights are then the best that there were.
     """
+
+    __repr__ = short_repr
 
     learner: Learner
     settings: TrainingSettings
@@ -51,6 +55,8 @@ class TrainingStarted:
         snapshot: of the encoder before any step; None unless asked for.
     """
 
+    __repr__ = short_repr
+
     step: int
     steps: int
     loss: np.ndarray
@@ -74,6 +80,8 @@ class TrainingStep:
             give no numbers any more.
     """
 
+    __repr__ = short_repr
+
     step: int
     steps: int
     epoch: int
@@ -93,6 +101,8 @@ class TrainingEnded:
         result: what is left behind.
         snapshot: of the encoder that is left behind; None unless asked for.
     """
+
+    __repr__ = short_repr
 
     result: Trained
     snapshot: Snapshot | None

@@ -12,6 +12,7 @@ from neuralviz.errors import NeuralvizError, never
 from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbourhoods import K, knn_right
 from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -33,6 +34,8 @@ class Snapshot:
             without labels.
         vectors: [text, dim] float32 of the last layer, of the texts that are watched.
     """
+
+    __repr__ = short_repr
 
     step: int
     accuracy: np.ndarray | None

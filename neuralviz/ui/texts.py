@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
@@ -12,6 +13,7 @@ from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.allowed import n_within_limits, too_much, where_it_goes
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.header import choose_header
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import View
@@ -112,7 +114,7 @@ def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
         put_in_address(key, View(tuple(texts)))
         return
     file: Source = st.session_state[f"{key}-kept-file"]
-    keys = (f"{key}-column-{file.name}", f"{key}-file-mode")
+    keys = (f"{key}-column-{file.name}", f"{key}-header-{file.name}", f"{key}-file-mode")
     choices = [(name, st.session_state[name]) for name in keys if name in st.session_state]
     put_in_address(key, View(tuple(texts), file, tuple(choices)))
 
@@ -179,10 +181,12 @@ def _uploaded(key: str) -> ReadTexts:
         return ReadTexts(())
     source: Source = st.session_state[kept]
     mode: Mode = "line" if source.is_table else _ask_mode(f"{key}-file-mode")
+    left, right = st.columns(2)
     try:
+        source = choose_header(source, f"{key}-header-{source.name}", right)
         read = _read(source, mode=mode)
         if len(read.columns) > 1:
-            column = st.selectbox(
+            column = left.selectbox(
                 "Text column",
                 read.columns,
                 index=read.columns.index(read.column),
@@ -192,4 +196,5 @@ def _uploaded(key: str) -> ReadTexts:
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
-    return read
+    said = read.describe_header(source.name)
+    return replace(read, notes=(said, *read.notes)) if said else read

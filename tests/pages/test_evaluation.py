@@ -476,7 +476,8 @@ def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: App
     ) in said(page)
     assert "10 scored pairs" in said(page)
     column(page, "Score").set_value("nr").run()
-    assert "10 scored pairs, 6 of them similar" in said(page)
+    assert "10 scored pairs, 2 of them similar (≥ 8)" in said(page)
+    assert "The scores lie between 0 and 9" in said(page)
     upload(page, "body,section\n" + "".join(f"Dog number {i} barks.,{i % 2}\n" for i in range(9)))
     assert "(text: body, label: section)" in said(page)
     assert "9 texts with 2 labels" in said(page)
@@ -491,6 +492,11 @@ def test_a_table_can_be_read_as_another_kind(page: AppTest) -> None:
     column(page, "The table contains").set_value("labels").run()
     assert column(page, "Label").value == "topic"
     assert "4 texts with 2 labels" in said(page)
+    lines = "".join(f"A dog {i},A cat {9 - i},t{i % 2},{i % 6}\n" for i in range(10))
+    upload(page, "question,answer,topic,rating\n" + lines.replace(",5\n", ",n/a\n"))
+    assert "9 scored pairs" in said(page)
+    column(page, "The table contains").set_value("groups").run()
+    assert (column(page, "Text").value, column(page, "Group").value) == ("question", "topic")
 
 
 def test_a_column_cannot_have_two_roles(page: AppTest) -> None:

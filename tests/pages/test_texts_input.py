@@ -71,6 +71,27 @@ def test_a_table_is_read_and_its_column_can_be_changed(page: AppTest) -> None:
     assert given(page) == '["A","B"]'
 
 
+def test_the_header_is_named_and_can_be_changed(page: AppTest) -> None:
+    choose(page, "Upload")
+    content = b"Hello there, you.\nGood day to you all.\nFine.\n"
+    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
+    assert given(page) == '["Hellothere,you.","Gooddaytoyouall.","Fine."]'
+    assert "“Hello there, you.”. If it names the columns" in page.caption[0].value
+    header = page.selectbox(key="t-header-a.csv")
+    assert header.value == "detect automatically"
+    header.set_value("line 1").run()
+    assert given(page) == '["Gooddaytoyouall.","Fine."]'
+    assert "Line 1 of a.csv names its columns" in page.caption[0].value
+    page.button[0].click().run()
+    again = AppTest.from_function(app, default_timeout=20)
+    again.query_params["view"] = page.query_params["view"]
+    assert given(again.run()) == '["Gooddaytoyouall.","Fine."]'
+    page.selectbox(key="t-header-a.csv").set_value("line 9").run()
+    assert "nothing in line 9" in page.error[0].value
+    page.selectbox(key="t-header-a.csv").set_value("none").run()
+    assert "Read line 1 of a.csv as data" in page.caption[0].value
+
+
 def test_an_unusable_file_gives_a_sentence(page: AppTest) -> None:
     choose(page, "Upload")
     page.file_uploader(key="t-file").set_value(("a.txt", b" ", "text/plain")).run()

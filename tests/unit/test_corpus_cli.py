@@ -75,6 +75,43 @@ def rows_of(path: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_the_header_that_was_taken_is_named_and_may_be_chosen(run: Callable[..., Result]):
+    first, second = "3,Oil,Prices rose again today.", "1,Vote,They voted on Monday."
+    Path("news.csv").write_text(f"{first}\n{second}\n2,Cup,They won the cup at last.\n")
+    said = done(run("corpus", "add", "news.csv"))
+    assert "line 1 was read as data: “3”, “Oil”, “Prices rose again today.”" in said
+    done(run("corpus", "export", "news.csv", "-o", "out.csv"))
+    assert rows_of("out.csv")[0]["text"] == "Prices rose again today."
+    said = done(run("embed", "rows.csv", "--method", "mean", "-o", "v.parquet"))
+    assert "Line 1 of rows.csv names its columns: “id”, “text”, “topic”" in said
+    assert "The first row is “The river rose overnight 🙂”" in said
+    said = done(run("corpus", "add", "news.csv", "--header", "2", "--name", "from line 2"))
+    assert "Line 2 of news.csv names its columns: “1”, “Vote”" in said
+    assert "Saved 1 text as “from line 2”" in said
+    said = done(run("corpus", "add", "rows.csv", "--no-header", "--name", "all lines"))
+    assert "Read line 1 of rows.csv as data: “id”, “text”" in said
+    assert "Saved 7 texts as" in said
+    for words, says in (
+        (["rows.csv", "--header", "1", "--no-header"], "either --header or --no-header"),
+        (["lines.txt", "--no-header"], "plain text, not a table"),
+        ([".", "--header", "2"], "work with a single table only"),
+        (["rows.csv", "--header", "99"], "nothing in line 99"),
+    ):
+        result = run("corpus", "add", *words)
+        assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
+
+
+def test_pointers_and_saved_data_sets(run: Callable[..., Result], tmp_path: Path):
+    Path("t.parquet").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0a\n")
+    result = run("corpus", "add", "t.parquet")
+    assert (result.exit_code, "pointer of Git LFS" in result.stderr) == (2, True)
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"text": ["One river.", "Two houses."], "label": [0, 1]})
+    rows.save_to_disk(tmp_path / "saved")
+    assert "Saved 2 texts" in done(run("corpus", "add", "saved"))
+    done(run("evaluate", "--data", "saved", "--method", "mean", "--measure", "uniformity"))
+
+
 def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     said = done(run("corpus", "add", "rows.csv"))
     assert "Added a number in brackets to 1 duplicate ID" in said

@@ -823,10 +823,10 @@ def test_folders_that_are_refused(spoil: str, st_folder: Path, tmp_path: Path) -
         sentence = "modules.json of"
     elif spoil == "bin":
         (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-        sentence = "not in safetensors"
+        sentence = "no weights in safetensors"
     else:
         (folder / "model.safetensors").unlink()
-        sentence = "not in safetensors"
+        sentence = "no weights in safetensors"
     with pytest.raises(ModelError) as caught:
         load_sentence_transformer(folder, device="cpu")
     assert sentence in str(caught.value)

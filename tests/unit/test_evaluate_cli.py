@@ -308,7 +308,7 @@ def test_methods_are_checked_before_data_is_read(run, words, said, monkeypatch) 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("data was read")
 
-    for name in ("read_data", "load_hub_data"):
+    for name in ("read_table", "load_hub_data"):
         monkeypatch.setattr(f"neuralviz.cli.data_sets.{name}", never)
     for data in ("pairs.csv", "hf:some/data"):
         result = run("--data", data, *words)

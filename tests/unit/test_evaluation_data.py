@@ -18,12 +18,12 @@ from neuralviz.evaluation.data import (
     Thresholds,
     scored_data,
 )
-from neuralviz.evaluation.guessing import guess_roles
+from neuralviz.evaluation.guessing import guess_columns, guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.roles import ROLES
 from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
-from neuralviz.evaluation.tables import read_data
+from neuralviz.evaluation.tables import data_of, read_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
@@ -203,7 +203,7 @@ def test_equal_scores_have_no_correlation_and_say_so() -> None:
 
 
 def test_a_measure_that_fails_leaves_the_others() -> None:
-    data = read("sentence1,sentence2,score\na,b,3\nc,d,2.5\ne,f,1\ng,h,3.5\n")
+    data = read("sentence1,sentence2,score\na,b,3\nc,d,2.5\ne,f,2.1\ng,h,4.1\n")
     assert check_measures(data, MeasureSettings()) == data.measures
     found = measure(data, drawn(data), MeasureSettings(resamples=0))
     assert found.correlations is not None
@@ -498,6 +498,72 @@ def test_columns_are_guessed(heads: str, row: str, kind: str, roles: dict[str, s
         for i in range(24)
     ]
     assert guess_roles(table_of("\n".join([heads, *lines]))) == (kind, roles)
+
+
+@pytest.mark.parametrize(
+    "missing", ["n/a", "N/A", "n.a.", "-", "nan", "?", "not rated"]
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["{}", "{} %", "{},5"])
+def test_scores_of_which_some_are_missing_are_scores(missing: str, form: str) -> None:
+    scores = [missing if i % 12 == 5 else form.format(i % 5) for i in range(48)]
+    rows = [f"{i}\t{LONG[i % 4]} {i}\t{LONG[i % 4]} too {i}\t{s}" for i, s in enumerate(scores)]
+    table = read_table(Source("p.tsv", "\n".join(["nr\tleft\tright\tgold", *rows]).encode()))
+    roles = {"text1": "left", "text2": "right", "score": "gold"}
+    assert guess_roles(table) == ("pairs", roles)
+    data = data_of("p.tsv", table, roles)
+    assert isinstance(data, ScoredData)
+    plain = [float(s.strip(" %").replace(",", ".")) for s in scores if s != missing]
+    assert data.scores.tolist() == plain
+    assert "Skipped 4 rows: “gold” is not a number" in data.notes[0]
+
+
+def test_columns_of_a_kind_that_somebody_chose_are_guessed_as_well() -> None:
+    rows = [f"{LONG[i % 4]} {i},{LONG[i % 4]} too {i},l{i % 3},{i % 5}" for i in range(24)]
+    table = table_of("\n".join(["left,right,topic of both,stars", *rows]))
+    assert guess_columns("pairs", table) == {"text1": "left", "text2": "right", "score": "stars"}
+    assert guess_columns("labels", table) == {"text": "right", "label": "topic of both"}
+    assert guess_columns("groups", table) == {"text": "right", "group": "topic of both"}
+    assert guess_columns("paraphrases", table) == {}
+
+
+@pytest.mark.parametrize(
+    ("scores", "bounds", "said"),
+    [
+        ([0, 1.5, 3, 5], (4, 2), ""),
+        ([1, 2, 4, 5], (4, 2), ""),
+        ([0, 0.5, 1], (0.8, 0.4), ""),
+        ([0, 30, 60, 100], (80, 40), "between 0 and 100"),
+        ([4, 30, 60, 98], (80, 40), "between 4 and 98"),
+        ([-0.9, 0, 0.95], (0.6, -0.2), "between −0.9 and 0.95"),
+        ([1, 3, 6, 7], (5.8, 3.4), "between 1 and 7"),
+        ([0, 4, 10], (8, 4), "between 0 and 10"),
+        ([0, 1, 2, 3], (2.4, 1.2), "between 0 and 3"),
+        ([-5, -2, 0], (-1, -3), "from −5 to 0"),
+        ([0, 500, 1000], (800, 400), "from 0 to 1000"),
+        ([3, 3, 3], (4, 2), ""),
+    ],
+)
+def test_thresholds_follow_the_scale_of_the_scores(
+    scores: list[float], bounds: tuple[float, float], said: str
+) -> None:
+    texts = [str(i) for i in range(len(scores))]
+    data = scored_data("p.csv", texts, [f"{t} too" for t in texts], np.array(scores, float))
+    assert (data.similar, data.dissimilar) == pytest.approx(bounds)
+    assert said in " ".join(data.notes)
+    assert len(data.notes) == bool(said)
+    own = Thresholds(max(scores), min(scores) - 1)
+    given = scored_data("p.csv", texts, texts, np.array(scores, float), thresholds=own)
+    assert given.notes == ()
+
+
+def test_scores_times_twenty_are_measured_as_before() -> None:
+    rows = PAIRS.splitlines()
+    times = [f"{row.rpartition(',')[0]},{20 * float(row.rpartition(',')[2])}" for row in rows[1:]]
+    data, larger = read(PAIRS), read("\n".join([rows[0], *times]))
+    vectors = drawn(data)
+    one, other = (measure(each, vectors, MeasureSettings(resamples=0)) for each in (data, larger))
+    assert one.pairs == other.pairs
+    assert one.triplets == other.triplets
 
 
 @pytest.mark.parametrize("content", ["a,b\n1,2\n3,4\n", "a\n", "name,age\nAnn,3\nBob,5\n"])

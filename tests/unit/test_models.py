@@ -155,16 +155,6 @@ def test_an_encoder_without_a_head_is_refused(tmp_path: Path) -> None:
     assert "cls.predictions" in said
 
 
-def test_no_code_of_a_model_is_run(folder: Path) -> None:
-    ran = folder / "ran"
-    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
-    config = json.loads((folder / "config.json").read_text())
-    config["auto_map"] = dict.fromkeys(("AutoConfig", "AutoModelForMaskedLM"), "own.Own")
-    (folder / "config.json").write_text(json.dumps(config))
-    load_model(folder, device="cpu")
-    assert not ran.exists()
-
-
 @pytest.mark.parametrize("device", ["gpu", "cuda:77", "mps:3x", "mps", "meta", ""])
 def test_devices(device: str, folder: Path) -> None:
     if device:

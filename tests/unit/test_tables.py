@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import parquet_tables
+from neuralviz.reading import arrow_tables
 from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.json_tables import read_json
@@ -408,8 +408,8 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
     taken = []
-    values = parquet_tables._values
-    monkeypatch.setattr(parquet_tables, "_values", lambda *of: taken.append(1) or values(*of))
+    values = arrow_tables._values
+    monkeypatch.setattr(arrow_tables, "_values", lambda *of: taken.append(1) or values(*of))
     assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
     assert len(taken) < 5
 

@@ -84,6 +84,32 @@ def results(data: DataSet, *measured: Measured | None, resamples: int = 1000) ->
     return found
 
 
+REVERSED = (
+    "A higher score has to mean that the texts are more alike. If it means here that they are more "
+    "different, reverse the scores."
+)
+
+
+def test_what_is_clearly_below_chance_is_said_to_be_that() -> None:
+    below, unsure = spearman(-0.42, 0.17), spearman(-0.05, 0.17)
+    said = verdict(results(pairs(), below), 0)
+    assert said.endswith(f"It is clearly worse than chance (0). {REVERSED}")
+    assert "not clearly" not in said
+    said = verdict(results(pairs(), below, spearman(-0.6, 0.1)), 0)
+    assert f"All methods are clearly worse than chance (0). {REVERSED}" in said
+    said = verdict(results(pairs(), below, unsure), 0)
+    assert said.endswith(
+        "Not even the best method is clearly better than chance (0). mean is clearly worse than "
+        f"that. {REVERSED}"
+    )
+    assert "worse" not in verdict(results(pairs(), unsure), 0)
+    assert "clearly worse" not in verdict(results(pairs(), below, spearman(0.5, 0.1)), 0)
+    said = verdict(results(pairs(), counted("pairs", 80, 100, 0.1)), 0)
+    assert said.endswith(f"It is clearly worse than chance (50.0%). {REVERSED}")
+    said = verdict(results(groups(), error(0.8, 0.1)), 0)
+    assert said.endswith("It is clearly worse than chance (50.0%).")
+
+
 def test_one_method_beats_another() -> None:
     said = verdict(results(pairs(), spearman(0.75, 0.03 / 0.95), spearman(0.82)), 0)
     assert said == (

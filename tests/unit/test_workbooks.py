@@ -12,12 +12,17 @@ import pytest
 
 from neuralviz.errors import TextError
 from neuralviz.reading.excel_tables import read_excel
-from neuralviz.reading.workbook_size import WorkbookLimits
 
 OFFICE = "http://schemas.openxmlformats.org"
 MAIN = f"{OFFICE}/spreadsheetml/2006/main"
 TYPES = f"""<Types xmlns="{OFFICE}/package/2006/content-types">
-<Default Extension="xml" ContentType="application/xml"/></Types>"""
+<Default Extension="rels"
+ ContentType="application/vnd.openxmlformats-package.relationships+xml"/>
+<Default Extension="xml" ContentType="application/xml"/>%s</Types>"""
+OVERRIDE = (
+    '<Override PartName="/xl/%s.xml" ContentType="application/'
+    'vnd.openxmlformats-officedocument.spreadsheetml.%s+xml"/>'
+)
 RELATIONS = f'<Relationships xmlns="{OFFICE}/package/2006/relationships">%s</Relationships>'
 RELATED = f"{OFFICE}/officeDocument/2006/relationships"
 RELATION = f'<Relationship Id="%s" Type="{RELATED}/%s" Target="%s"/>'
@@ -61,7 +66,10 @@ def workbook(*sheets: str, **more: str) -> bytes:
     names = "".join(f'<sheet name="s{i}" sheetId="{i}" r:id="r{i}"/>' for i in numbers)
     targets = "".join(RELATION % (f"r{i}", "worksheet", f"worksheets/s{i}.xml") for i in numbers)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("[Content_Types].xml", TYPES)
+        kinds = [OVERRIDE % ("workbook", "sheet.main")]
+        kinds += [OVERRIDE % (f"worksheets/s{i}", "worksheet") for i in numbers]
+        kinds += [OVERRIDE % (name, name) for name in more if name in ("sharedStrings", "styles")]
+        archive.writestr("[Content_Types].xml", TYPES % "".join(kinds))
         first = RELATION % ("r1", "officeDocument", "xl/workbook.xml")
         archive.writestr("_rels/.rels", RELATIONS % first)
         archive.writestr("xl/workbook.xml", WORKBOOK % names)
@@ -89,9 +97,9 @@ COPIES = [
 ONE = "('text',) [['One']] [2]"
 
 
-FAR = "extends to row 1,048,576 and column 16,384. Delete stray cells far from the table"
+FAR = "has a cell in row 1,048,576 and column 16,384. Delete stray cells far from the table"
 DAMAGED = "damaged, or not an Excel workbook (.xlsx)"
-BEYOND = sheet(HEAD, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
+BEYOND = sheet(HEAD, BODY, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
 LOW = sheet(row(900_000, cell("ZZ900000", "text")), row(900_001, cell("ZZ900001", "One")))
 
 
@@ -100,25 +108,17 @@ def cases() -> list[tuple[bytes, str]]:
     return [
         (workbook(sheet(HEAD, BODY, LAST)), f"The sheet “s1” of t.xlsx {FAR}, or save it as"),
         (workbook(sheet(), sheet(HEAD, LAST)), f"The sheet “s2” of t.xlsx {FAR}, or save it"),
-        (workbook(BEYOND), "extends to row 4,000,000,000 and column 9"),
         (workbook(sheet(*COPIES), sharedStrings=shared("a" * 30_000)), "more than 1,073,741,824"),
         (workbook(sheet(HEAD, row(2, cell("1A", "One")))), DAMAGED),
-        (workbook(f'<!DOCTYPE a [<!ENTITY b "c">]>{sheet(HEAD, BODY)}'), DAMAGED),
         (workbook(f" no XML {sheet(HEAD, BODY, LAST)}"), DAMAGED),
-        (workbook(sheet(HEAD, BODY), WORKBOOK=""), DAMAGED),
         # what is sound
+        (workbook(BEYOND), ONE),  # no program shows the cells of such a row
         (workbook(sheet(HEAD, BODY, before='<dimension ref="A1:XFD1048576"/>')), ONE),
         (workbook(sheet(HEAD, BODY, row(1_048_576, '<c r="XFD1048576" s="0"/>'))), ONE),
         (workbook(sheet(HEAD, BODY), sheet(HEAD, LAST)), ONE),
+        (workbook(sheet(HEAD, BODY), WORKBOOK=""), ONE),
         (workbook(LOW), "('text',) [['One']] [900001]"),
     ]
-
-
-@pytest.mark.slow
-def test_too_many_different_texts_are_refused() -> None:
-    content = workbook(sheet(HEAD), sharedStrings="<sst>" + "<si/>" * (2**24 + 1))
-    with pytest.raises(TextError, match="16,777,216 different"):
-        read_excel("t.xlsx", io.BytesIO(content), None)
 
 
 def test_no_workbook_ends_the_process(tmp_path: Path) -> None:
@@ -143,16 +143,20 @@ def test_parts_are_as_long_as_they_are_unpacked_not_as_they_say() -> None:
         read_excel("t.xlsx", io.BytesIO(claimed), None)
 
 
-def test_limits_are_those_asked_for() -> None:
-    content = workbook(sheet(HEAD, BODY), sharedStrings=shared("a", "b"))
-
-    def read(**limits: int) -> None:
-        read_excel("t.xlsx", io.BytesIO(content), None, WorkbookLimits(**limits))
-
-    read(unpacked=100_000, cells=2, strings=2)
+def test_a_workbook_may_not_unpack_to_more_than_is_allowed() -> None:
+    content = workbook(sheet(HEAD, BODY))
+    assert len(read_excel("t.xlsx", io.BytesIO(content), None, max_unpacked=100_000)) == 1
     with pytest.raises(TextError, match=r"larger than 100 bytes when unpacked. Save it as CSV"):
-        read(unpacked=100)
-    with pytest.raises(TextError, match="more than 1 different texts"):
-        read(strings=1)
-    with pytest.raises(TextError, match=r"“s1” of t\.xlsx extends to row 2 and column 1"):
-        read(cells=1)
+        read_excel("t.xlsx", io.BytesIO(content), None, max_unpacked=100)
+
+
+def test_entities_are_never_fetched_and_do_not_multiply() -> None:
+    outside = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hostname">]>'
+    content = workbook(outside + sheet(HEAD, row(2, cell("A2", "One &b;"))))
+    with pytest.raises(TextError, match="is damaged, or not"):
+        read_excel("t.xlsx", io.BytesIO(content), None)
+    laughs = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 50}">' for i in range(1, 9))
+    bomb = f'<!DOCTYPE a [<!ENTITY l0 "{"ha" * 500}">{laughs}]>'
+    content = workbook(bomb + sheet(HEAD, row(2, cell("A2", "&l8;"))))
+    with pytest.raises(TextError, match="is damaged, or not"):
+        read_excel("t.xlsx", io.BytesIO(content), None)

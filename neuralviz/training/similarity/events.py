@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from neuralviz.words import short_repr
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -20,6 +22,8 @@ class AutoencoderEpoch:
         losses: [layer] share of the variance of the dev texts' vectors that the code loses, 0 for
             none; above 1 the mean of all vectors would be closer.
     """
+
+    __repr__ = short_repr
 
     epoch: int
     epochs: int
@@ -37,6 +41,8 @@ class SimilarityEpoch:
         dev: Spearman of predictions and scores of the dev pairs, -1 … 1; NaN where it is undefined.
         is_best: whether no epoch before had a better one.
     """
+
+    __repr__ = short_repr
 
     epoch: int
     epochs: int
@@ -58,6 +64,8 @@ class SimilarityEnded:
         dev: Spearman on the dev pairs then.
         heard: [layer] share of what the scores depend on, together 1 (`loop.heard_layers`).
     """
+
+    __repr__ = short_repr
 
     settings: SimilaritySettings
     n_layers: int

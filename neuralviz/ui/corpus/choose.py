@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
@@ -27,6 +27,7 @@ from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
+from neuralviz.ui.header import choose_header
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
@@ -217,10 +218,11 @@ def _uploaded() -> _Given:
     if not source.is_table:
         mode = _choose_mode(list(_MODES), "corpus-file-mode")
         return _Given(_read_file(source, mode=mode), name, vectors)
+    left, right, last = st.columns(3)
+    source = choose_header(source, f"corpus-header-{file.file_id}", last)
     read = _read_file(source)
     columns = list(read.columns)
     if len(columns) > 1:
-        left, right = st.columns(2)
         column = left.selectbox(
             "Text column",
             columns,
@@ -229,7 +231,8 @@ def _uploaded() -> _Given:
         )
         of_ids = right.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}")
         read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
-    return _Given(read, name, vectors)
+    said = read.describe_header(source.name)
+    return _Given(replace(read, notes=(said, *read.notes)) if said else read, name, vectors)
 
 
 def _folder() -> _Given:

@@ -12,7 +12,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now, split_at_commas
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
+from neuralviz.evaluation.data import FIVE, UNIT, LabelledData, ScoredData, scale_of
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -251,7 +251,10 @@ def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
     if not isinstance(data, ScoredData):
         return None
     row = st.container(horizontal=True)
-    scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
+    low, high = scale_of(data.scores)
+    others = "-of-1" if (low, high) == UNIT else f"-of-{low:g}-{high:g}"
+    scale = "" if (low, high) == FIVE else others
+    step = (high - low) / 20 if scale else 0.5
     similar = row.number_input(
         "Similar if at least", value=data.similar, step=step, format="%g",
         key=f"similar{scale}", bind="query-params",

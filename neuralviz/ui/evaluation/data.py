@@ -14,8 +14,8 @@ from neuralviz.errors import TextError
 from neuralviz.evaluation.corpora import CorpusKind, corpus_data, kept_specs
 from neuralviz.evaluation.data import DataSet, Kind
 from neuralviz.evaluation.examples import EXAMPLES
-from neuralviz.evaluation.guessing import guess_roles
-from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of, find_roles
+from neuralviz.evaluation.guessing import guess_columns, guess_roles
+from neuralviz.evaluation.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.evaluation.tables import data_of
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
@@ -24,6 +24,7 @@ from neuralviz.ui.allowed import allowed, most_rows, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.kept import open_corpus
+from neuralviz.ui.header import choose_header
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain
@@ -59,7 +60,8 @@ ROLE_NAMES = {
 
 KEY = "evaluation"
 _SOURCE, _KEPT = f"{KEY}-source", f"{KEY}-kept"
-_ROLES = (f"{KEY}-kind-", f"{KEY}-role-")  # begin the keys of the widgets for columns
+_HEADER = f"{KEY}-header-"
+_ROLES = (f"{KEY}-kind-", f"{KEY}-role-", _HEADER)  # begin the keys of the widgets for columns
 _BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 _read_table = st.cache_data(max_entries=8, show_spinner=False, hash_funcs=_BY_DIGEST)(read_table)
 
@@ -131,13 +133,16 @@ def _uploaded() -> DataSet | None:
         st.session_state[_KEPT] = Source(file.name, file.getvalue())
     if _KEPT not in st.session_state:
         st.caption(
-            "Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns "
+            "Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
             "sentence1, sentence2 and score; text and group; text and label; or original, "
             "generated, varies, value, fixed1 and fixed2. Columns with other names are guessed; "
             f"you can correct them. {where_it_goes()}"
         )
         return None
-    source: Source = st.session_state[_KEPT]
+    source = choose_header(st.session_state[_KEPT], f"{_HEADER}{st.session_state[_KEPT].name}")
+    said = _read_table(source, max_rows=most_rows(MAX_ROWS)).describe_header(source.name)
+    if said:
+        st.caption(plain(said))
     roles = _choose_columns(source)
     return None if roles is None else _read(source, roles)
 
@@ -229,7 +234,7 @@ def _choose_columns(source: Source) -> dict[str, str] | None:
             key=key,
             persist_state="session",
         )
-        found = guessed if set(guessed) <= set(ROLES[kind]) else columns_of(kind, columns)
+        found = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
         row = st.container(horizontal=True)
         roles = {}
         for role in ROLES[kind]:

@@ -1,0 +1,108 @@
+"""The arguments of an embedder's ``encode``: checks, and the texts in what was handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from neuralviz.errors import SettingsError, TextError, UnreadableTextError
+
+NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
+"""What vectors may consist of, as of ``SentenceTransformer.encode``."""
+
+
+def check_encoding(
+    prompt_name: object,
+    prompt: object,
+    output_value: object,
+    precision: object,
+    truncate_dim: object,
+) -> None:
+    """Check arguments of `Embedder.encode`.
+
+    Raises:
+        SettingsError: one makes no sense, or asks for what no embedder does.
+    """
+    for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
+        if value is not None and not isinstance(value, str):
+            raise SettingsError(
+                f"{name} must be a string, not {value!r:.40}. Name the other arguments, as in "
+                "batch_size=64."
+            )
+    if output_value != "sentence_embedding":
+        raise SettingsError(
+            f"output_value must be 'sentence_embedding', not {output_value!r:.40}. An embedder "
+            "gives vectors of texts, none of tokens."
+        )
+    if precision is not None and precision not in NUMBERS:
+        raise SettingsError(
+            f"The precision of vectors must be one of: {', '.join(NUMBERS)}. How exactly a text is "
+            "learnt is set where the embedder is made."
+        )
+    is_whole = isinstance(truncate_dim, Integral) and not isinstance(truncate_dim, bool)
+    if truncate_dim is not None and not (is_whole and truncate_dim >= 1):  # type: ignore[operator]
+        raise SettingsError("truncate_dim must be a whole number of at least 1.")
+
+
+def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
+    """[text, …] vectors in smaller numbers, as sentence-transformers makes them.
+
+    Raises:
+        SettingsError: 256 steps are to be laid over the values of a single text.
+    """
+    from sentence_transformers.util import quantize_embeddings
+
+    if precision in ("int8", "uint8") and len(vectors) == 1:
+        raise SettingsError(
+            f"{precision} lays its steps over the values of all texts, so it needs several. Use "
+            "float32, binary or ubinary for one."
+        )
+    return np.asarray(quantize_embeddings(vectors, precision=precision))  # type: ignore[arg-type]
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Check a batch size.
+
+    Raises:
+        SettingsError: it is no whole number of at least 1.
+    """
+    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
+        raise SettingsError("The batch size must be a whole number of at least 1.")
+
+
+def check_strings(texts: Sequence[str]) -> None:
+    """Check that texts are strings.
+
+    Raises:
+        UnreadableTextError: one is not.
+    """
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            reason = f"is not a string but {type(text).__name__}."
+            raise UnreadableTextError(reason, place, len(texts))
+
+
+def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
+    """The texts one by one; of a table, which would give its columns' names, the only column."""
+    columns = getattr(sentences, "columns", None)
+    if columns is not None:
+        if len(columns) != 1:
+            raise TextError("This is a table of several columns. Choose the one with the texts.")
+        sentences = sentences[columns[0]]  # type: ignore[index]
+    elif isinstance(sentences, Mapping):
+        sentences = [sentences]
+    elif isinstance(sentences, set | frozenset):
+        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
+    elif isinstance(sentences, np.ndarray) and sentences.ndim == 2 and sentences.shape[1] == 1:
+        sentences = sentences[:, 0]
+    for entry in sentences:
+        if isinstance(entry, Mapping):
+            if "text" not in entry:
+                raise TextError("Cannot embed an empty batch.")
+            texts = entry["text"]
+            yield from [texts] if isinstance(texts, str) else texts
+        else:
+            yield entry

@@ -1,0 +1,123 @@
+"""What an object was made of: for its repr, for pickles, and for scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from neuralviz.errors import SettingsError
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+
+class Parametrised:
+    """An object that knows the arguments it was made with, and can be made again from them.
+
+    ``sklearn.base.clone``, ``Pipeline`` and ``GridSearchCV`` take it for a transformer, and none of
+    this needs scikit-learn before they do.
+    """
+
+    _kept: tuple[str, ...] = ()
+    """Attributes that are no arguments and stay in a pickle and in a clone."""
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Note the arguments."""
+        self = super().__new__(cls)
+        self._arguments = arguments, options
+        return self
+
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments by name, those left at their defaults included.
+
+        Args:
+            deep: without effect; asked for by scikit-learn.
+        """
+        arguments, options = self._arguments
+        signature = inspect.signature(type(self))
+        bound = signature.bind(*arguments, **options)
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                values |= values.pop(name)
+        return values
+
+    def set_params(self, **params: Any) -> Self:
+        """Make the object anew with some arguments changed.
+
+        Raises:
+            SettingsError: there is no such argument, or a value makes no sense.
+        """
+        values = self.get_params()
+        new = [name for name in params if name not in values]
+        try:
+            made = type(self)(**{**values, **params})
+        except TypeError as error:
+            if not new:
+                raise
+            raise SettingsError(
+                f"{type(self).__name__} has no parameter “{new[0]}”. It has: {', '.join(values)}."
+            ) from error
+        if params:
+            vars(self).clear()
+            vars(self).update(vars(made))
+        return self
+
+    def fit(self, texts: Any, y: Any = None) -> Self:
+        """Nothing is learnt from the texts."""
+        return self
+
+    def transform(self, texts: Any) -> np.ndarray:
+        """[text, dim] vectors, as of `encode`."""
+        return np.asarray(self.encode(texts))  # type: ignore[attr-defined]
+
+    def fit_transform(self, texts: Any, y: Any = None) -> np.ndarray:
+        """As `transform`."""
+        return self.transform(texts)
+
+    def __sklearn_clone__(self) -> Self:
+        """An equal object; a model is a value, so the two share it."""
+        return _make_again(type(self), self.get_params(), self._other_state())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        utils = sys.modules["sklearn.utils"]  # which is who asks
+        return utils.Tags(
+            estimator_type="transformer",
+            target_tags=utils.TargetTags(required=False),
+            transformer_tags=utils.TransformerTags(),
+            input_tags=utils.InputTags(one_d_array=True, two_d_array=False, string=True),
+            requires_fit=False,
+        )
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_again, (type(self), self.get_params(), self._other_state())
+
+    def _other_state(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in self._kept if name in vars(self)}
+
+    def __repr__(self) -> str:
+        values = {name: v for name, v in self.get_params().items() if name != "name"}
+        model = values.pop("model", None)
+        named = {"method": getattr(self, "name", "")} | ({"model": model.id} if model else {})
+        shown = [f"{name}={v!r}" for name, v in (named | values).items() if v is not None]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _make_again(kind: type[Any], params: dict[str, Any], kept: dict[str, Any]) -> Any:
+    made = kind(**params)
+    vars(made).update(kept)
+    return made

@@ -1,0 +1,237 @@
+"""Arrow files as tables, and what Parquet files share with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute, types
+
+from neuralviz.errors import TextError
+from neuralviz.reading.objects import Objects, left_out
+from neuralviz.reading.table import Table, check_width, column_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_TEXT = 1 << 31  # characters of all columns
+MAX_ROWS = 10_000_000  # a file of a few kilobytes can have a billion rows of nothing
+_ROWS_AT_ONCE = 10_000
+_FILE = b"ARROW1"  # what files begin with; streams have no mark
+_BINARY = (
+    *(types.is_binary, types.is_large_binary, types.is_binary_view),
+    types.is_fixed_size_binary,
+)
+_LISTS = (
+    *(types.is_list, types.is_large_list, types.is_fixed_size_list),
+    *(types.is_list_view, types.is_large_list_view),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The columns of an Arrow schema that hold texts and labels.
+
+    Attributes:
+        places: of the columns in the schema.
+        names: no two alike.
+        kinds: their types.
+        notes: sentences on the columns that are left out.
+    """
+
+    places: Sequence[int]
+    names: Sequence[str]
+    kinds: Sequence[pa.DataType]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> Columns:
+        """Those of a schema; binary data and lists of numbers are left out."""
+        unwanted = [_unwanted(field.type) for field in schema]
+        places = [at for at, what in enumerate(unwanted) if not what]
+        return cls(
+            places,
+            column_names(schema.names[at] for at in places),
+            [schema.field(at).type for at in places],
+            tuple(
+                left_out(name, what)
+                for name, what in zip(schema.names, unwanted, strict=True)
+                if what
+            ),
+        )
+
+    def select(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """These columns of batches, some thousand rows at once.
+
+        Raises:
+            pyarrow.ArrowInvalid: as it is read: what a batch says of its values is wrong.
+        """
+        for batch in batches:
+            batch.validate(full=True)
+            wanted = batch.select(list(self.places)) if self.places else batch.slice(0, 0)
+            for start in range(0, len(wanted), _ROWS_AT_ONCE):
+                yield wanted.slice(start, _ROWS_AT_ONCE)
+
+    def add_rows(self, batch: pa.RecordBatch, objects: Objects, n_before: int) -> None:
+        """Add the rows of a batch that has these columns alone, to ``n_before`` rows."""
+        rows = zip(*map(_values, batch.columns, self.kinds), strict=True)
+        for number, row in enumerate(rows, n_before + 1):
+            objects.add(number, dict(zip(self.names, row, strict=True)))
+
+
+def read_arrow(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+    """The columns of texts and labels of an Arrow file (Feather, from version 2) or stream.
+
+    Raises:
+        TextError: it is damaged or none of these, or holds too much.
+    """
+    with check_damage(name):
+        schema, batches = arrow_batches(file)
+        check_width(name, len(schema.names))
+        columns = Columns.of(schema)
+        return read_batches(name, columns, columns.select(batches), max_rows)
+
+
+def arrow_batches(file: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the batches of an Arrow file or stream.
+
+    Raises:
+        pyarrow.ArrowException: it is damaged, or none of these.
+    """
+    head = file.read(len(_FILE))
+    file.seek(0)
+    if head == _FILE:
+        reader = pa.ipc.open_file(file)
+        return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
+    stream = pa.ipc.open_stream(file)
+    return stream.schema, iter(stream)
+
+
+@contextmanager
+def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
+    """What Arrow says of a file's content is said in a sentence.
+
+    Args:
+        name: of the file.
+        kind: that it should be of.
+
+    Raises:
+        TextError: the file is damaged, or none of its kind.
+        OSError: it could not be read, whatever it holds.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise TextError(f"{name} is damaged, or not {kind}.") from error
+
+
+def check_n_rows(name: str, n_rows: int, max_rows: int | None, most: int = MAX_ROWS) -> None:
+    """Refuse a file of too many rows, unless only some are wanted.
+
+    Raises:
+        TextError: it has more than ``most``.
+    """
+    if n_rows > most and max_rows is None:
+        raise TextError(f"{name} has {n_rows:,} rows. Up to {most:,} can be read: split the file.")
+
+
+def read_batches(
+    name: str,
+    columns: Columns,
+    batches: Iterable[pa.RecordBatch],
+    max_rows: int | None,
+    max_characters: int = MAX_TEXT,
+    most: int = MAX_ROWS,
+) -> Table:
+    """The rows of batches as a table.
+
+    Args:
+        name: of the file.
+        columns: those of the batches.
+        batches: of some thousand rows, with these columns alone.
+        max_rows: as of `read_table`.
+        max_characters: of all rows.
+        most: rows.
+
+    Raises:
+        TextError: there are too many rows or characters.
+    """
+    objects, number, n_bytes = Objects(name, "row"), 0, 0
+    for batch in batches:
+        n_bytes += sum(map(count_bytes, batch.columns))
+        if n_bytes > max_characters:
+            raise TextError(
+                f"{name} has more than {max_characters:,} characters in its first "
+                f"{number + len(batch):,} rows. Split it."
+            )
+        columns.add_rows(batch, objects, number)
+        number += len(batch)
+        check_n_rows(name, number, max_rows, most)
+        if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
+            break
+    return objects.table("", columns.notes)
+
+
+def is_dictionary(kind: pa.DataType) -> bool:
+    """Whether a column holds texts by their numbers in a dictionary."""
+    if not types.is_dictionary(kind):
+        return False
+    return types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
+
+
+def count_bytes(column: pa.Array) -> int:
+    """Bytes that the values of a column take, each by itself."""
+    kind = column.type
+    if types.is_map(kind):
+        return count_bytes(column.keys) + count_bytes(column.items)
+    if types.is_struct(kind):
+        return sum(map(count_bytes, column.flatten()))
+    if types.is_nested(kind):
+        return count_bytes(column.flatten())
+    if is_dictionary(column.type):
+        lengths = compute.binary_length(column.dictionary).take(column.indices)
+    elif types.is_string(column.type) or types.is_large_string(column.type):
+        lengths = compute.binary_length(column)
+    else:
+        return column.nbytes
+    return compute.sum(lengths).as_py() or 0
+
+
+def _unwanted(kind: pa.DataType) -> str:
+    """What is in a column that holds no labels; empty if it may."""
+    if types.is_struct(kind):  # an image or a sound with its path
+        inner = (kind.field(at).type for at in range(kind.num_fields))
+        return "binary data" if any(map(_unwanted, inner)) else ""
+    if any(is_kind(kind) for is_kind in _BINARY):
+        return "binary data"
+    if any(is_kind(kind) for is_kind in _LISTS):
+        if types.is_floating(kind.value_type):
+            return "lists of numbers"
+        return _unwanted(kind.value_type)
+    return ""
+
+
+def _values(column: pa.Array, plain: pa.DataType) -> list[Any]:
+    """The values of a column; numbers of few digits have no more.
+
+    Args:
+        column: as it was read.
+        plain: its type without dictionaries.
+    """
+    if types.is_float32(column.type) or types.is_float16(column.type):
+        return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
+    if is_dictionary(column.type):  # equal texts are one object
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        used, places = np.unique(codes[codes >= 0], return_inverse=True)
+        texts = [*column.dictionary.take(pa.array(used)).to_pylist(), None]
+        rows = np.full(len(codes), len(used))
+        rows[codes >= 0] = places
+        return [texts[row] for row in rows.tolist()]
+    values: list[Any] = (column.cast(plain) if types.is_nested(plain) else column).to_pylist()
+    return values

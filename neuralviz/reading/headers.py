@@ -1,0 +1,275 @@
+"""Which of the first rows of a table names its columns, told by what stands in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from neuralviz.reading.cells import finite_number
+from neuralviz.words import many
+
+LOOKED_AT = 500  # rows
+TEXT_COLUMNS = (
+    *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
+    *("body", "abstract", "description", "review", "comment", "message", "tweet", "post"),
+    *("passage", "paragraph", "utterance", "question", "query", "summary", "headline", "title"),
+)
+ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
+
+_OTHER_NAMES = """answer author avg category channel city class cluster code column comments conv
+conversation count country created date datetime day documents email embedding end feedback field
+file filename folder gender gold group hypothesis idx index intent key keyword keywords
+kind label labels lang language length link location messages metadata model month name notes number
+original page premise prompt published rank rating ratings reply response responses reviews role
+score section sent sentiment sex similarity sno source speaker split stars start status subject tag
+tags target time timestamp token tokens topic topics train tweets type updated url user userid
+username value values var variable vector version views week year""".split()
+_PLAIN = re.compile(r"[\W_]+")
+_KNOWN = {_PLAIN.sub("", name) for name in (*TEXT_COLUMNS, *ID_COLUMNS, *_OTHER_NAMES)}
+_UNNAMED = re.compile(r"unnamed: ?\d+", re.IGNORECASE)
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*")  # snake_case, camelCase
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?.*")
+_NUMBER = re.compile(r"[-+]?[$€£]?\d[\d.,]*\s?[%$€£]?")
+_WEB = re.compile(r"[a-z]+://\S+|\S+@\S+\.\w+")
+_CODE = re.compile(r"(?=\S*\d)[\w.:-]+")
+_ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)»]*$")
+_MOST_BEFORE = 30  # rows above a header
+_FEWEST = 3  # texts that a word is compared with
+_ALIKE = 0.8  # share of a column that decides its kind
+_SHOWN = 60  # characters of a cell in a message
+
+
+@dataclass(frozen=True)
+class Header:
+    """The row that names the columns.
+
+    Attributes:
+        place: of the row among those looked at; None where no row names them.
+        is_clear: whether the rows leave little doubt.
+    """
+
+    place: int | None
+    is_clear: bool = True
+
+
+def find_header(rows: Sequence[Sequence[str]]) -> Header:
+    """Find the row that names the columns by comparing the first rows with those below them.
+
+    A header has names that are usual, or cells unlike those of their columns: words above numbers
+    or dates, one word above sentences, a value that never comes again above categories. Rows above
+    it have fewer cells, such as a title. Where the evidence is even, a table of several columns is
+    taken to have a header, and a single column is not.
+
+    Args:
+        rows: the first ones of a table, at most about `LOOKED_AT`; blank ones left out.
+    """
+    if not rows:
+        return Header(None)
+    widths = Counter(_n_filled(row) for row in rows)
+    width = max(widths, key=lambda n: (widths[n], n))
+    evidence = _evidence(rows[0], rows[1:])
+    below_title = _find_below_title(rows, width, evidence)
+    if below_title is not None:
+        return Header(below_title)
+    if width == 1:
+        return Header(0 if evidence >= 2 else None, is_clear=abs(evidence) >= 2)
+    if len(rows) == 1 and not evidence:
+        is_data = any(_kind(cell) != "words" or _is_sentence(cell) for cell in rows[0] if cell)
+        return Header(None if is_data else 0)
+    return Header(0 if evidence >= 0 else None, is_clear=evidence != 0)
+
+
+def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
+    """A header below rows with fewer cells, such as a title and a date; None without one.
+
+    Args:
+        rows: the first ones.
+        width: how many cells are filled in most.
+        evidence: for the first of them as the header.
+    """
+    widest = _n_filled(rows[0])
+    plain: int | None = None
+    for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
+        n_filled = _n_filled(row)
+        if widest < n_filled and _evidence(row, rows[place + 1 :]) >= 2:
+            n_known = sum(map(is_known, row))
+            is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
+            if is_named and n_known > sum(map(is_known, rows[0])):
+                return place
+            if plain is None and n_filled >= width and (evidence < 2 or _n_filled(rows[0]) == 1):
+                plain = place
+        widest = max(widest, n_filled)
+        if widest >= width and plain is None and n_filled >= width:
+            break
+    return plain
+
+
+def is_known(title: str) -> bool:
+    """Whether a column is often called so, alone or with a number: ``Text``, ``sentence 2``."""
+    name = _PLAIN.sub("", title).lower()
+    return name in _KNOWN or name.rstrip("0123456789") in _KNOWN or bool(_UNNAMED.fullmatch(title))
+
+
+def describe_row(row: Sequence[str]) -> str:
+    """The first cells of a row, in quotation marks and shortened."""
+    cells = [" ".join(cell.split()) for cell in row]
+    while len(cells) > 1 and not cells[-1]:
+        cells.pop()
+    cut = [cell if len(cell) <= _SHOWN else f"{cell[: _SHOWN - 1]}…" for cell in cells[:6]]
+    return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
+
+
+def describe_header(
+    name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
+) -> str:
+    """A sentence on the header that was taken, with the first row; empty where there is none.
+
+    Args:
+        name: of the file.
+        unit: what rows are counted in, ``line`` or ``row``.
+        header: as of `Table`.
+        columns: their names.
+        first: what is shown of the first row.
+    """
+    if not header:
+        return ""
+    return (
+        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}. The "
+        f"first row is {describe_row(first)}."
+    )
+
+
+def header_notes(
+    name: str,
+    unit: str,
+    header: int,
+    first: int,
+    row: Sequence[str],
+    *,
+    is_clear: bool,
+    is_chosen: bool,
+) -> tuple[str, ...]:
+    """Sentences on a header that a person may want to check.
+
+    Args:
+        name: of the file.
+        unit: what places are counted in, ``line`` or ``row``.
+        header: its line or row, from 1; 0 for none.
+        first: the line or row that is the first to hold something.
+        row: the header, or without one the first row.
+        is_clear: whether the rows leave little doubt.
+        is_chosen: whether a person chose the header, so that there is no doubt.
+    """
+    if is_chosen:
+        return () if header else (f"Read {unit} {first:,} of {name} as data: {describe_row(row)}.",)
+    if not header:
+        return (
+            f"No {unit} of {name} seems to name its columns, so {unit} {first:,} was read as "
+            f"data: {describe_row(row)}. If it names the columns, choose it as the header "
+            f"(--header {first}).",
+        )
+    notes: tuple[str, ...] = ()
+    if header > first:
+        notes = (
+            f"Skipped {many(header - first, unit)} before the header of {name}, {unit} "
+            f"{header:,}: {describe_row(row)}.",
+        )
+    if not is_clear:
+        notes += (
+            f"It is not clear whether {unit} {header:,} of {name} names its columns. It was read "
+            f"as the header: {describe_row(row)}. If it is data, choose no header (--no-header).",
+        )
+    return notes
+
+
+def _n_filled(row: Sequence[str]) -> int:
+    return sum(bool(cell.strip()) for cell in row)
+
+
+def _evidence(row: Sequence[str], below: Sequence[Sequence[str]]) -> int:
+    """How much speaks for a row as the names of the columns of those below; against it, below 0."""
+    others = [other for other in below if list(other) != list(row)]
+    total = 0
+    for place, title in enumerate(row):
+        column = [other[place].strip() for other in others if place < len(other)]
+        total += _evidence_of(title.strip(), [cell for cell in column if cell], place)
+    return total
+
+
+def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
+    """The same of one column; 0 where nothing can be told."""
+    if not title:
+        return 1 if place == 0 and cells else 0  # above numbers of rows
+    kind = _kind(title)
+    if kind == "words" and title in cells:
+        return -3
+    if is_known(title):
+        return 3
+    if not cells:
+        return 0
+    kinds = Counter(map(_kind, cells))
+    usual, n_usual = kinds.most_common(1)[0]
+    if n_usual < _ALIKE * len(cells):
+        return 2 if _IDENTIFIER.fullmatch(title) else 0
+    if usual != "words":
+        if kind == usual:
+            return -2 if kind != "number" or _is_near(title, cells) else 0
+        return 2 if kind in ("words", "code") else 0
+    if kind != "words":
+        return 3 if title == str(place) else 2 * (kind == "code" and _is_longer(cells, title))
+    return _evidence_of_words(title, cells)
+
+
+def _evidence_of_words(title: str, cells: Sequence[str]) -> int:
+    """The same where words stand above words."""
+    if _is_sentence(title):
+        if title.endswith("?") and sum(cell.endswith("?") for cell in cells) < 0.1 * len(cells):
+            return 1  # a question above answers
+        if sum(map(_is_sentence, cells)) >= 0.3 * len(cells):
+            return -2
+        return int(len(title) > 2 * max(map(len, cells)))
+    if _IDENTIFIER.fullmatch(title) and not any(map(_IDENTIFIER.fullmatch, cells)):
+        return 2
+    if _is_longer(cells, title):
+        return 2
+    n_different = len(set(cells))
+    if len(cells) >= 4 and n_different <= len(cells) / 2:
+        return 2 if len(cells) >= 10 and n_different <= len(cells) / 4 else 1
+    return 0
+
+
+def _is_longer(cells: Sequence[str], title: str) -> bool:
+    """Whether a title of one word stands above texts all of which have several."""
+    if len(title.split()) > 1 or len(cells) < _FEWEST:
+        return False
+    wide = any(character >= "\u2e80" for character in title)  # no blanks between words
+    least = 3 * len(title) if wide else len(title)
+    return all(len(cell) > least and (wide or len(cell.split()) > 2) for cell in cells)
+
+
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) > 6 or bool(_ENDS_A_SENTENCE.search(text))
+
+
+def _is_near(title: str, cells: Sequence[str]) -> bool:
+    """Whether a number may be one of its column: no year, say, above shares."""
+    numbers = [number for cell in cells if (number := finite_number(cell)) is not None]
+    mine = finite_number(title)
+    if mine is None or not numbers:
+        return True
+    low, high = min(numbers), max(numbers)
+    reach = 2 * max(high - low, abs(high), 1)
+    return low - reach <= mine <= high + reach
+
+
+def _kind(cell: str) -> str:
+    """What a cell that is not blank looks like."""
+    if _DATE.fullmatch(cell):
+        return "date"
+    if _NUMBER.fullmatch(cell) or finite_number(cell) is not None:
+        return "number"
+    if _WEB.fullmatch(cell):
+        return "web"
+    return "code" if _CODE.fullmatch(cell) else "words"

@@ -1,0 +1,116 @@
+"""Files that hold no data, though their names say so: pointers, web pages, messages of errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from neuralviz.errors import TextError
+
+HEAD = 2048  # bytes by which a file is known
+_BLANK = b"\xef\xbb\xbf \t\r\n"
+_LARGE_FILES = b"version https://git-lfs.github.com/spec/"
+_ANNEX = re.compile(rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+")
+_TRACKED = re.compile(rb"(?:.*\n)?outs:\s*\n\s*- (?:md5|hash|path|etag): ")  # DVC
+_PAGE = re.compile(rb"(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
+_MARKUP = re.compile(rb"<\?xml\b", re.I)
+_REFUSAL = re.compile(
+    r"(?:(?:http )?(?:error )?[45]\d\d:? ?(?:client |server )?(?:error:? ?)?)?"
+    r"(?:(?:(?:the )?(?:entry|repository|revision|page|file|object|resource) )?not found"
+    r"|(?:access|permission) denied|forbidden|unauthori[sz]ed|bad (?:gateway|request)"
+    r"|(?:internal )?server error|service unavailable|gateway time-?out|gone"
+    r"|invalid (?:username or password|credentials(?: in authorization header)?)"
+    r"|too many requests|rate limit exceeded|(?<=\d))[.!]?",
+    re.I,
+)
+_ERROR_KEYS = {"error", "errors", "detail", "documentation_url", "error_code", "errorCode"}
+_TEXT_KEYS = {"text", "texts", "sentence", "sentences", "content", "data", "rows"}
+_AGAIN = "Download the file again, or ask where it came from."
+
+
+def check_is_content(name: str, head: bytes) -> None:
+    """Refuse a file that stands for another one, or that a server sent in place of one.
+
+    Args:
+        name: of the file.
+        head: its first `HEAD` bytes, or all of it.
+
+    Raises:
+        TextError: it is a pointer of Git LFS, git-annex or DVC, a web page, XML, or a message of
+            a server such as ``404: Not Found``.
+    """
+    start = head.lstrip(_BLANK)
+    if start.startswith(_LARGE_FILES):
+        raise TextError(
+            f"{name} is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the "
+            "file was cloned, or download the file."
+        )
+    if _ANNEX.fullmatch(start.rstrip()):
+        raise TextError(
+            f"{name} is a pointer of git-annex, not the file itself. Run `git annex get` first."
+        )
+    if _TRACKED.match(start):
+        raise TextError(
+            f"{name} is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the "
+            "file beside it."
+        )
+    if _PAGE.match(start):
+        raise TextError(
+            f"{name} is a web page (HTML), not a file of texts: perhaps an error or sign-in page "
+            f"that was saved in its place. If it is the right page, save its text as plain text."
+        )
+    if _MARKUP.match(start):
+        raise TextError(
+            f"{name} is XML, which is not read. If it is a message of a server, download the file "
+            "again; else save its texts as CSV or plain text."
+        )
+    if len(head) < HEAD:
+        _check_is_no_refusal(name, start.decode("utf-8", "replace").strip())
+
+
+def check_is_delimited(name: str, lines: Sequence[str]) -> None:
+    """Refuse JSON that is called CSV.
+
+    Args:
+        name: of the file.
+        lines: its first ones.
+
+    Raises:
+        TextError: the first lines are JSON objects.
+    """
+    first = lines[0].strip()
+    if not first.startswith(("{", "[")):
+        return
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        is_json = first in ("{", "[", "[{")
+    else:
+        is_json = isinstance(value, dict) or (
+            isinstance(value, list) and any(isinstance(item, dict) for item in value)
+        )
+    if is_json:
+        raise TextError(
+            f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
+            "if each line is an object."
+        )
+
+
+def _check_is_no_refusal(name: str, text: str) -> None:
+    """Refuse a short file that is a server's answer.
+
+    Raises:
+        TextError: it is one.
+    """
+    says = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
+    if text.startswith("{"):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if value.keys() & _ERROR_KEYS and not value.keys() & _TEXT_KEYS:
+            says = text
+    if says:
+        shown = " ".join(says.split())[:100]
+        raise TextError(f"{name} holds a server's message, not data: “{shown}”. {_AGAIN}")

@@ -1,0 +1,385 @@
+"""Embedders in other people's programs: sentence-transformers' arguments, pickles, scikit-learn."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer, quantize_embeddings
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+
+from neuralviz.embedders import (
+    ConcatenatedEmbedder,
+    Embedder,
+    GradientEmbedder,
+    NeuralEmbedder,
+    PooledEmbedder,
+    SbertWkEmbedder,
+    SentenceTransformerEmbedder,
+    TunedOutputEmbedder,
+    embedder_spec,
+    make_embedder,
+)
+from neuralviz.errors import ModelError, NeuralvizError, SettingsError, TextError
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import (
+    LanguageModel,
+    load_model,
+    load_sentence_transformer,
+    load_text_model,
+    shared,
+    tokenize,
+)
+from tests.support.embedders import HashEmbedder
+from tests.support.models import SENTENCES, save_family, save_sentence_transformer
+
+TEXTS = [sentence[:45] for sentence in SENTENCES]
+LABELS = [0, 1] * 4
+PROMPTS = {"query": "find: ", "passage": "text: ", "plain": ""}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of sentence-transformers that has prompts, one of them the default."""
+    folder = save_sentence_transformer(tmp_path_factory.mktemp("prompts") / "model")
+    path = folder / "config_sentence_transformers.json"
+    about = json.loads(path.read_text()) | {"prompts": PROMPTS, "default_prompt_name": "passage"}
+    path.write_text(json.dumps(about))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def theirs(folder: Path) -> SentenceTransformer:
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def ours(folder: Path) -> SentenceTransformerEmbedder:
+    return SentenceTransformerEmbedder(*load_sentence_transformer(folder, device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def mean(folder: Path) -> PooledEmbedder:
+    return PooledEmbedder(load_text_model(folder, device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def every(folder: Path, bert_folder: Path) -> dict[str, Embedder]:
+    """One of each kind."""
+    masked, text = load_model(bert_folder, device="cpu"), load_text_model(folder, device="cpu")
+    spec = embedder_spec("sentence-transformer", model_id=str(folder))
+    embedders = [
+        NeuralEmbedder(masked, epochs=2),
+        TunedOutputEmbedder(masked, "mean", difference=True, epochs=2),
+        GradientEmbedder(masked, layers="last_block"),
+        PooledEmbedder(text, "cls", layer=(1, 2)),
+        SbertWkEmbedder(text, window=1),
+        make_embedder(spec),
+        ConcatenatedEmbedder([PooledEmbedder(text), NeuralEmbedder(masked, epochs=1)]),
+    ]
+    return {type(embedder).__name__: embedder for embedder in embedders}
+
+
+KINDS = ["NeuralEmbedder", "TunedOutputEmbedder", "GradientEmbedder", "PooledEmbedder",
+         "SbertWkEmbedder", "SentenceTransformerEmbedder", "ConcatenatedEmbedder"]  # fmt: skip
+
+
+def sent(value: Any) -> Any:
+    """A value as another process would receive it."""
+    return ForkingPickler.loads(ForkingPickler.dumps(value))
+
+
+# --- the arguments of SentenceTransformer.encode -----------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["encode", "encode_query", "encode_document"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"prompt_name": "query"},
+        {"prompt": "note: "},
+        {"prompt": ""},
+        {"prompt": "note: ", "prompt_name": "plain"},
+        {"truncate_dim": 5},
+        {"truncate_dim": 500},
+        {"precision": "binary"},
+        {"precision": "ubinary", "truncate_dim": 16},
+        {"precision": "int8"},
+        {"precision": "uint8", "prompt_name": "query"},
+        {"device": "cpu"},
+        {"output_value": "sentence_embedding", "batch_size": 3},
+        {"normalize_embeddings": False, "truncate_dim": 7},
+    ],
+    ids=str,
+)
+def test_arguments_mean_what_they_mean_there(
+    method: str, options: dict[str, Any], ours, theirs: SentenceTransformer
+) -> None:
+    asked = {"normalize_embeddings": True} | options
+    expected = getattr(theirs, method)(TEXTS, **asked)
+    given = getattr(ours, method)(TEXTS, **asked)
+    assert (given.dtype, given.shape) == (expected.dtype, expected.shape)
+    if expected.dtype == np.float32:
+        np.testing.assert_allclose(given, expected, atol=1e-5)
+    else:  # a value at the border of a step may fall to either side
+        assert (given != expected).mean() < 0.02
+    if "int8" not in options.get("precision", ""):
+        np.testing.assert_allclose(getattr(ours, method)(TEXTS[0], **asked), given[0], atol=1e-5)
+
+
+def test_arguments_have_the_same_places(ours, theirs: SentenceTransformer) -> None:
+    arguments = (TEXTS, "query", None, 4, False, "sentence_embedding", "float32", True, False,
+                 "cpu", True, 6)  # fmt: skip
+    np.testing.assert_allclose(ours.encode(*arguments), theirs.encode(*arguments), atol=1e-5)
+    tensors = ours.encode(TEXTS, precision="binary", convert_to_tensor=True)
+    assert tensors.dtype == torch.int8
+    assert ours.encode([], precision="binary").shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+def test_a_prompt_is_read_before_the_text(kind: str, every: dict[str, Embedder]) -> None:
+    embedder = every[kind]
+    prompted = embedder.encode(TEXTS[:2], prompt="query: ")
+    plain = embedder.encode([f"query: {text}" for text in TEXTS[:2]], prompt="")
+    np.testing.assert_allclose(prompted, plain, atol=1e-5)
+    assert not np.allclose(prompted, embedder.encode(TEXTS[:2]), atol=1e-3)
+    query = embedder.encode_query(TEXTS[:2], prompt="query: ")
+    np.testing.assert_allclose(query, plain, atol=1e-5)
+    with pytest.raises(TextError, match="Text 2 is empty"):
+        embedder.encode(["a", " "], prompt="query: ")
+
+
+def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:
+    joined = ConcatenatedEmbedder([ours, mean])
+    parts = [part.encode(TEXTS, prompt="note: ") for part in (ours, mean)]
+    expected = np.concatenate(parts, axis=1) / np.sqrt(2)
+    np.testing.assert_allclose(joined.encode(TEXTS, prompt="note: "), expected, atol=1e-5)
+
+
+def test_small_numbers_of_any_method(mean: PooledEmbedder) -> None:
+    vectors = mean.encode(TEXTS)
+    for precision in ("int8", "uint8", "binary", "ubinary"):
+        expected = quantize_embeddings(vectors, precision)
+        np.testing.assert_array_equal(mean.encode(TEXTS, precision=precision), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"prompt_name": "query"}, "has no prompts with a name"),
+        ({"prompt": 3}, "prompt must be a string, not 3"),
+        ({"prompt_name": 64}, "prompt_name must be a string, not 64. .* batch_size=64"),
+        ({"precision": "fast"}, "must be one of: float32, int8, uint8, binary, ubinary"),
+        ({"output_value": "token_embeddings"}, "output_value must be 'sentence_embedding'"),
+        ({"output_value": None}, "output_value must be 'sentence_embedding'"),
+        ({"device": "cuda"}, "computes on cpu, not on “cuda”"),
+        ({"device": ["cpu", "cpu"]}, "computes on cpu"),
+        ({"pool": {}}, "uses no other processes"),
+        ({"chunk_size": 10}, "uses no other processes"),
+        ({"truncate_dim": 0}, "truncate_dim must be a whole number"),
+        ({"truncate_dim": True}, "truncate_dim must be a whole number"),
+    ],
+)
+def test_what_no_embedder_does(options: dict[str, Any], sentence: str, mean) -> None:
+    for encode in (mean.encode, mean.encode_query, mean.encode_document):
+        with pytest.raises(SettingsError, match=sentence):
+            encode(TEXTS, **options)
+
+
+def test_a_prompt_that_there_is_not(ours) -> None:
+    with pytest.raises(SettingsError, match=r"no prompt named 'quest'.* 'passage', 'plain'"):
+        ours.encode(TEXTS, prompt_name="quest")
+    with pytest.raises(SettingsError, match=r"int8 .* needs several"):
+        ours.encode(TEXTS[:1], precision="int8")
+
+
+def test_a_router_sends_questions_and_documents_apart(bert_folder: Path, tmp_path: Path) -> None:
+    from sentence_transformers.base.modules import Router
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    routes = [[Transformer(str(bert_folder)), Pooling(32, mode)] for mode in ("cls", "mean")]
+    library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
+    library.save(str(tmp_path), create_model_card=False)
+    ours = SentenceTransformerEmbedder(*load_sentence_transformer(tmp_path, device="cpu"))
+    for method in ("encode", "encode_query", "encode_document"):
+        expected = getattr(library, method)(TEXTS, normalize_embeddings=True)
+        np.testing.assert_allclose(getattr(ours, method)(TEXTS), expected, atol=1e-5)
+    assert not np.allclose(ours.encode_query(TEXTS), ours.encode(TEXTS), atol=1e-3)
+
+
+def test_tables_and_what_has_no_order(mean: PooledEmbedder) -> None:
+    expected = mean.encode(TEXTS)
+    for given in (pd.DataFrame({"text": TEXTS}), np.array(TEXTS)[:, None], {"text": TEXTS}):
+        np.testing.assert_array_equal(mean.encode(given), expected)
+    with pytest.raises(TextError, match="several columns"):
+        mean.encode(pd.DataFrame({"text": TEXTS, "label": LABELS}))
+    with pytest.raises(TextError, match="A set has no order"):
+        mean.encode(set(TEXTS))
+
+
+# --- values: repr, pickles, copies ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pickle_gives_equal_vectors_and_holds_no_weights(
+    kind: str, every: dict[str, Embedder]
+) -> None:
+    embedder = every[kind]
+    content = ForkingPickler.dumps(embedder)
+    assert len(content) < 5000
+    again = ForkingPickler.loads(content)
+    np.testing.assert_array_equal(again.encode(TEXTS[:3]), embedder.encode(TEXTS[:3]))
+    assert again.cache_key() == embedder.cache_key()
+    assert again.spec == embedder.spec
+    assert copy.deepcopy(embedder).cache_key() == embedder.cache_key()
+
+
+@pytest.mark.slow
+def test_a_pickle_is_read_by_another_process(mean: PooledEmbedder, tmp_path: Path) -> None:
+    path = tmp_path / "embedder.pickle"
+    path.write_bytes(ForkingPickler.dumps(mean))
+    program = (
+        "import pickle, sys, numpy as np\n"
+        f"embedder = pickle.load(open({str(path)!r}, 'rb'))\n"
+        f"np.save({str(tmp_path / 'vectors.npy')!r}, embedder.encode({TEXTS[:2]!r}))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    vectors = np.load(tmp_path / "vectors.npy")
+    np.testing.assert_allclose(vectors, mean.encode(TEXTS[:2]), atol=1e-6)
+
+
+def test_a_pickle_of_the_users_own_encoder_has_its_weights(theirs: SentenceTransformer) -> None:
+    embedder = SentenceTransformerEmbedder(theirs)
+    again = sent(embedder)
+    np.testing.assert_array_equal(again.encode(TEXTS[:3]), embedder.encode(TEXTS[:3]))
+    assert again.cache_key() == embedder.cache_key()
+
+
+@pytest.mark.parametrize("method", ["mean", "neural", "sentence-transformer"])
+def test_a_pickle_of_a_model_that_has_changed(method: str, tmp_path: Path) -> None:
+    if method == "sentence-transformer":
+        folder = save_sentence_transformer(tmp_path / "model")
+    else:
+        folder = save_family("bert", tmp_path / "model")
+    content = ForkingPickler.dumps(make_embedder(embedder_spec(method, model_id=str(folder))))
+    save_family("bert", folder, seed=1)
+    with pytest.raises(ModelError, match="have changed since"):
+        ForkingPickler.loads(content)
+
+
+def test_models_are_one_object_after_pickling_and_copying(tiny: LanguageModel, folder) -> None:
+    assert copy.copy(tiny) is copy.deepcopy(tiny) is tiny
+    model = shared.shared_text_model(str(folder))
+    assert sent(model) is model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reprs_name_method_model_and_options(kind: str, every: dict[str, Embedder]) -> None:
+    embedder = every[kind]
+    shown = repr(embedder)
+    assert shown.startswith(f"{kind}(method={embedder.name!r}, ")
+    assert "\n" not in shown
+    assert len(shown) < 600
+    if kind != "ConcatenatedEmbedder":
+        model_id = embedder.model.id if hasattr(embedder, "model") else embedder.spec.model_id
+        assert f"model={model_id!r}" in shown
+    option = {"NeuralEmbedder": "epochs=2", "PooledEmbedder": "layer=(1, 2)",
+              "GradientEmbedder": "layers='last_block'", "SbertWkEmbedder": "window=1",
+              "ConcatenatedEmbedder": "NeuralEmbedder(method='neural'"}  # fmt: skip
+    assert option.get(kind, "") in shown
+
+
+def test_reprs_of_models_and_events_are_short(tiny: LanguageModel) -> None:
+    assert repr(tiny) == f"LanguageModel(id={tiny.id!r}, network=BertForMaskedLM, window=40)"
+    *_, last = micro_tune(tiny, ["The dog barks."] * 5, epochs=2)
+    assert repr(last).startswith("TuningEvent(step=2, steps=2, epoch=2, epochs=2, loss=float64[5]")
+    assert "texts=tuple of 5" in repr(last.result)
+    (text,) = tokenize(tiny, [" ".join(SENTENCES)])
+    for value in (last, last.result, text):
+        assert len(repr(value)) < 600
+        assert "array(" not in repr(value)
+    (only,) = micro_tune(tiny, ["The dog barks."], epochs=1)
+    assert f"loss=[{only.loss[0]:.4g}]" in repr(only)
+
+
+# --- scikit-learn ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_clones(kind: str, every: dict[str, Embedder]) -> None:
+    embedder = every[kind]
+    copied = clone(embedder)
+    assert copied is not embedder
+    assert copied.get_params() == embedder.get_params()
+    assert copied.cache_key() == embedder.cache_key()
+    assert copied.spec == embedder.spec
+    np.testing.assert_array_equal(copied.fit_transform(TEXTS[:3]), embedder.encode(TEXTS[:3]))
+    assert embedder.fit(TEXTS) is embedder
+
+
+def test_in_a_pipeline(mean: PooledEmbedder) -> None:
+    pipeline = Pipeline([("embed", mean), ("classify", LogisticRegression())])
+    texts = pd.Series(TEXTS, index=range(8, 16))
+    predicted = pipeline.fit(texts, LABELS).predict(texts)
+    alone = LogisticRegression().fit(mean.encode(TEXTS), LABELS)
+    np.testing.assert_array_equal(predicted, alone.predict(mean.encode(TEXTS)))
+    assert len(cross_val_score(pipeline, TEXTS, LABELS, cv=2)) == 2
+    layers = {"embed__layer": [0, "last"], "embed__pooling": ["mean", "cls"]}
+    search = GridSearchCV(pipeline, layers, cv=2).fit(TEXTS, LABELS)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert mean.get_params()["layer"] == "last"  # the search works on clones
+    assert "PooledEmbedder(method='mean'" in repr(pipeline)
+
+
+def test_parameters_are_set(tiny: LanguageModel) -> None:
+    embedder = NeuralEmbedder(tiny, epochs=2)
+    assert embedder.set_params() is embedder
+    assert embedder.set_params(epochs=3, learning_rate=0.02) is embedder
+    assert embedder.cache_key() == NeuralEmbedder(tiny, epochs=3, learning_rate=0.02).cache_key()
+    assert embedder.get_params()["epochs"] == 3
+    key = embedder.cache_key()
+    for wrong, sentence in (({"epochs": 0}, "epochs"), ({"layer": 2}, "no parameter “layer”")):
+        with pytest.raises(SettingsError, match=sentence):
+            embedder.set_params(**wrong)
+        assert embedder.cache_key() == key
+    hashed = HashEmbedder(dim=4).set_params(dim=6)
+    assert hashed.encode(["a"]).shape == (1, 6)
+
+
+def test_scikit_learn_is_not_needed_before_it_is_used() -> None:
+    program = (
+        "import sys, neuralviz.embedders.concatenated\n"
+        "assert not {'sklearn', 'torch'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+# --- errors ------------------------------------------------------------------------------------
+
+
+def test_a_setting_that_makes_no_sense_is_a_value_error(tiny: LanguageModel) -> None:
+    assert issubclass(SettingsError, ValueError)
+    assert issubclass(SettingsError, NeuralvizError)
+    with pytest.raises(ValueError, match="epochs"):
+        NeuralEmbedder(tiny, epochs=0)
+    for typed, sentence in (
+        ({"blueprints": "(0, 3)"}, "keep at least 1 token"),
+        ({"precision": "slow"}, "precision"),
+        ({"epochs": "many"}, "must be a whole number"),
+    ):
+        with pytest.raises(SettingsError, match=sentence):
+            embedder_spec("neural", typed)

@@ -1,0 +1,477 @@
+"""Models that would be loaded as something else than they are: refused by name, or read rightly."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoTokenizer
+
+from neuralviz.embedders import PooledEmbedder, SentenceTransformerEmbedder
+from neuralviz.errors import ModelError
+from neuralviz.models import LanguageModel, load_model, load_sentence_transformer, load_text_model
+from neuralviz.models.folder_check import missing_weights
+from tests.support.models import SENTENCES, save_family, save_headless, save_sentence_transformer
+
+Change = Callable[[Path], None]
+SHORT = tuple(sentence[:45] for sentence in SENTENCES)
+LOADERS = (load_text_model, load_model, load_sentence_transformer)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small BERT with a head."""
+    return save_family("bert", tmp_path_factory.mktemp("plain") / "bert")
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a model of sentence-transformers."""
+    return save_sentence_transformer(tmp_path_factory.mktemp("dense") / "dense")
+
+
+def change(path: Path, **values: Any) -> None:
+    """Set entries of a JSON file; None takes one out."""
+    settings = json.loads(path.read_text()) if path.is_file() else {}
+    settings |= values
+    path.write_text(json.dumps({name: v for name, v in settings.items() if v is not None}))
+
+
+def copy_of(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "model"))
+
+
+def refusal(load: Callable[..., Any], folder: Path) -> str:
+    with pytest.raises(ModelError) as caught:
+        load(folder, device="cpu")
+    said = str(caught.value)
+    assert str(folder) in said
+    assert said.endswith((".", "`."))
+    return said
+
+
+def check_refused(folder: Path, *words: str) -> None:
+    for load in LOADERS:
+        said = refusal(load, folder)
+        for word in words:
+            assert word in said
+
+
+def unit(vectors: Any) -> np.ndarray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def plain_means(folder: Path) -> np.ndarray:
+    """[text, dim] means of a transformer's last states, one text at a time, by transformers."""
+    network, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        states = [
+            network(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(dim=0)
+            for text in SHORT
+        ]
+    return unit(torch.stack(states))
+
+
+# --- a model's own code ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["plain", "dense"])
+@pytest.mark.parametrize(
+    ("file", "auto_map"),
+    [
+        ("config.json", {"AutoModel": "modeling_x.X"}),
+        ("config.json", {"AutoConfig": "modeling_x.X"}),
+        ("config.json", {"AutoModelForMaskedLM": "someone/repository--modeling_x.X"}),
+        ("config.json", {"AutoTokenizer": ["modeling_x.X", None]}),
+        ("tokenizer_config.json", {"AutoTokenizer": [None, "modeling_x.X"]}),
+        ("tokenizer_config.json", ["modeling_x.X", None]),
+    ],
+)
+def test_a_models_own_code(file: str, auto_map: Any, base: str, tmp_path: Path, request) -> None:
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    ran = folder / "ran"
+    (folder / "modeling_x.py").write_text(f"open({str(ran)!r}, 'w')\nclass X: pass\n")
+    change(folder / file, auto_map=auto_map)
+    check_refused(folder, "needs custom code (", "modeling_x.X", "never runs")
+    assert not ran.exists()
+
+
+def test_code_for_a_head_that_is_not_loaded_is_no_matter(plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    heads = {"AutoModelForTokenClassification": "own.Tagger", "AutoImageProcessor": "own.Pictures"}
+    change(folder / "config.json", auto_map=heads)
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
+    change(folder / "config.json", architectures=["Tagger"])  # now it is what was saved
+    assert "custom code (own.Tagger)" in refusal(load_text_model, folder)
+
+
+def test_the_code_of_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> None:
+    folder = old_layout(dense, tmp_path)
+    change(folder / "0_Transformer" / "config.json", auto_map={"AutoModel": "own.Model"})
+    check_refused(folder, "needs custom code (own.Model)")
+
+
+def test_an_activation_of_its_own(dense: Path, tmp_path: Path) -> None:
+    """sentence-transformers would put Tanh in its place."""
+    folder = with_dense(dense, tmp_path, "own.Activation")
+    assert "custom code (own.Activation)" in refusal(load_sentence_transformer, folder)
+    change(
+        folder / "2_Dense" / "config.json", activation_function="torch.nn.modules.linear.Identity"
+    )
+    check_library(folder)
+
+
+# --- what gives no dense vector of a text ------------------------------------------------------
+
+
+def test_cross_encoders(plain: Path, tmp_path: Path) -> None:
+    from sentence_transformers import CrossEncoder
+
+    encoder = CrossEncoder(str(plain), device="cpu", num_labels=1)
+    encoder.save_pretrained(str(tmp_path / "cross"))
+    check_refused(tmp_path / "cross", "cross-encoder", "(CrossEncoder)")
+    for file in ("config_sentence_transformers.json", "modules.json"):  # as before version 5
+        (tmp_path / "cross" / file).unlink()
+    check_refused(tmp_path / "cross", "cross-encoder", "(BertForSequenceClassification)")
+
+
+def test_a_classifier(tmp_path: Path) -> None:
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+
+    config = DistilBertConfig(vocab_size=200, dim=16, n_layers=1, n_heads=2, hidden_dim=16)
+    save_headless(tmp_path)  # whose tokenizer stays
+    DistilBertForSequenceClassification(config).save_pretrained(tmp_path)
+    check_refused(tmp_path, "classifier (DistilBertForSequenceClassification)")
+    AutoModel.from_pretrained(tmp_path).save_pretrained(tmp_path)  # as the sentence says
+    ours = PooledEmbedder(load_text_model(tmp_path, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(tmp_path), atol=1e-5)
+
+
+def test_a_causal_model_that_ranks(tmp_path: Path, dense: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    path = "sentence_transformers.cross_encoder.modules.logit_score.LogitScore"
+    add_module(folder, path)
+    check_refused(folder, "cross-encoder", "(LogitScore)")
+
+
+@pytest.mark.parametrize("kind", ["splade", "csr"])
+def test_sparse_encoders(kind: str, plain: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from sentence_transformers.sparse_encoder.modules import SparseAutoEncoder
+
+    modules = [Transformer(str(plain)), Pooling(32, "mean"), SparseAutoEncoder(32, 64, 8)]
+    made = {"modules": modules} if kind == "csr" else {"model_name_or_path": str(plain)}
+    SparseEncoder(**made, device="cpu").save_pretrained(str(tmp_path), create_model_card=False)
+    assert SparseEncoder(str(tmp_path), device="cpu").encode("a").layout != torch.strided
+    check_refused(tmp_path, "is a sparse encoder (SparseEncoder)")
+    change(tmp_path / "config_sentence_transformers.json", model_type=None)
+    name = "SparseAutoEncoder" if kind == "csr" else "SpladePooling"
+    check_refused(tmp_path, f"is a sparse encoder ({name})")
+
+
+def test_a_sparse_encoder_of_an_older_version(plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    package = "sentence_transformers.sparse_encoder.models."
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": f"{package}MLMTransformer"},
+        {"idx": 1, "name": "1", "path": "1_SpladePooling", "type": f"{package}SpladePooling"},
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    check_refused(folder, "sparse encoder (SpladePooling)")
+
+
+def test_multi_vector_encoders(plain: Path, tmp_path: Path) -> None:
+    from sentence_transformers import MultiVectorEncoder
+
+    encoder = MultiVectorEncoder(str(plain), device="cpu")
+    encoder.save_pretrained(str(tmp_path), create_model_card=False)
+    assert MultiVectorEncoder(str(tmp_path), device="cpu").encode_document("a dog").ndim == 2
+    check_refused(tmp_path, "is a multi-vector encoder (MultiVectorEncoder)")
+    change(tmp_path / "config_sentence_transformers.json", model_type="ColBERT")
+    check_refused(tmp_path, "is a multi-vector encoder (ColBERT)")
+    change(tmp_path / "config_sentence_transformers.json", model_type=None)
+    check_refused(tmp_path, "is a multi-vector encoder (MultiVectorMask)")
+    modules = json.loads((tmp_path / "modules.json").read_text())[:2]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    check_refused(tmp_path, "is a multi-vector encoder (Dense without Pooling)")
+    modules[1]["type"] = "pylate.models.Dense.Dense"
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    check_refused(tmp_path, "is a multi-vector encoder (Dense)")
+
+
+@pytest.mark.parametrize("name", ["HF_ColBERT", "ColPaliForRetrieval"])
+def test_multi_vector_checkpoints_of_other_libraries(
+    name: str, plain: Path, tmp_path: Path
+) -> None:
+    folder = copy_of(plain, tmp_path)
+    change(folder / "config.json", architectures=[name])
+    check_refused(folder, f"is a multi-vector encoder ({name})")
+
+
+def test_a_kind_that_nobody_knows_yet(dense: Path, tmp_path: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    change(folder / "config_sentence_transformers.json", model_type="GraphEncoder")
+    check_refused(folder, "is a GraphEncoder, not a SentenceTransformer")
+
+
+def test_a_transformer_whose_tokens_nobody_pools(dense: Path, tmp_path: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    modules = json.loads((folder / "modules.json").read_text())[:1]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    assert "none of its modules pools" in refusal(load_sentence_transformer, folder)
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(folder), atol=1e-5)
+
+
+# --- adapters and weights ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["plain", "dense"])
+@pytest.mark.parametrize("file", ["adapter_config.json", "adapter_model.bin"])
+def test_an_adapter_beside_weights(file: str, base: str, tmp_path: Path, request) -> None:
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    (folder / file).write_text('{"peft_type": "LORA", "base_model_name_or_path": "bert"}')
+    check_refused(folder, "has an adapter beside its own weights", "merge_and_unload")
+
+
+def test_an_adapter_alone(dense: Path, tmp_path: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    about = {"peft_type": "LORA", "base_model_name_or_path": "bert-base-uncased"}
+    (folder / "adapter_config.json").write_text(json.dumps(about))
+    check_refused(folder, "is an adapter, not a whole model", "into bert-base-uncased")
+    for file in ("config.json", "modules.json"):
+        (folder / file).unlink()
+    check_refused(folder, "is an adapter, not a whole model")
+    said = str(missing_weights("a/lora", ["README.md", "adapter_model.safetensors"]))
+    assert said.startswith("a/lora is an adapter, not a whole model")
+
+
+@pytest.mark.parametrize("base", ["plain", "dense"])
+def test_quantised_weights(base: str, tmp_path: Path, request) -> None:
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    for method in ("gptq", "bitsandbytes"):
+        change(folder / "config.json", quantization_config={"quant_method": method, "bits": 4})
+        check_refused(folder, f"quantised weights ({method})")
+    change(folder / "config.json", quantization_config=None)
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    name = next(name for name in weights if name.endswith("query.weight"))
+    weights[name] = (weights[name] * 100).to(torch.int8)
+    save_file(weights, file, metadata={"format": "pt"})
+    check_refused(folder, "quantised weights (I8)")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_half_the_size_are_read(dtype: torch.dtype, plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    weights = {
+        name: value.to(dtype) for name, value in load_file(folder / "model.safetensors").items()
+    }
+    weights["cls.relative.bias"] = torch.ones(2, 2, dtype=torch.uint8)  # as GPT-2's masks
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(plain), atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("model.Q4_K_M.gguf", "GGUF"), ("pytorch_model.bin", "pickled"),
+        ("tf_model.h5", "TensorFlow"), ("flax_model.msgpack", "Flax"), ("model.onnx", "ONNX"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("base", ["plain", "dense"])
+def test_weights_in_another_format(
+    file: str, kind: str, base: str, tmp_path: Path, request
+) -> None:
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    (folder / "model.safetensors").rename(folder / file)
+    check_refused(folder, f"no weights in safetensors format, only {kind} ones ({file})")
+    if kind == "GGUF":
+        for other in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            (folder / other).unlink()
+        check_refused(folder, f"only GGUF ones ({file})")
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
+def test_a_pointer_in_place_of_a_file(file: str, plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 438007537\n"
+    (folder / file).write_text(pointer)
+    check_refused(folder, f"{file} of", "Git LFS pointer", "git lfs pull")
+
+
+# --- tokenizers --------------------------------------------------------------------------------
+
+
+def test_a_sentencepiece_model_alone(plain: Path, tmp_path: Path, monkeypatch) -> None:
+    folder = copy_of(plain, tmp_path)
+    (folder / "tokenizer.json").unlink()
+    (folder / "spiece.model").write_bytes(b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02")
+    monkeypatch.setattr("neuralviz.models.folder_check.find_spec", lambda name: None)
+    check_refused(folder, "SentencePiece model (spiece.model)", "pip install sentencepiece")
+
+
+@pytest.mark.parametrize("base", ["plain", "dense"])
+def test_an_empty_vocabulary(base: str, tmp_path: Path, request) -> None:
+    from transformers import BertTokenizerFast, RobertaTokenizerFast
+
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
+    check_refused(folder, "has an empty vocabulary: its tokenizer.json has 5 special tokens")
+    RobertaTokenizerFast(vocab_file="none.json", merges_file="none.txt").save_pretrained(folder)
+    check_refused(folder, "has an empty vocabulary")
+    BertTokenizerFast(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)
+    assert load_text_model(folder, device="cpu").encoder.get_vocab_size() == len(words)
+
+
+# --- what is read rightly ----------------------------------------------------------------------
+
+
+def check_library(folder: Path) -> None:
+    """The method sentence-transformer gives what the library itself gives."""
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(list(SHORT))
+    encoder = SentenceTransformerEmbedder(*load_sentence_transformer(folder, device="cpu"))
+    np.testing.assert_allclose(encoder.encode(SHORT), unit(theirs), atol=1e-5)
+
+
+def old_layout(dense: Path, tmp_path: Path) -> Path:
+    """A model as sentence-transformers 1 wrote it: the transformer in a folder of its own."""
+    folder = copy_of(dense, tmp_path)
+    (folder / "0_Transformer").mkdir()
+    for path in list(folder.iterdir()):
+        if path.is_file() and path.name not in (
+            "modules.json",
+            "config_sentence_transformers.json",
+        ):
+            path.rename(folder / "0_Transformer" / path.name)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0] |= {"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "config_sentence_transformers.json").unlink()
+    (folder / "config.json").write_text('{"__version__": "1.2.0"}')
+    return folder
+
+
+def add_module(folder: Path, path: str) -> Path:
+    modules = json.loads((folder / "modules.json").read_text())
+    name = f"{len(modules)}_{path.rpartition('.')[2]}"
+    modules.append({"idx": len(modules), "name": str(len(modules)), "path": name, "type": path})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / name).mkdir()
+    return folder / name
+
+
+def with_dense(dense: Path, tmp_path: Path, activation: str) -> Path:
+    folder = copy_of(dense, tmp_path)
+    module = add_module(folder, "sentence_transformers.models.Dense")
+    settings = {"in_features": 32, "out_features": 8, "bias": True}
+    change(module / "config.json", **settings, activation_function=activation)
+    weights = {"linear.weight": torch.randn(8, 32), "linear.bias": torch.randn(8)}
+    save_file(weights, module / "model.safetensors")
+    return folder
+
+
+def test_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> None:
+    folder = old_layout(dense, tmp_path)
+    check_library(folder)
+    model = load_text_model(folder, device="cpu")
+    expected = plain_means(folder / "0_Transformer")
+    np.testing.assert_allclose(PooledEmbedder(model).encode(SHORT), expected, atol=1e-5)
+
+
+def test_a_router(dense: Path, plain: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Router
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    routes = [[Transformer(str(plain)), Pooling(32, mode)] for mode in ("mean", "cls")]
+    library = SentenceTransformer(modules=[Router.for_query_document(*routes)], device="cpu")
+    library.save(str(tmp_path), create_model_card=False)
+    check_library(tmp_path)
+    for load in (load_text_model, load_model):
+        said = refusal(load, tmp_path)
+        assert "sends texts to different encoders (Router)" in said
+        assert "method sentence-transformer" in said
+    before = load_sentence_transformer(tmp_path, device="cpu")[1]
+    file = tmp_path / "query_0_Transformer" / "model.safetensors"
+    weights = {name: 2 * value for name, value in load_file(file).items()}
+    save_file(weights, file, metadata={"format": "pt"})
+    assert load_sentence_transformer(tmp_path, device="cpu")[1] != before
+    settings = json.loads((tmp_path / "router_config.json").read_text())
+    settings["types"]["query_0_Transformer"] = "own.Transformer"
+    (tmp_path / "router_config.json").write_text(json.dumps(settings))
+    check_refused(tmp_path, "needs custom code (own.Transformer)")
+
+
+def test_a_table_of_token_embeddings(plain: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    table = StaticEmbedding(AutoTokenizer.from_pretrained(plain), embedding_dim=16)
+    library = SentenceTransformer(modules=[table], device="cpu")
+    library.save(str(tmp_path), create_model_card=False)
+    check_library(tmp_path)
+    change(tmp_path / "config.json", model_type="model2vec", architectures=["StaticModel"])
+    check_library(tmp_path)
+    assert "is a table of token embeddings" in refusal(load_text_model, tmp_path)
+
+
+def test_a_head_with_dense_layers(dense: Path, tmp_path: Path) -> None:
+    check_library(with_dense(dense, tmp_path, "torch.nn.modules.activation.Tanh"))
+
+
+# --- masked models that lack what mean does not need ----------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("lack", ["head", "mask token"])
+def test_a_masked_model_is_read_without_what_reading_does_not_need(
+    lack: str, family: str, tmp_path: Path
+) -> None:
+    folder = save_family(family, tmp_path)
+    if lack == "head":
+        weights = load_file(folder / "model.safetensors")
+        kept = {name: value for name, value in weights.items() if "head" not in name}
+        kept = {name: value for name, value in kept.items() if not name.startswith("cls.")}
+        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    else:
+        change(folder / "tokenizer_config.json", mask_token=None)
+    model = load_text_model(folder, device="cpu")
+    assert not isinstance(model, LanguageModel)
+    ours = PooledEmbedder(model).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(folder), atol=1e-5)
+    assert lack in refusal(load_model, folder)
+
+
+@pytest.mark.parametrize("family", ["XLM", "Flaubert"])
+def test_a_family_without_default_layers(family: str, tmp_path: Path) -> None:
+    import transformers
+
+    from neuralviz.embedders import NeuralEmbedder
+    from neuralviz.errors import SettingsError
+
+    save_headless(tmp_path)  # whose tokenizer stays
+    sizes = {"vocab_size": 200, "emb_dim": 16, "n_layers": 1, "n_heads": 2, "pad_index": 0}
+    config = getattr(transformers, f"{family}Config")(**sizes)
+    getattr(transformers, f"{family}WithLMHeadModel")(config).save_pretrained(tmp_path)
+    model = load_model(tmp_path, device="cpu")
+    for layers, part in ((None, "prediction head"), ("head", "prediction head"),
+                         ("last_block", "last block")):  # fmt: skip
+        with pytest.raises(SettingsError, match=f"The {part} of the model .* no layer .* Name lay"):
+            NeuralEmbedder(model, layers=layers)

@@ -1,0 +1,476 @@
+"""Which line of a table names its columns: nothing that is read is lost or taken for a name."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from neuralviz.errors import TextError
+from neuralviz.reading.source import Source
+from neuralviz.reading.table import Table
+from neuralviz.reading.tables import read_table
+from neuralviz.reading.texts import read_texts
+
+# --- formats × column types × headers × orders ---------------------------------------------------
+
+Column = tuple[str, Sequence[Any]]  # what it holds, and its values
+
+
+def as_text(value: Any) -> str:
+    """A value as the test expects to read it, by the rules of the documentation."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, timedelta):
+        minutes = int(value.total_seconds()) // 60
+        return f"{minutes // 60:02}:{minutes % 60:02}:00"
+    return str(value)
+
+
+def delimited(separator: str) -> Callable[[Sequence[str] | None, Sequence[Column]], bytes]:
+    def write(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, delimiter=separator)
+        if names is not None:
+            writer.writerow(names)
+        writer.writerows(zip(*([as_text(v) for v in values] for _, values in columns), strict=True))
+        return file.getvalue().encode()
+
+    return write
+
+
+def as_excel(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+    workbook = openpyxl.Workbook()
+    if names is not None:
+        workbook.active.append(list(names))
+    for row in zip(*(values for _, values in columns), strict=True):
+        workbook.active.append(list(row))
+    file = io.BytesIO()
+    workbook.save(file)
+    return file.getvalue()
+
+
+def as_json_lines(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+    values = [[v if isinstance(v, int | float) else as_text(v) for v in c] for _, c in columns]
+    rows = [dict(zip(names or (), row, strict=True)) for row in zip(*values, strict=True)]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def as_arrow_table(names: Sequence[str] | None, columns: Sequence[Column]) -> pa.Table:
+    arrays = []
+    for what, values in columns:
+        array = pa.array(values)
+        arrays.append(array.dictionary_encode() if what == "category" else array)
+    return pa.table(arrays, names=list(names or ()))
+
+
+def as_parquet(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(as_arrow_table(names, columns), file)
+    return file.getvalue()
+
+
+def as_arrow(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+    table, sink = as_arrow_table(names, columns), io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=3)
+    return sink.getvalue()
+
+
+def as_arrow_stream(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+    table, sink = as_arrow_table(names, columns), io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+WRITERS = {
+    "t.csv": delimited(","),
+    "semicolons.csv": delimited(";"),
+    "bars.csv": delimited("|"),
+    "t.tsv": delimited("\t"),
+    "t.xlsx": as_excel,
+    "t.jsonl": as_json_lines,
+    "t.parquet": as_parquet,
+    "t.feather": as_arrow,
+    "stream.arrow": as_arrow_stream,
+}
+HEADED = ("t.jsonl", "t.parquet", "t.feather", "stream.arrow")
+WORDS = "the a river bread rose fell slowly today near old house, salt; and we saw it again".split()
+SENTENCES = st.lists(st.sampled_from(WORDS), min_size=3, max_size=9).map(
+    lambda words: " ".join(words).capitalize() + "."
+)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "texts": st.one_of(SENTENCES, SENTENCES.map(lambda text: f'He said: "{text}"')),
+    "category": st.sampled_from(["news", "sport", "arts"]),
+    "number": st.integers(1, 500),
+    "share": st.integers(1, 40).map(lambda value: value / 4 + 0.125),
+    "truth": st.booleans(),
+    "day": st.dates(date(2000, 1, 1), date(2030, 1, 1)).map(str),
+    "duration": st.integers(1, 5000).map(lambda minutes: timedelta(minutes=minutes)),
+}
+NAMES = {
+    "usual": dict(zip(VALUES, "text label n score flag date length".split(), strict=True)),
+    "unusual": dict(zip(VALUES, "Kommentar Art Anzahl Anteil Wahr Tag Dauer".split(), strict=True)),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Column], str]:
+    others = draw(st.lists(st.sampled_from(list(VALUES)[1:]), unique=True, max_size=4))
+    kinds = draw(st.permutations(["texts", *others]))
+    n_rows = draw(st.integers(4, 12))
+    columns = [(k, draw(st.lists(VALUES[k], min_size=n_rows, max_size=n_rows))) for k in kinds]
+    return columns, draw(st.sampled_from(["usual", "unusual", "none"]))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=60, deadline=None)
+@given(made=tables())
+def test_what_is_read_is_what_was_written_or_a_sentence_says_so(
+    name: str, made: tuple[list[Column], str]
+) -> None:
+    columns, kind = made
+    if name in HEADED and kind == "none":
+        kind = "usual"
+    names = None if kind == "none" else [NAMES[kind][what] for what, _ in columns]
+    table = read_table(Source(name, WRITERS[name](names, columns)))
+    rows = list(zip(*([as_text(v) for v in values] for _, values in columns), strict=True))
+    read = list(zip(*table.values, strict=True))
+    if names is not None and table.header != 0:
+        assert (list(table.columns), read) == (names, rows)
+    elif names is None and table.header == 0:
+        assert read == rows
+    elif names is None:  # the first row was taken for the header: that is said
+        assert list(table.columns) == list(rows[0])
+        assert any("It is not clear whether" in note for note in table.notes)
+    else:  # the header was taken for a row: that is said, and nothing is lost
+        assert kind == "unusual"
+        assert read == [tuple(names), *rows]
+        assert any("seems to name its columns" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.xlsx"])
+@pytest.mark.parametrize("kind", ["usual", "unusual", "none"])
+@pytest.mark.parametrize("others", [["number"], ["category"], ["day", "share"], []])
+def test_a_table_of_some_rows_is_read_without_doubt(
+    name: str, kind: str, others: list[str]
+) -> None:
+    texts = [
+        f"The river {verb} near the old house today." for verb in "rose fell froze ran".split()
+    ]
+    given_values: dict[str, list[Any]] = {
+        "texts": texts * 3,
+        "number": [*range(3, 15)],
+        "category": ["news", "sport", "arts"] * 4,
+        "day": [f"2024-05-{day:02}" for day in range(1, 13)],
+        "share": [place + 0.5 for place in range(12)],
+    }
+    columns = [(what, given_values[what]) for what in [*others, "texts"]]
+    names = None if kind == "none" else [NAMES[kind][what] for what, _ in columns]
+    table = read_table(Source(name, WRITERS[name](names, columns)))
+    assert table.header == (0 if names is None else 1)
+    assert len(table) == 12
+    assert bool(table.notes) == (names is None)
+    if names is not None:
+        assert list(table.columns) == names
+
+
+# --- without a header ----------------------------------------------------------------------------
+
+
+def rows_of(table: Table) -> list[tuple[str, ...]]:
+    return list(zip(*table.values, strict=True))
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["I like tea.", "The cat sat on the mat.", "It rained."],
+        ["Hello, you", "No comma", "One, two, three"],
+        ["Hello, you", "Goodbye, me", "Well, well"],
+        ["Good coffee", "The room was cold", "I shall come again"],
+        ["404 people came to the party", "Nobody left"],
+        ["What is it?", "A book; a good one", "A pen"],
+        ["Yes", "No", "Maybe"],
+        ["#blessed day", "#nofilter pic", "I like tea"],
+        ["今日は雨が降っています。", "明日は晴れるでしょう。", "昨日は寒かったです。"],
+    ],
+)
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_the_first_of_a_column_of_sentences_is_kept(ending: str, sentences: list[str]) -> None:
+    read = read_texts(Source(f"t{ending}", "\n".join(sentences).encode()))
+    assert list(read.texts) == sentences
+    assert read.header == 0
+    assert any(f"“{sentences[0]}”" in note and "--header 1" in note for note in read.notes)
+
+
+def test_headerless_data_sets_keep_their_first_row() -> None:
+    news = b'3,"Oil rises","Prices rose, again."\n1,"Vote","They voted."\n2,"Cup","They won."\n'
+    read = read_texts(Source("news.csv", news))
+    assert read.texts == ("Prices rose, again.", "They voted.", "They won.")
+    assert read.labels == {"column 1": ("3", "1", "2"), "column 2": ("Oil rises", "Vote", "Cup")}
+    tweets = "".join(
+        f'"{label}","{1467810369 + n}","Mon Apr 06","NO_QUERY","user{n}","{text}"\n'
+        for n, (label, text) in enumerate(
+            [(0, "@a that is so sad, really"), (4, "I love it today"), (0, "No, no, no, no")]
+        )
+    )
+    assert read_texts(Source("tweets.csv", tweets.encode())).texts[0] == "@a that is so sad, really"
+    spam = b"ham\tGo until jurong point\nspam\tFree entry in 2 a wkly comp\nham\tU dun say so\n"
+    read = read_texts(Source("SMSSpamCollection.tsv", spam))
+    assert read.texts[0] == "Go until jurong point"
+    assert read.labels["column 1"] == ("ham", "spam", "ham")
+    trec = b"question,What is an atom?\nquestion,Who was she?\nanswer,A painter.\n"
+    assert len(read_texts(Source("trec.csv", trec)).texts) == 3
+
+
+def test_a_person_may_choose_the_header() -> None:
+    content = b"a note\nName,Words\nAda,Hello there\nBob,Good day\n"
+    for header, columns, n_rows in ((2, ("Name", "Words"), 2), (3, ("Ada", "Hello there"), 1)):
+        table = read_table(Source("t.csv", content, header))
+        assert (table.columns, len(table), table.header) == (columns, n_rows, header)
+        assert table.notes == ()
+    table = read_table(Source("t.csv", b"text\nOne\nTwo\n", 0))
+    assert (table.columns, rows_of(table)) == (("text",), [("text",), ("One",), ("Two",)])
+    assert read_texts(Source("t.csv", b"Hello\nOne two three.\n", 1)).texts == ("One two three.",)
+    workbook = as_excel(["a", "b"], [("texts", ["One", "Two"]), ("number", [1, 2])])
+    assert rows_of(read_table(Source("t.xlsx", workbook, 0)))[0] == ("a", "b")
+    assert read_table(Source("t.xlsx", workbook, 2)).columns == ("One", "1")
+    for name, header, wrong, says in (
+        ("t.csv", 9, content, "nothing in line 9"),
+        ("t.csv", 2, b"a,b\n\n1,2\n", "nothing in line 2"),
+        ("t.xlsx", 9, workbook, "nothing in row 9"),
+        ("t.jsonl", 1, b'{"text": "One"}', "names its columns itself"),
+    ):
+        with pytest.raises(TextError, match=says):
+            read_table(Source(name, wrong, header))
+    with pytest.raises(TextError, match="plain text, not a table, so it has no header line"):
+        read_texts(Source("t.txt", b"One\n", 1))
+
+
+def test_a_choice_of_header_is_another_source() -> None:
+    digests = {Source("t.csv", b"a", header).digest for header in (None, 0, 1)}
+    assert len(digests) == 3
+
+
+# --- lines before the header ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "separator", "line"),
+    [
+        ("sep=;\n", ";", 2),
+        ("SEP=,\r\n", ",", 2),
+        ('"sep=|"\n', "|", 2),
+        ("sep=\t\n", "\t", 2),
+        ("sep=^\n", "^", 2),
+        ("sep=;\n\n", ";", 3),
+        ("# exported on 1 May, by Ada, for Bob\n", ",", 2),
+        ("# a comment\n#\n# another, with commas, in it\n", ";", 4),
+        ("% written by a program\n", "\t", 2),
+        ("Customer feedback\n\n", ",", 3),
+        ("Customer feedback,,\nGenerated,2024-05-01,\n\n", ",", 4),
+        ("Report: first, second\nQuarter 3\n", ";", 3),
+        ("Report,Feedback\nCreated,2024-05-01\n\n", ",", 4),
+        ("\n\n", ",", 3),
+        ("\ufeffsep=;\n", ";", 2),
+        ("#", "\t", 1),
+        ("# ", ",", 1),
+    ],
+)
+def test_lines_before_the_header_are_no_texts(before: str, separator: str, line: int) -> None:
+    rows = [("id", "text", "kind"), ("1", "One; or more, so", "a"), ("2", "Two", "b")]
+    rows.append(("3", "Three, and four", "a"))
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=separator).writerows(rows)
+    table = read_table(Source("t.csv", (before + file.getvalue()).encode()))
+    assert (table.columns, rows_of(table)) == (rows[0], rows[1:])
+    assert table.header == line
+    assert table.lines == [line + 1, line + 2, line + 3]
+    is_known = before.strip("\ufeff\r\n#% ").lower().startswith(("sep", '"sep')) or line == 1
+    assert bool(table.notes) == (not is_known and bool(before.strip()))
+
+
+def test_a_separator_may_be_named_without_a_header() -> None:
+    table = read_table(Source("t.csv", b"sep=;\n1;Oil, and gas\n2;A vote, and so on\n"))
+    assert rows_of(table) == [("1", "Oil, and gas"), ("2", "A vote, and so on")]
+
+
+def test_commas_of_numbers_separate_nothing() -> None:
+    assert rows_of(read_table(Source("t.csv", b"1,5;gut\n2,5;schlecht\n3,1;gut\n")))[0] == (
+        "1,5",
+        "gut",
+    )
+    table = read_table(Source("t.csv", b"Wert;Satz\n1,5;Das war gut, sehr\n2,5;Das nicht\n"))
+    assert table.columns == ("Wert", "Satz")
+
+
+def test_titles_above_the_table_of_a_workbook_are_skipped() -> None:
+    workbook = openpyxl.Workbook()
+    sheet = workbook.active
+    sheet.append(["Customer feedback 2024"])
+    sheet.append([])
+    sheet.append(["id", "comment", "stars"])
+    for place in range(6):
+        sheet.append([place, f"The room was cold on day {place}.", place % 3])
+    file = io.BytesIO()
+    workbook.save(file)
+    read = read_texts(Source("t.xlsx", file.getvalue()))
+    assert (read.columns, len(read.texts), read.header) == (("id", "comment", "stars"), 6, 3)
+    assert "Skipped 2 rows before the header of t.xlsx, row 3: “id”" in read.notes[0]
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_tables_that_pandas_wrote(index: bool) -> None:
+    frame = pd.DataFrame(
+        {"Bemerkung": ["Es war zu laut.", "Sehr gut, vielen Dank.", "Naja, so, so, so."]}
+    )
+    content = frame.to_csv(index=index).encode()
+    assert read_texts(Source("t.csv", content)).texts == tuple(frame["Bemerkung"])
+    unnamed = pd.DataFrame([["Hello you there.", "pos"], ["Bye now, friend.", "neg"]])
+    content = unnamed.to_csv(index=index).encode()
+    assert read_texts(Source("t.csv", content)).texts == tuple(unnamed[0])
+
+
+def test_questions_of_a_survey_are_names() -> None:
+    content = (
+        "Timestamp,What did you like about the course?,How old are you?\n"
+        "2024-05-01 10:00,The pictures.,20 to 29\n2024-05-01 11:00,I liked the talks a lot.,30+\n"
+        "2024-05-02 09:30,Everything!,20 to 29\n"
+    )
+    read = read_texts(Source("t.csv", content.encode()))
+    assert read.header == 1
+    assert "The pictures." in read.texts
+
+
+def test_rows_that_repeat_the_header_are_no_texts() -> None:
+    part = "text,label\nOne river,a\nTwo rivers,b\n"
+    read = read_texts(Source("t.csv", (part + part).encode()))
+    assert read.texts == ("One river", "Two rivers") * 2
+    assert read.notes == ("Skipped 1 row of t.csv that repeats the header (line 4).",)
+
+
+def test_numbers_of_rows_as_r_writes_them() -> None:
+    content = b'"text","label"\n"1","One river","a"\n"2","Two, or so","b"\n'
+    read = read_texts(Source("t.csv", content))
+    assert read.texts == ("One river", "Two, or so")
+    assert read.labels == {"column 1": ("1", "2"), "label": ("a", "b")}
+
+
+def test_blanks_behind_separators_belong_to_no_field() -> None:
+    table = read_table(Source("t.csv", b"1, One river, a\n2, Two, b\n3, Three, a\n"))
+    assert [cell.strip() for cell in rows_of(table)[0]] == ["1", "One river", "a"]
+
+
+# --- quotation marks between tabs ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("1", '"Stand up'), ("2", "Sit down"), ("3", 'A screen of 15"')],
+        [("1", '"Yes" and "No"'), ("2", '"Never closed'), ("3", 'x"')],
+        [('"Open', "1"), ('closed"', "2")],
+        [("1", '5" wide'), ("2", 'he said ""so""')],
+        [("1", '"quoted" too early'), ("2", "Two")],
+        [("1", '"'), ("2", '"""'), ("3", "Three")],
+    ],
+)
+def test_a_mark_that_encloses_no_field_between_tabs_is_text(rows: list[tuple[str, str]]) -> None:
+    content = "\n".join("\t".join(row) for row in [("id", "text"), *rows])
+    assert rows_of(read_table(Source("t.tsv", content.encode()))) == rows
+    assert rows_of(read_table(Source("t.csv", content.encode()))) == rows
+
+
+def test_a_field_of_several_lines_between_tabs_is_one_in_quotation_marks() -> None:
+    rows = [("1", "One\nand two", "a"), ("2", 'He said "so"', "b"), ("3", "Three\t\nx", "c")]
+    content = delimited("\t")(["id", "text", "kind"], [("", c) for c in zip(*rows, strict=True)])
+    table = read_table(Source("t.tsv", content))
+    assert (rows_of(table), table.notes) == (rows, ())
+
+
+def test_marks_that_may_have_enclosed_whole_rows_are_named() -> None:
+    content = b'id\ttext\n1\t"Stand up\n2\tSit down\n3\tA screen of 15"\n'
+    table = read_table(Source("t.tsv", content))
+    assert len(table) == 3
+    assert "quotation marks at the beginning of a field as text in 1 row" in table.notes[0]
+    assert "(line 2)" in table.notes[0]
+
+
+# --- workbooks -----------------------------------------------------------------------------------
+
+
+def saved(workbook: openpyxl.Workbook) -> bytes:
+    file = io.BytesIO()
+    workbook.save(file)
+    return file.getvalue()
+
+
+def test_durations_and_dates_of_a_workbook() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["text", "length", "when"])
+    lengths = [
+        (timedelta(hours=24), "24:00:00"),
+        (timedelta(minutes=5, seconds=3), "00:05:03"),
+        (timedelta(days=400), "9600:00:00"),
+        (timedelta(hours=1, milliseconds=500), "01:00:00.5"),
+    ]
+    for value, _ in lengths:
+        workbook.active.append(["A film.", value, datetime(2024, 5, 1, 12, 30)])
+    workbook.active.append(["A film.", "unknown", date(1900, 1, 1)])
+    table = read_table(Source("t.xlsx", saved(workbook)))
+    assert table.column("length") == [*(text for _, text in lengths), "unknown"]
+    assert table.column("when") == [*["2024-05-01 12:30:00"] * 4, "1900-01-01"]
+
+
+def test_texts_below_a_thousand_numbers_are_read() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["id", "text"])
+    for place in range(1500):
+        workbook.active.append([place, place if place < 1200 else f"Text {place}"])
+    column = read_table(Source("t.xlsx", saved(workbook))).column("text")
+    assert (column[0], column[1199], column[1200], column[-1]) == (
+        "0",
+        "1199",
+        "Text 1200",
+        "Text 1499",
+    )
+
+
+def test_formulas_without_results_are_named() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["text", "n"])
+    workbook.active.append(["One", "=LEN(A2)"])
+    workbook.active.append(["Two", 3])
+    read = read_texts(Source("t.xlsx", saved(workbook)))
+    assert (read.texts, read.labels["n"]) == (("One", "Two"), ("", "3"))
+    assert "1 formula in the column “n” of t.xlsx has no stored result (row 2)" in read.notes[0]
+    workbook.active["A2"] = '=B2&" words"'
+    workbook.active["A3"] = '=B3&" words"'
+    with pytest.raises(TextError, match=r"2 formulas in the column “text”.*Excel or LibreOffice"):
+        read_texts(Source("t.xlsx", saved(workbook)))
+
+
+def test_hidden_sheets_and_values_of_errors_are_no_texts() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["text"])
+    workbook.active.append(["Hidden"])
+    workbook.active.sheet_state = "hidden"
+    sheet = workbook.create_sheet("seen")
+    for row in (["text", "n"], ["One", 1], ["#N/A", 2], ["Two", "#DIV/0!"]):
+        sheet.append(row)
+    read = read_texts(Source("t.xlsx", saved(workbook)))
+    assert (read.texts, read.labels["n"]) == (("One", "Two"), ("1", ""))
+    assert any("error values such as #N/A empty (rows 3, 4)" in note for note in read.notes)

@@ -1,0 +1,305 @@
+"""Files that hold no data, Arrow files, and the folders that ``datasets`` saves."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.evaluation.hub_data import load_hub_data
+from neuralviz.evaluation.tables import read_data
+from neuralviz.reading.blocks import find_parts
+from neuralviz.reading.folders import read_files, read_folder
+from neuralviz.reading.source import Source
+from neuralviz.reading.tables import read_table
+from neuralviz.reading.texts import read_texts
+from neuralviz.reading.vectors import read_vectors
+
+POINTER = b"""version https://git-lfs.github.com/spec/v1
+oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+size 12345
+"""
+ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "arrow", "xlsx", "txt", "md")
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in</body></html>"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (POINTER, "a pointer of Git LFS.*git lfs pull"),
+        (POINTER.replace(b"\n", b"\r\n"), "a pointer of Git LFS"),
+        (b"../../.git/annex/objects/Xx/4k/MD5E-s1--ab.csv/MD5E-s1--ab.csv\n", "git annex get"),
+        (b"/annex/objects/SHA256E-s12--0a1b.csv\n", "git annex get"),
+        (b"outs:\n- md5: a304afb96060aad90176268345e10355\n  path: t.csv\n", "dvc pull"),
+        (PAGE, "is a web page"),
+        (b"\n <html>\n<body>404</body></html>", "is a web page"),
+        (b"<!-- saved -->\n<HTML lang=en><body>", "is a web page"),
+        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "is XML"),
+        (b"404: Not Found", "a server's message, not data: “404: Not Found”"),
+        (b"Entry not found\n", "a server's message"),
+        (b"Invalid username or password.", "a server's message"),
+        (b"502 Bad Gateway", "a server's message"),
+        (b'{"error":"Repository not found"}', "a server's message"),
+        (b'{"message": "Not Found", "documentation_url": "https://x.org"}', "a server's message"),
+        (b'{\n  "detail": "Too many requests"\n}', "a server's message"),
+    ],
+)
+def test_what_stands_for_another_file_is_named(ending: str, content: bytes, says: str) -> None:
+    with pytest.raises(TextError, match=says):
+        read_texts(Source(f"t.{ending}", content))
+
+
+def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match="a pointer of Git LFS"):
+        read_vectors(Source("t.npy", POINTER))
+    (tmp_path / "t.csv").write_bytes(POINTER)
+    with pytest.raises(TextError, match="a pointer of Git LFS"):
+        find_parts([str(tmp_path)])
+    (tmp_path / "u.csv").write_bytes(b"text\nOne\n")
+    assert any("Git LFS" in note for note in find_parts([str(tmp_path)]).notes)
+    read = read_folder(tmp_path)
+    assert read.texts == ("One",)
+    assert any("Git LFS" in note for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"404 people came to the party\n",
+        b"Not found in the attic: a hat.\n",
+        b'{"text": "One", "error": "a slip"}\n',
+        b"version control is a habit\n",
+        b"text\n<html>\n",
+    ],
+)
+@pytest.mark.parametrize("ending", ["txt", "jsonl", "csv"])
+def test_texts_on_such_things_are_texts(ending: str, content: bytes) -> None:
+    if (ending == "jsonl") == content.startswith(b"{"):
+        assert read_texts(Source(f"t.{ending}", content)).texts
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'[{"text": "One"}, {"text": "Two"}]', b'{"text": "One"}\n{"text": "Two"}\n', b'[\n{"a": 1}]'],
+)
+def test_json_is_no_delimited_text(content: bytes) -> None:
+    with pytest.raises(TextError, match=r"holds JSON.*\.jsonl"):
+        read_texts(Source("t.csv", content))
+
+
+# --- Arrow ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_feather_files_are_read_as_arrow_reads_them(compression: str) -> None:
+    kinds = {
+        "text": pa.array(["One", None, "Three"]),
+        "category": pa.array(["a", "b", "a"]).dictionary_encode(),
+        "large": pa.array(["x", "y", "z"], pa.large_string()),
+        "view": pa.array(["x", "y", "z"], pa.string_view()),
+        "n": pa.array([1, 2, None]),
+        "length": pa.array([60, 86_400, None], pa.duration("s")),
+        "vector": pa.array([[0.5, 1.0]] * 3),
+        "image": pa.array([{"bytes": b"x", "path": "a.png"}] * 3),
+    }
+    file = io.BytesIO()
+    feather.write_feather(pa.table(kinds), file, compression=compression)
+    table = read_table(Source("t.feather", file.getvalue()))
+    assert dict(zip(table.columns, map(list, table.values), strict=True)) == {
+        "text": ["One", "", "Three"],
+        "category": ["a", "b", "a"],
+        "large": ["x", "y", "z"],
+        "view": ["x", "y", "z"],
+        "n": ["1", "2", ""],
+        "length": ["00:01:00", "24:00:00", ""],
+    }
+    assert table.notes == (
+        "Skipped the lists of numbers in the column “vector”.",
+        "Skipped the binary data in the column “image”.",
+    )
+    assert len(read_table(Source("t.arrow", file.getvalue()), max_rows=2)) == 2
+
+
+def test_damaged_arrow_files_are_refused() -> None:
+    file = io.BytesIO()
+    feather.write_feather(pa.table({"text": ["One"] * 100}), file)
+    content = file.getvalue()
+    for broken in (content[:50], content[:-20], b"ARROW1" + b"\0" * 200, b"no Arrow at all"):
+        with pytest.raises(TextError, match=r"damaged, or not an Arrow file"):
+            read_table(Source("t.arrow", broken))
+
+
+def test_offsets_beyond_the_texts_are_refused() -> None:
+    batch = pa.RecordBatch.from_pydict({"text": ["One", "Two"]})
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    offsets = np.array([0, 3, 6], np.int32).tobytes()
+    beyond = np.array([0, 3, 1 << 30], np.int32).tobytes()
+    assert file.getvalue().count(offsets) == 1
+    with pytest.raises(TextError, match="damaged, or not an Arrow file"):
+        read_table(Source("t.arrow", file.getvalue().replace(offsets, beyond)))
+
+
+# --- folders of `datasets` -----------------------------------------------------------------------
+
+TEXTS = ["One river.", "Two houses.", "Three old trees.", "Four roads."]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    rows = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1]})
+    rows.save_to_disk(tmp_path / "plain", num_shards=2)
+    splits = {"train": rows, "test": rows.select([3, 1])}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "splits")
+    return tmp_path
+
+
+def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
+    expected = datasets.load_from_disk(str(saved / "plain"))
+    read = read_folder(saved / "plain")
+    assert (list(read.texts), read.column) == (expected["text"][:], "text")
+    assert read.labels["label"] == ("0", "1", "0", "1")
+    assert set(read.columns) == {"text", "label"}
+    table = read_table(Source.at(saved / "plain"))
+    assert (table.column("text"), len(read_table(Source.at(saved / "plain"), max_rows=3))) == (
+        TEXTS,
+        3,
+    )
+    splits = read_folder(saved / "splits")
+    assert splits.texts == (TEXTS[3], TEXTS[1], *TEXTS)
+    assert splits.labels["folder"] == ("test", "test", *["train"] * 4)
+    everything = read_folder(saved)
+    assert len(everything.texts) == 10
+    assert not any(".arrow" in text for text in everything.texts)
+
+
+def test_caches_beside_a_saved_data_set_are_no_data(saved: Path) -> None:
+    shard = next((saved / "plain").glob("data-00000*.arrow"))
+    (saved / "plain" / "cache-0123456789abcdef.arrow").write_bytes(shard.read_bytes())
+    assert list(read_folder(saved / "plain").texts) == TEXTS
+    files = sorted((saved / "plain").iterdir())
+    uploaded = [Source(f"plain/{file.name}", file.read_bytes()) for file in files]
+    assert list(read_files(uploaded).texts) == TEXTS
+
+
+def test_a_split_is_asked_for_where_there_are_several(saved: Path) -> None:
+    with pytest.raises(TextError, match=r"splits are: “train” and “test”.*splits/train"):
+        read_table(Source.at(saved / "splits"))
+    assert len(read_table(Source.at(saved / "splits" / "train"))) == 4
+    with pytest.raises(TextError, match="splits are: “train” and “test”"):
+        load_hub_data(f"hf:{saved / 'splits'}:dev")
+
+
+def test_saved_data_sets_are_evaluated_without_their_package(tmp_path: Path, monkeypatch) -> None:
+    pairs = {"sentence1": TEXTS, "sentence2": TEXTS[::-1], "score": [1.0, 2.5, 3.0, 5.0]}
+    datasets.Dataset.from_dict(pairs).save_to_disk(tmp_path / "pairs")
+    groups = {"original": TEXTS[:2], "simplifications": [["River.", "A river."], ["Houses."]]}
+    splits = {"test": datasets.Dataset.from_dict(groups)}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "groups")
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    data = load_hub_data(f"hf:{tmp_path / 'pairs'}")
+    assert np.array_equal(data.scores, pairs["score"])
+    assert data.name == str(tmp_path / "pairs")
+    assert np.array_equal(read_data(Source.at(tmp_path / "pairs")).scores, pairs["score"])
+    assert len(load_hub_data(f"hf:{tmp_path / 'groups'}").texts) == 5
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("{", "state.json cannot be read"),
+        ("{}", "names no files"),
+        (json.dumps({"_data_files": [{"filename": "../x.arrow"}]}), "names no files"),
+        (json.dumps({"_data_files": [{"filename": "gone.arrow"}]}), "gone.arrow is missing"),
+    ],
+)
+def test_damaged_folders_are_refused(saved: Path, state: str, says: str) -> None:
+    (saved / "plain" / "state.json").write_text(state)
+    with pytest.raises(NeuralvizError, match=says):
+        read_table(Source.at(saved / "plain"))
+
+
+# --- nested texts --------------------------------------------------------------------------------
+
+CHAT = [{"role": "user", "content": "Hi there."}, {"role": "assistant", "content": "Hello."}]
+NESTED = [
+    (["One river.", "Two houses."], "One river. Two houses."),
+    (["the", "cat", "sat"], "the cat sat"),
+    ({"text": "One river.", "id": 7}, "One river."),
+    (CHAT, "Hi there.\nHello."),
+    (
+        [{"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image"}]}],
+        "Look:",
+    ),
+    ([{"from": "human", "value": "Who?"}, {"from": "gpt", "value": "She."}], "Who?\nShe."),
+    (["See ", {"type": "link", "text": "this page"}, " there."], "See this page there."),
+    ({"role": "user", "content": "Hi there."}, "Hi there."),
+    ([["One."], ["Two.", "Three."]], "One. Two. Three."),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), NESTED)
+@pytest.mark.parametrize("form", ["jsonl", "json in csv", "printed in csv", "parquet"])
+def test_the_text_of_nested_values_is_read(form: str, value: object, text: str) -> None:
+    if form == "parquet":
+        if isinstance(value, list) and {type(part) for part in value} == {str, dict}:
+            pytest.skip("Arrow has no such lists")
+        file = io.BytesIO()
+        parquet.write_table(pa.Table.from_pylist([{"n": 1, "text": value}] * 2), file)
+        source = Source("t.parquet", file.getvalue())
+    elif form == "jsonl":
+        source = Source("t.jsonl", "\n".join([json.dumps({"n": 1, "text": value})] * 2).encode())
+    else:
+        cell = json.dumps(value) if form.startswith("json") else repr(value)
+        quoted = cell.replace('"', '""')
+        source = Source("t.csv", f'n,text\n1,"{quoted}"\n2,"{quoted}"\n'.encode())
+    read = read_texts(source)
+    assert read.texts == (text, text)
+    assert "Took the text out of 2 nested values in the column “text”" in read.notes[0]
+
+
+def test_lists_as_numpy_prints_them() -> None:
+    printed = str(np.array(["One river.", "Two houses, they said."], dtype=object))
+    assert read_texts(Source("t.csv", f'text\n"{printed}"\n'.encode())).texts == (
+        "One river. Two houses, they said.",
+    )
+
+
+def test_nested_values_without_a_clear_text_are_named() -> None:
+    content = '{"text": {"en": "One", "de": "Eins"}}\n{"text": "Two"}\n'
+    read = read_texts(Source("t.jsonl", content.encode()))
+    assert read.texts == ('{"en": "One", "de": "Eins"}', "Two")
+    assert "1 value in the column “text” is a list or object without a clear text" in read.notes[0]
+
+
+def test_brackets_are_not_always_lists() -> None:
+    texts = ("[Music] Hello.", "{sic}", "[1", "She said [so].", '["open', "[laughs]")
+    read = read_texts(Source("t.jsonl", "\n".join(map(json.dumps, texts)).encode()))
+    assert (read.texts, read.notes) == (texts, ())
+
+
+@pytest.mark.parametrize("vector", [", ".join(["2e-05"] * 50), "  -2.5\n".join(["1.e-05"] * 50)])
+def test_vectors_and_objects_are_not_taken_for_the_texts(vector: str) -> None:
+    meta = json.dumps({"source": "a long description of where it came from", "n": 3})
+    cell = f"[{vector}]"
+    rows = [("said", "vector", "meta"), ("Hello.", cell, meta), ("Bye.", cell, meta)]
+    content = "\n".join(json.dumps(dict(zip(rows[0], row, strict=True))) for row in rows[1:])
+    assert read_texts(Source("t.jsonl", content.encode())).column == "said"
+
+
+def test_nested_texts_of_pairs_are_flat() -> None:
+    rows = [
+        {"sentence1": ["One.", "Two."], "sentence2": {"text": "Three."}, "score": n}
+        for n in range(5)
+    ]
+    data = read_data(Source("t.jsonl", "\n".join(map(json.dumps, rows)).encode()))
+    assert data.texts == ("One. Two.", "Three.")
