@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedModel
 
-    from neuralviz.models import TextModel
+    from neuralviz.models import LanguageModel, TextModel
 
 Result = Literal["right", "refused", "wrong", "—"]
 Vectors = Sequence[np.ndarray] | np.ndarray
@@ -124,7 +124,7 @@ class VectorChecks:
         self.finding, self.folder, self.source = finding, folder, folder / "model"
 
     def run(self, *, has_head: bool) -> None:
-        from neuralviz.models import load_text_model
+        from neuralviz.models import LanguageModel, load_text_model
 
         expected = self._expect()
         model = self._attempt("model", lambda: load_text_model(self.source, device="cpu"))
@@ -134,7 +134,8 @@ class VectorChecks:
             if right:
                 if expected is not None and not _knows_its_neighbours(model.network.base_model):
                     self.finding.wrong.append("no token knows of another")
-                self._attempt("export", lambda: self._export(model, right))
+                if isinstance(model, LanguageModel):
+                    self._attempt("export", lambda: self._export(model, right))
                 self._attempt("training", lambda: self._train(model))
             self._unchanged(model, before)
         self.finding.vectors = self._result("model", "mean", "last", "sbert-wk")
@@ -216,10 +217,10 @@ class VectorChecks:
         self._compare("in a batch", method, _embed(model, method, TEXTS), wanted)
         return wanted
 
-    def _export(self, model: TextModel, expected: Mapping[str, Vectors]) -> None:
+    def _export(self, model: LanguageModel, expected: Mapping[str, Vectors]) -> None:
         from neuralviz.models import export_model, load_text_model
 
-        again = load_text_model(export_model(model, self.folder / "exported"), device="cpu")  # type: ignore[arg-type]
+        again = load_text_model(export_model(model, self.folder / "exported"), device="cpu")
         for method, vectors in expected.items():
             found = [_embed(again, method, [text])[0] for text in TEXTS]
             self._compare("after saving and loading", method, found, vectors)

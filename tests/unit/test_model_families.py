@@ -40,9 +40,9 @@ def checker() -> Iterator[FamilyChecker]:
 
 def test_every_family_is_documented() -> None:
     assert sorted(RESULTS) == sorted(text_families())
+    _, _, listed = DOCUMENT.read_text("utf-8").partition("Not checked")
     left_out = {family for family in all_families() if why_left_out(family)}
-    listed = [line for line in DOCUMENT.read_text("utf-8").splitlines() if line.startswith("- ")]
-    assert set(re.findall(r"`([^`]+)`", " ".join(listed))) == left_out
+    assert set(re.findall(r"`([^`]+)`", listed)) - {"AutoModel"} == left_out
 
 
 @pytest.mark.parametrize("family", sorted(RESULTS))
