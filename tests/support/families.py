@@ -198,7 +198,8 @@ def _make_network(family: str, head: Head) -> PreTrainedModel:
     reads_more = _reads_more(CONFIG_MAPPING[family]())
     try:
         config = tiny_config(family)
-        network_class = _class(family, "none" if reads_more or config.is_encoder_decoder else head)
+        has_own = head == "masked" or not (reads_more or config.is_encoder_decoder)
+        network_class = _class(family, head if has_own else "none")
         with torch.device("meta"):
             size = sum(parameter.numel() for parameter in network_class(config).parameters())
         if size > LARGEST:

@@ -112,7 +112,8 @@ def check_family(family: str, folder: Path) -> Finding:
     finding = Finding(family)
     VectorChecks(finding, folder).run(has_head=all_families()[family] == "masked")
     finding.reasons = {
-        step: re.sub(r"\S*/model\b", family, reason) for step, reason in finding.reasons.items()
+        step: re.sub(rf"{folder}/model\b", family, reason).replace(f"{folder}", "…")
+        for step, reason in finding.reasons.items()
     }
     return finding
 
