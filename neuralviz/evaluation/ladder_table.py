@@ -103,6 +103,23 @@ def best_rung(ladder: Ladder) -> Rung | None:
     return max(known, key=known.__getitem__)
 
 
+def best_baseline(ladder: Ladder) -> str:
+    """The name of the baseline that the dev pairs choose, the first of equals.
+
+    Raises:
+        ValueError: the ladder has none.
+    """
+    return max(
+        ladder.baselines, key=lambda name: np.nan_to_num(ladder.baselines[name].dev, nan=-np.inf)
+    )
+
+
+def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
+    """What the dev pairs choose of all, baselines included; None where they choose nothing."""
+    known = [line for line in lines if np.isfinite(line.dev)]
+    return max(known, key=lambda line: line.dev, default=None)
+
+
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
     """Of a rung's results by seed the one that is best on the dev pairs.
 

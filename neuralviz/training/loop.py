@@ -105,6 +105,7 @@ def _train(
         loss=np.array(loss),
         n_pairs=len(source),
         skipped=source.skipped_in_words(),
+        measured=watch.measured if watch else "",
         snapshot=before,
     )
 
