@@ -209,7 +209,14 @@ def status_of_training(
         untrained: 0 … 1 accuracy of the whole model as it is; None where it is not measured.
     """
     if as_json:
-        yield lambda event: typer.echo(json.dumps(event_json(event, untrained)))
+
+        def show_json(event: TrainingEvent) -> None:
+            line = event_json(event)
+            if isinstance(event, TrainingStarted):
+                line["whole_model_untrained"] = untrained
+            typer.echo(json.dumps(line))
+
+        yield show_json
         return
     with progress_bars() as bars:
         task: TaskID | None = None
@@ -227,8 +234,8 @@ def status_of_training(
         yield show
 
 
-def event_json(event: TrainingEvent, untrained: float | None = None) -> dict[str, Any]:
-    """An event as ``--json`` prints it; the first has the accuracy of the whole model untrained.
+def event_json(event: TrainingEvent) -> dict[str, Any]:
+    """An event as ``--json`` prints it.
 
     Accuracies are 0 … 1 by layer, None without labels; so is a loss that is no number any more, for
     which JSON has no word.
@@ -243,7 +250,6 @@ def event_json(event: TrainingEvent, untrained: float | None = None) -> dict[str
             "steps": event.steps,
             "texts": event.n_pairs,
             "measured": event.measured,
-            "whole_model_untrained": untrained,
             "accuracy": accuracy,
         }
     if isinstance(event, TrainingStep):

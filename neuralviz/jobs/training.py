@@ -18,7 +18,7 @@ from neuralviz.maps.frames import one_frame
 from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
-from neuralviz.training.kept import training_folder
+from neuralviz.training.kept import kept_steps, training_folder
 from neuralviz.training.record import (
     FORMAT,
     Lesson,
@@ -187,10 +187,16 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             doing = "Drawing the maps …"
         return Progress(done, steps, doing=doing)
 
-    def folder(self, number: int) -> Path:
-        """Of the checkpoints of one of the encoders, with its weights."""
+    def folder(self, number: int, *, makes_room: bool = True) -> Path:
+        """Of the checkpoints of one of the encoders, with its weights; as of `training_folder`."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
-        return training_folder(hashlib.sha256(decides.encode()).hexdigest()[:16])
+        name = hashlib.sha256(decides.encode()).hexdigest()[:16]
+        return training_folder(name, makes_room=makes_room)
+
+    def kept_steps(self) -> tuple[int, ...]:
+        """Of each encoder, after how many steps its newest weights were saved; 0 for never."""
+        numbers = range(len(self.settings))
+        return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, asdict(self)])

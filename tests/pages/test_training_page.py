@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz import training
+from neuralviz.errors import ShouldStop, WorkerEndedError
 from neuralviz.jobs.example_training import first_settings
+from neuralviz.jobs.training import LessonEvent, TrainOnCorpus
 from neuralviz.models import load_text_model
 from neuralviz.models.trained import encoders_folder, trained_encoders
+from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.events import TrainingEnded
+from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.example import NAME, add_textbooks_once
 from neuralviz.training.pairs import PairSource
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
@@ -84,6 +88,11 @@ def said(page: AppTest) -> str:
     assert not page.exception
     kinds = (page.error, page.warning, page.info, page.success, page.caption, page.markdown)
     return " ".join(element.value for kind in kinds for element in kind)
+
+
+def unescaped(page: AppTest) -> str:
+    """What is said, without the marks that keep texts from being markdown."""
+    return said(page).replace("\\", "")
 
 
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
@@ -170,6 +179,42 @@ def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
     )
     assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops"]
     assert [one.label for one in page.metric] == ["Whole model, untrained", "Before", "Crops"]
+
+
+def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = TrainOnCorpus.events
+
+    def cut_off(self: TrainOnCorpus, should_stop: ShouldStop) -> Iterator[LessonEvent]:
+        with closing(whole(self, should_stop)) as events:
+            for event in events:
+                yield event
+                if isinstance(event[1], TrainingStep) and event == (1, event[1]):
+                    raise WorkerEndedError
+
+    monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
+    page = train(opened(kept(), tiny, **SHORT))
+    assert runs(page)[-1].status == "failed"
+    goes_on = "“Run again” goes on from what was saved"
+    assert f"{goes_on}: crops after 1 step and dropout after 1 step" in unescaped(page)
+    assert "Keep the encoder" in [one.value for one in page.subheader]
+
+    lost, _ = home().glob("trainings/*/step-1")
+    shutil.rmtree(lost)
+    kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in unescaped(page.run())]
+    assert len(kinds) == 1  # of the other, nothing is left
+    assert f"{kinds[0]} after 1 step." in said(page)
+    for folder in home().glob("trainings/*"):
+        shutil.rmtree(folder)
+    assert "goes on" not in said(page.run())
+    assert "The weights of this training are not saved" in said(page)
+    assert "Keep the encoder" not in [one.value for one in page.subheader]
+
+    monkeypatch.setattr(TrainOnCorpus, "events", whole)
+    press(page, "Run again")
+    wait_until(lambda: runs(page)[-1].is_over)
+    assert "Keep the encoder" in [one.value for one in page.run().subheader]
 
 
 def test_a_corpus_that_is_deleted_meanwhile_is_missed_in_a_sentence(tiny: str) -> None:
