@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
+from neuralviz.cli.kept import find_corpus, open_store
 from neuralviz.jobs.example_training import first_settings
 from neuralviz.models.trained import ABOUT, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
@@ -351,6 +353,20 @@ def test_too_little_text_is_said_with_what_would_help(texts: list[str], says: st
 def test_settings_that_make_no_sense_are_refused(corpus: str, words: list[str], says: str) -> None:
     assert says in refused(train(*words))
     assert trained_encoders() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("Example: textbooks", "textbooks.csv"), ("Example: topics and forms", "topics.csv")],
+)
+def test_the_examples_are_there_where_the_app_was_never_opened(name: str, file: str) -> None:
+    store = open_store()
+    assert not store.corpora()
+    found = find_corpus(store, name)
+    expected = pd.read_csv(ROOT / "sample_data" / file)["text"].tolist()
+    assert store.texts(found) == expected
+    assert find_corpus(store, name).id == found.id
+    assert len(store.corpora()) == 1
 
 
 def test_an_unknown_corpus_is_refused() -> None:
