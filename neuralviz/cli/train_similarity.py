@@ -186,10 +186,10 @@ def _show(ladder: Ladder) -> None:
     """The ladder as a table, and what it says."""
     lines = ladder_lines(ladder)
     best = best_line(lines)
-    table = Table(box=None, pad_edge=False)
+    has_seeds = any(line.spread for line in lines)
+    table = Table(box=None, pad_edge=False, collapse_padding=has_seeds)
     for head in ("", "dev ↑", "test ↑", "95% interval", "Pearson ↑"):
         table.add_column(head, justify="right" if head else "left")
-    has_seeds = any(line.spread for line in lines)
     if has_seeds:
         table.add_column("test, by seed", justify="right")
     for line in lines:

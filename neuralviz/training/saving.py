@@ -126,22 +126,17 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
     it: nothing looks at padding.
     """
     backend = Tokenizer.from_str(model.encoder.to_str())
-    around = [("$A", ())]
-    around[:0] = [(f"[before {place}]", (token,)) for place, token in enumerate(model.prefix_ids)]
-    around += [(f"[after {place}]", (token,)) for place, token in enumerate(model.suffix_ids)]
+    tokens = {f"[special {token}]": token for token in (*model.prefix_ids, *model.suffix_ids)}
+    before, after = (
+        [f"[special {token}]" for token in side] for side in (model.prefix_ids, model.suffix_ids)
+    )
     backend.post_processor = TemplateProcessing(
-        single=[name for name, _ in around],
-        special_tokens=[
-            {"id": name, "ids": list(ids), "tokens": [backend.id_to_token(one) for one in ids]}
-            for name, ids in around
-            if ids
-        ],
+        single=[*before, "$A", *after], special_tokens=list(tokens.items())
     )
     known = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
     special = {name: str(token) for name, token in known.items() if token is not None}
-    special.setdefault(
-        "pad_token", next(iter(special.values()), None) or backend.id_to_token(model.pad_id)
-    )
+    anything = next(iter(special.values()), "") or str(backend.id_to_token(model.pad_id))
+    special.setdefault("pad_token", anything)
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_max_length=model.window,
