@@ -17,7 +17,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
 
-# A snapshot of so much takes as long as six steps of 64 crops, whatever the model.
+# A snapshot of so much takes as long as seven steps of 64 crops, whatever the model.
 MOST_TEXTS = 1000
 MOST_CHARACTERS = 1_000_000  # of all texts of a snapshot together
 FEWEST_TEXTS = 100  # that are watched where there are so many, however long they are
