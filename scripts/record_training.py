@@ -17,7 +17,7 @@ from neuralviz.jobs.example_training import RECORDED, example_training
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks
-from neuralviz.training.in_words import is_decided, training_point
+from neuralviz.training.in_words import is_decided, trained_part, training_point
 from neuralviz.training.record import lessons_bytes
 
 
@@ -36,7 +36,8 @@ def main() -> None:
             print(f"\r{task.progress(lessons).doing}  ", end="", flush=True)
     path = sample_data() / RECORDED
     path.write_bytes(lessons_bytes(lessons))
-    print(f"\n{training_point(lessons, task.labels, is_decided(lessons))}")
+    part = trained_part(task.settings[0])
+    print(f"\n{training_point(lessons, task.labels, is_decided(lessons), part=part)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

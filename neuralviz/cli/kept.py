@@ -16,10 +16,12 @@ from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.maps import example as topics
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import FILE, imported_by_label, imported_embedder
 from neuralviz.store.tidying import tidy_soon
+from neuralviz.training import example as textbooks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
+_EXAMPLES = {
+    topics.NAME: topics.add_example,
+    textbooks.NAME: textbooks.add_textbooks,
+}
 EmbedCorpus = Callable[
     ["CorpusStore", "Corpus", "Embedder"], Generator["EmbeddingEvent", None, object]
 ]
@@ -52,7 +58,7 @@ def open_store() -> CorpusStore:
 
 
 def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """A corpus by its name or id.
+    """A corpus by its name or id; the examples of the pages are there, also before the first visit.
 
     Raises:
         StoreError: there is none; when a file is called so, the message says how to keep it.
@@ -60,6 +66,8 @@ def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
     try:
         return store.corpus(name_or_id)
     except StoreError as error:
+        if name_or_id in _EXAMPLES:
+            return _EXAMPLES[name_or_id](store)
         if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
             raise
         raise StoreError(

@@ -19,10 +19,12 @@ from neuralviz.cli.train_similarity import train_similarity
 from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.jobs.example_training import RATES
 from neuralviz.models.names import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.in_words import trained_part
 from neuralviz.training.kept import training_folder
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
 from neuralviz.training.snapshots import Watch
@@ -146,7 +148,7 @@ def _train(
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])
-    with stop_on_interrupt() as should_stop, status_of_training(as_json) as show:
+    with stop_on_interrupt() as should_stop:
         events = training.train(
             model,
             texts,
@@ -158,8 +160,15 @@ def _train(
         )
         last = None
         try:
-            for last in events:
-                show(last)
+            untrained = None
+            if watch is not None:
+                with status("Measuring the whole model, untrained …"):
+                    untrained = training.measure_untrained(
+                        model, settings, watch, kept_vectors(), should_stop
+                    )
+            with status_of_training(as_json, trained_part(settings), untrained) as show:
+                for last in events:
+                    show(last)
         except Stopped as stop:
             made = last.step if isinstance(last, TrainingStep) else 0
             say(
@@ -189,10 +198,25 @@ def _train(
 
 
 @contextmanager
-def status_of_training(as_json: bool) -> Iterator[Callable[[TrainingEvent], None]]:
-    """Shows events: as JSON lines, or a bar and a line before and after."""
+def status_of_training(
+    as_json: bool, part: str, untrained: float | None
+) -> Iterator[Callable[[TrainingEvent], None]]:
+    """Shows events: as JSON lines, or a bar and a line before and after.
+
+    Args:
+        as_json: which of both.
+        part: what is trained, in words.
+        untrained: 0 … 1 accuracy of the whole model as it is; None where it is not measured.
+    """
     if as_json:
-        yield lambda event: typer.echo(json.dumps(event_json(event)))
+
+        def show_json(event: TrainingEvent) -> None:
+            line = event_json(event)
+            if isinstance(event, TrainingStarted):
+                line["whole_model_untrained"] = untrained
+            typer.echo(json.dumps(line))
+
+        yield show_json
         return
     with progress_bars() as bars:
         task: TaskID | None = None
@@ -200,12 +224,12 @@ def status_of_training(as_json: bool) -> Iterator[Callable[[TrainingEvent], None
         def show(event: TrainingEvent) -> None:
             nonlocal task
             if isinstance(event, TrainingStarted):
-                bars.console.print(_started(event), highlight=False)
+                bars.console.print(_started(event, part), highlight=False)
                 task = bars.add_task("training", total=event.steps, completed=event.step)
             elif isinstance(event, TrainingStep) and task is not None:
                 bars.update(task, completed=event.step, description=f"loss {event.loss:.3f}")
             elif isinstance(event, TrainingEnded):
-                bars.console.print(_ended(event), highlight=False)
+                bars.console.print(_ended(event, untrained), highlight=False)
 
         yield show
 
@@ -225,6 +249,7 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
             "step": event.step,
             "steps": event.steps,
             "texts": event.n_pairs,
+            "measured": event.measured,
             "accuracy": accuracy,
         }
     if isinstance(event, TrainingStep):
@@ -252,20 +277,26 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _started(event: TrainingStarted) -> str:
-    said = f"{many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
+def _started(event: TrainingStarted, part: str) -> str:
+    said = f"Training {part}: {many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
     if event.step:
         said += f" Resuming after {many(event.step, 'step')}."
     if event.skipped:
         said += f" {event.skipped}"
-    return f"{said} {_accuracy('Before', event.snapshot)}".rstrip()
+    if event.snapshot is not None and event.snapshot.accuracy is not None:
+        said += f" {event.measured} {_accuracy('Before', event.snapshot)}"
+    return said
 
 
-def _ended(event: TrainingEnded) -> str:
+def _ended(event: TrainingEnded, untrained: float | None) -> str:
     loss = event.result.loss
     said = (
         f"Loss: {number(float(loss[0]), '.3f')} at first, {number(float(loss[-1]), '.3f')} at last."
     )
+    snapshot = event.snapshot
+    if untrained is not None and snapshot is not None and snapshot.accuracy is not None:
+        than = "does better" if untrained > snapshot.accuracy[-1] else "has no more"
+        said += f" The whole model, untrained, {than}: {untrained:.1%}."
     return f"{said} {_accuracy('After', event.snapshot)}".rstrip()
 
 

@@ -22,8 +22,9 @@ from neuralviz.errors import NeuralvizError, Stopped, TextError
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
+from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
 from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
-from neuralviz.evaluation.ladder_table import best_result, best_rung, ladder_lines
+from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
 from neuralviz.models.names import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -166,6 +167,8 @@ def _save(ladder: Ladder, model: str, name: str) -> None:
                 "Nothing saved: the dev pairs do not say which rung is best. Use more dev pairs."
             )
         return
+    for warning in rung_warnings(ladder, best):
+        say(warning)
     found = similarity.SimilarityModel(
         best_result(ladder, best).trained, ladder.test.scale, model, ladder.test.fingerprint
     )
@@ -198,28 +201,34 @@ def _drawn(events: Iterator[LadderEvent], bars: Progress) -> Iterator[LadderEven
 
 
 def _show(ladder: Ladder) -> None:
-    """The ladder as a table."""
+    """The ladder as a table, and what it says."""
     lines = ladder_lines(ladder)
-    best = best_rung(ladder)
-    table = Table(box=None, pad_edge=False)
-    for head in ("", "dev ↑", "test ↑", "test, Pearson ↑"):
-        table.add_column(head, justify="right" if head else "left")
+    best = best_line(lines)
     has_seeds = any(line.spread for line in lines)
+    table = Table(box=None, pad_edge=False, collapse_padding=has_seeds)
+    for head in ("", "dev ↑", "test ↑", "95% interval", "Pearson ↑"):
+        table.add_column(head, justify="right" if head else "left")
     if has_seeds:
         table.add_column("test, by seed", justify="right")
     for line in lines:
-        mark = " *" if line.rung is not None and line.rung == best else ""
-        cells = [f"{line.name}{mark}", *map(_digits, (line.dev, line.spearman, line.pearson))]
+        mark = " *" if line is best else ""
+        cells = [f"{line.name}{mark}", _digits(line.dev), _digits(line.spearman)]
+        cells += [_between(line.interval, " to "), _digits(line.pearson)]
         if has_seeds:
-            low_high = line.spread
-            cells.append(" … ".join(map(_digits, low_high)) if low_high else "")
+            cells.append(_between(line.spread, " … "))
         table.add_row(*(Text(printable(cell)) for cell in cells))
     console = Console(highlight=False)
     console.print(table)
     said = "Spearman with the human scores."
     if best is not None:
-        said += " * best on the dev pairs."
+        said += " * best on the dev pairs, baselines included."
     console.print(said)
+    if point := ladder_point(ladder).replace("**", "").replace("\n\n", " "):
+        console.print(Text(printable(point)))
+
+
+def _between(bounds: tuple[float, float] | None, joint: str) -> str:
+    return joint.join(map(_digits, bounds)) if bounds else ""
 
 
 def _digits(value: float) -> str:

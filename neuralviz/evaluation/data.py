@@ -45,6 +45,12 @@ MEASURES: dict[Kind, tuple[Measure, ...]] = {
 }
 
 
+def digest_texts(texts: Iterable[str]) -> str:
+    """Hash of texts in their order."""
+    content = "\x1e".join(texts)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
 @dataclass(frozen=True, eq=False)
 class DataSet(ABC):
     """What all kinds have.
@@ -77,8 +83,7 @@ class DataSet(ABC):
     @cached_property
     def digest_of_texts(self) -> str:
         """Hash of the different texts in their order."""
-        content = "\x1e".join(self.texts)
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return digest_texts(self.texts)
 
     @cached_property
     def digest(self) -> str:

@@ -12,7 +12,12 @@ from neuralviz.evaluation.best_layer import FEWEST_PAIRS, best_layer, best_layer
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, paired_interval
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
-from neuralviz.evaluation.ladder_table import best_rung, ladder_lines, lead_interval
+from neuralviz.evaluation.ladder_table import (
+    best_baseline,
+    best_rung,
+    ladder_lines,
+    lead_interval,
+)
 from neuralviz.evaluation.normal_plot import least_straight, normal_plot
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.words import joined, many, number
@@ -32,6 +37,12 @@ PAPERS_SCORE = 0.4735  # of its example, on a scale from 0 to 1 (FREEZE, section
 PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
 ALIKE = 1.25  # times its fair share: a layer that has less is like the others
 LEVEL = 0.005  # values that differ by less are written alike
+_BASELINES = {
+    FLOOR: "mean pooling",
+    LINEAR: "a linear regression on the cosines",
+    SENTENCE: "the model's own sentence embedding",
+    NEURAL: "its neural embedding",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +95,7 @@ def layers_point(
 
 
 def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
-    """Which rung the dev pairs choose, and how far it is above mean pooling, in markdown.
+    """Which rung the dev pairs choose, and how far it is above the best baseline, in markdown.
 
     Args:
         ladder: as far as it is.
@@ -110,19 +121,22 @@ def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
         )
     lines = ladder_lines(ladder)
     line = next(one for one in lines if one.rung == rung)
-    if not np.isfinite([line.spearman, floor.spearman]).all():
+    best = ladder.baselines[best_baseline(ladder)]
+    if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    lead = round(line.spearman, 2) - round(floor.spearman, 2)  # as the table has them
+    lead = round(line.spearman, 2) - round(best.spearman, 2)  # as the table has them
     than = "as that of"
     if abs(lead) >= LEVEL:
         than = f"{number(abs(lead), '.2f')} {'above' if lead > 0 else 'below'}"
+    name = _BASELINES[best.name]
+    also = "" if line.dev > best.dev else f", but no better there than {name}"
     said = (
-        f"{'' if is_whole else 'So far, '}**{line.name}** is the best rung on the dev pairs. On "
-        f"{pairs} its Spearman is **{number(line.spearman, '.2f')}**, {than} mean pooling"
+        f"{'' if is_whole else 'So far, '}**{line.name}** is the best rung on the dev pairs{also}. "
+        f"On {pairs} its Spearman is **{number(line.spearman, '.2f')}**, {than} {name}"
     )
-    bounds = lead_interval(ladder, rung, FLOOR)
+    bounds = lead_interval(ladder, rung, best.name)
     if bounds is None:
-        return f"{said}.{_others(ladder)}"
+        return f"{said}.{_others(ladder, best.name)}"
     is_decided = not bounds[0] <= 0 <= bounds[1]
     low, high = (number(bound, "+.2f") for bound in bounds)
     said += (
@@ -132,13 +146,51 @@ def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
     )
     return (
         f"{said}\n\nThe 95% interval of the difference is {low} to {high}."
-        f"{_higher(lines, line)}{_others(ladder)}"
+        f"{_higher(lines, line, best.name)}{_others(ladder, best.name)}"
     )
 
 
-def _higher(lines: Sequence[LadderLine], chosen: LadderLine) -> str:
-    """The rung that the test pairs would have chosen, as a sentence after others; or empty."""
-    rungs = [one for one in lines if one.rung is not None and np.isfinite(one.spearman)]
+def rung_warnings(ladder: Ladder, rung: Rung) -> list[str]:
+    """Why a rung may be of no use, as plain sentences; none where the test pairs speak for it.
+
+    Args:
+        ladder: with test pairs and results of the rung.
+        rung: that is to be saved.
+    """
+    lines = ladder_lines(ladder)
+    line = next(one for one in lines if one.rung == rung)
+    assert ladder.test is not None
+    pairs = many(len(ladder.test.scores), "test pair")
+    reached = number(line.spearman, ".3f")
+    if not np.isfinite(line.spearman):
+        return [f"The Spearman of “{line.name}” is undefined on {pairs}: it may be of no use."]
+    said = []
+    if line.interval is None:
+        said.append(f"{pairs} are too few to say whether “{line.name}” is better than chance.")
+    elif line.interval[0] <= 0:
+        low, high = (number(bound, "+.2f") for bound in line.interval)
+        is_worse = line.interval[1] < 0
+        said.append(
+            f"On {pairs}, “{line.name}” is {'worse' if is_worse else 'not clearly better'} than "
+            f"chance: its Spearman is {reached}, with a 95% interval of {low} to {high}."
+        )
+    higher = [
+        one for one in ladder.baselines.values() if round(one.spearman - line.spearman, 3) >= 0
+    ]
+    if higher:
+        best = max(higher, key=lambda one: one.spearman)
+        bounds = lead_interval(ladder, rung, best.name)
+        is_worse = bounds is not None and bounds[1] < 0
+        said.append(
+            f"On {pairs}, “{line.name}” is {'worse' if is_worse else 'no better'} than "
+            f"{_BASELINES[best.name]}: {reached} against {number(best.spearman, '.3f')}."
+        )
+    return said
+
+
+def _higher(lines: Sequence[LadderLine], chosen: LadderLine, compared: str) -> str:
+    """What the test pairs would have chosen, as a sentence after others; or empty."""
+    rungs = [one for one in lines if one.name != compared and np.isfinite(one.spearman)]
     highest = max(rungs, key=lambda one: one.spearman)
     if round(highest.spearman, 2) <= round(chosen.spearman, 2):  # as the table has them
         return ""
@@ -148,17 +200,14 @@ def _higher(lines: Sequence[LadderLine], chosen: LadderLine) -> str:
     )
 
 
-def _others(ladder: Ladder) -> str:
+def _others(ladder: Ladder, compared: str) -> str:
     """What the other baselines reach, as a sentence after others; empty without any."""
-    names = {
-        LINEAR: "a linear regression on the cosines",
-        SENTENCE: "the model's own sentence embedding",
-        NEURAL: "its neural embedding",
-    }
     found = [
         f"{said} {number(one.spearman, '.2f')}"
-        for name, said in names.items()
-        if (one := ladder.baselines.get(name)) is not None and np.isfinite(one.spearman)
+        for name, said in _BASELINES.items()
+        if name != compared
+        and (one := ladder.baselines.get(name)) is not None
+        and np.isfinite(one.spearman)
     ]
     return f" For comparison: {joined(found)}." if found else ""
 

@@ -14,6 +14,8 @@ from neuralviz.evaluation.bootstrap import (
     interval,
     paired_interval,
 )
+from neuralviz.evaluation.data import digest_texts
+from neuralviz.evaluation.tables import STS_TEST
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import PUBLISHED
 
@@ -41,7 +43,8 @@ class LadderLine:
         seeds: [seed] Spearman on the test pairs of each; none for a baseline.
         interval: of ``spearman``, 95%, over samples of such test pairs; None where there are too
             few of them.
-        published: Spearman of gpt2-medium on the test pairs of STS-B; None for a baseline.
+        published: Spearman of gpt2-medium; None for a baseline, and on other pairs than the test
+            pairs of STS-B.
     """
 
     name: str
@@ -64,6 +67,7 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
     test = ladder.test
     if test is None:
         return []
+    is_published = is_sts_test(test)
     lines = [
         LadderLine(
             one.name, None, one.dev, one.spearman, one.pearson, (),
@@ -82,10 +86,15 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
                 _mean([one.pearson for one in results]),
                 tuple(one.spearman for one in results),
                 _bounds(_resampled(results, test)),
-                PUBLISHED[rung][1],
+                PUBLISHED[rung][1] if is_published else None,
             )
         )
     return lines
+
+
+def is_sts_test(test: TestPairs) -> bool:
+    """Whether these are the test pairs of STS-B, of which figures are published."""
+    return digest_texts(dict.fromkeys([*test.sentences1, *test.sentences2])) == STS_TEST
 
 
 def best_rung(ladder: Ladder) -> Rung | None:
@@ -101,6 +110,23 @@ def best_rung(ladder: Ladder) -> Rung | None:
     if not known:
         return None
     return max(known, key=known.__getitem__)
+
+
+def best_baseline(ladder: Ladder) -> str:
+    """The name of the baseline that the dev pairs choose, the first of equals.
+
+    Raises:
+        ValueError: the ladder has none.
+    """
+    return max(
+        ladder.baselines, key=lambda name: np.nan_to_num(ladder.baselines[name].dev, nan=-np.inf)
+    )
+
+
+def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
+    """What the dev pairs choose of all, baselines included; None where they choose nothing."""
+    known = [line for line in lines if np.isfinite(line.dev)]
+    return max(known, key=lambda line: line.dev, default=None)
 
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
-    from neuralviz.training.snapshots import Layered, Snapshot
+    from neuralviz.training.snapshots import Snapshot
 
-MOST_TEXTS = 4000  # that are measured, read whole
+MOST_TEXTS = 4000  # that are measured, read up to the model's window
 TESTED = 0.1  # of the texts with a label, as in the authors' program
 TEST_SEED = 42
 SEEDS = (1, 2, 3)
@@ -227,7 +228,7 @@ class _Lab:
 
 
 class _Watch(Watch):
-    """Another watch, that remembers what it has seen before the first step.
+    """Another watch, that reads as the authors do, and remembers what it has seen at the start.
 
     Args:
         watch: what looks.
@@ -239,13 +240,25 @@ class _Watch(Watch):
         self, watch: Watch, seen: dict[tuple[Any, ...], Snapshot], start: tuple[Any, ...]
     ) -> None:
         self._watch, self._seen, self._start = watch, seen, start
+        self.measured = watch.measured
 
-    def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
+    def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:  # type: ignore[override]
         if step:
-            return self._watch.look(learner, step, should_stop)
+            return self._watch.look(_CutOff(learner), step, should_stop)
         if self._start not in self._seen:
-            self._seen[self._start] = self._watch.look(learner, 0, should_stop)
+            self._seen[self._start] = self._watch.look(_CutOff(learner), 0, should_stop)
         return self._seen[self._start]
+
+
+class _CutOff:
+    """A learner that cuts off what is behind its window, as the authors' program does."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+
+    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> np.ndarray:
+        """[layer, text, dim] vectors of the texts' beginnings."""
+        return self._learner.of_layers(texts, should_stop, is_whole=False)
 
 
 def _step(event: TrainingEvent) -> int:

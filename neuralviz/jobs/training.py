@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 
 from neuralviz import training
 from neuralviz.errors import Stopped, TextError
+from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.frames import one_frame
 from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
-from neuralviz.training.kept import training_folder
+from neuralviz.training.kept import kept_steps, training_folder
 from neuralviz.training.record import (
     FORMAT,
     Lesson,
     Noted,
+    Untrained,
     lessons_bytes,
     noted,
     read_lessons,
@@ -98,9 +100,10 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         seen: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
         with ExitStack() as stack:
             for number, event in self._lessons(model, texts, watch, stack, should_stop):
-                taken = event if isinstance(event, Snapshot) else event.snapshot
-                if taken is not None:
-                    seen[number].append(taken)
+                if isinstance(event, Snapshot):
+                    seen[number].append(event)
+                elif not isinstance(event, Untrained) and event.snapshot is not None:
+                    seen[number].append(event.snapshot)
                 yield from ((number, one) for one in noted(event))
         if should_stop():
             raise Stopped
@@ -116,10 +119,11 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         watch: Watch,
         stack: ExitStack,
         should_stop: ShouldStop,
-    ) -> Generator[tuple[int, TrainingEvent | Snapshot], None, None]:
+    ) -> Generator[tuple[int, TrainingEvent | Snapshot | Untrained], None, None]:
         """A step of each in turn; the texts are looked at before training when one was made.
 
         So the first loss is seen soon. All begin with the same weights: one look is that of all.
+        Where less than the whole model is trained, that is looked at, too.
         """
         runs = {
             number: stack.enter_context(
@@ -151,10 +155,17 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                     begun.add(number)
             if len(begun) == len(self.settings) and not was_looked_at:
                 was_looked_at = True
-                untrained = training.make_learner(model, self.settings[0])
-                before = watch.look(untrained, 0, should_stop)
-                for number in range(len(self.settings)):
-                    yield number, before
+                events: list[Untrained | Snapshot] = []
+                accuracy = training.measure_untrained(
+                    model, self.settings[0], watch, kept_vectors(), should_stop
+                )
+                if accuracy is not None:
+                    events.append(Untrained(accuracy))
+                start = training.make_learner(model, self.settings[0])
+                events.append(watch.look(start, 0, should_stop))
+                yield from (
+                    (number, event) for event in events for number in range(len(self.settings))
+                )
 
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
         grown = []
@@ -177,10 +188,16 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         looked = all(one.snapshots for one in result)  # which takes longer than many steps
         return Progress(done, steps, doing=doing, is_last=looked)
 
-    def folder(self, number: int) -> Path:
-        """Of the checkpoints of one of the encoders, with its weights."""
+    def folder(self, number: int, *, makes_room: bool = True) -> Path:
+        """Of the checkpoints of one of the encoders, with its weights; as of `training_folder`."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
-        return training_folder(hashlib.sha256(decides.encode()).hexdigest()[:16])
+        name = hashlib.sha256(decides.encode()).hexdigest()[:16]
+        return training_folder(name, makes_room=makes_room)
+
+    def kept_steps(self) -> tuple[int, ...]:
+        """Of each encoder, after how many steps its newest weights were saved; 0 for never."""
+        numbers = range(len(self.settings))
+        return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, asdict(self)])

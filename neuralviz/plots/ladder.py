@@ -25,7 +25,6 @@ from neuralviz.plots.theme import (
     VERMILLION,
 )
 from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.training.similarity.settings import PUBLISHED
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -49,7 +48,8 @@ def ladder_height(n_lines: int) -> int:
 def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figure:
     """Baselines and rungs as dots with intervals; hollow diamonds for what was published.
 
-    A rung that is not there yet has its line and its diamond already.
+    Diamonds are drawn where the lines have what was published: on the pairs that it is of.
+    A rung that is not there yet has its line already.
 
     Args:
         lines: of baselines and of the rungs that are there.
@@ -61,7 +61,8 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     rung_of = {RUNG_NAMES[rung]: rung for rung in rungs}
     found = [by_name.get(name) for name in names]
     published = [
-        (PUBLISHED[rung_of[name]][1], PUBLISHED_OF) if name in rung_of else None for name in names
+        (line.published, PUBLISHED_OF) if line and line.published is not None else None
+        for line in found
     ]
     figure = interval_figure(
         names,

@@ -14,6 +14,7 @@ from neuralviz.plots.point_colours import COLOURS
 from neuralviz.plots.room import FEW_COLUMNS, apart
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import BEFORE, PAIR_COLOURS, escape, shorten
+from neuralviz.training.in_words import trained_part
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def about_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> Abo
         {
             "pairs": " and ".join(one.settings.pairs.kind for one in lessons),
             "model": model_id,
-            "trained": "the embedding table alone" if first.part == "table" else "the model",
-            "start": f"{first.start} weights",
+            "trained": trained_part(first),
             "steps": f"{lessons[0].steps:,}",
             "batch size": f"{first.batch_size:,}",
             "learning rate": f"{first.peak_rate:g}",
@@ -131,11 +131,17 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
             hovertemplate=f"{kind}<br>step %{{x}}: %{{y:.1%}}<extra></extra>",
         )  # fmt: skip
     steps = max([lesson.steps for lesson in lessons] or [1])
+    if whole := next((one.untrained for one in lessons if one.untrained is not None), None):
+        figure.add_scatter(
+            x=[0, steps], y=[whole, whole], name="whole model, untrained", mode="lines",
+            line={"color": BEFORE, "width": 3, "dash": "dot"},
+            hovertemplate="whole model, untrained: %{y:.1%}<extra></extra>",
+        )  # fmt: skip
     figure.update_layout(
         title=f"10-NN accuracy of “{escape(shorten(label, 20))}”",
         xaxis={"title": "step", "range": [-0.02 * steps, 1.02 * steps]},
         yaxis=_accuracy_axis(lessons, -1),
-        showlegend=len(lessons) > 1,
+        showlegend=len(figure.data) > 1,
     )
     return figure
 
@@ -144,6 +150,8 @@ def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[
     """An axis around all accuracies, or those at one layer; one value has ten points around it."""
     chosen = slice(None) if layer is None else layer
     found = [one.accuracy[:, chosen].ravel() for one in lessons if len(one.accuracy)]
+    if layer is not None:
+        found += [np.array([one.untrained]) for one in lessons if one.untrained is not None]
     values = np.concatenate(found or [np.array([0.5])])
     margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
     low, high = float(values.min()) - margin, float(values.max()) + margin

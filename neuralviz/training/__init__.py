@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.training.loop import restored, train
     from neuralviz.training.saving import save_encoder
     from neuralviz.training.snapshots import Watch
+    from neuralviz.training.untrained import measure_untrained
 
 _MODULES = {
     "SnapshotCallback": "callback",
@@ -27,6 +28,7 @@ _MODULES = {
     "Watch": "snapshots",
     "identity": "checkpoints",
     "make_learner": "learner",
+    "measure_untrained": "untrained",
     "read_folder": "folders",
     "restored": "loop",
     "save_encoder": "saving",
@@ -40,6 +42,7 @@ __all__ = [
     "Watch",
     "identity",
     "make_learner",
+    "measure_untrained",
     "read_folder",
     "restored",
     "save_encoder",

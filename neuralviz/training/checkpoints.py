@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.store.refusing import folder_error
+from neuralviz.training.kept import STEP
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import TrainingSettings
 
 _FORMAT = 2  # of what is written; another one is not read
-_PREFIX = "step-"
 
 
 def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
@@ -66,11 +66,11 @@ class Checkpoints:
         Raises:
             StoreError: there is no room, or no right to write; what was there is kept.
         """
-        target = self.folder / f"{_PREFIX}{len(loss)}"
+        target = self.folder / f"{STEP}{len(loss)}"
         beside = self.folder / f".{target.name}.{os.getpid()}"
         older = self._all()
         try:
-            for unfinished in self.folder.glob(f".{_PREFIX}*"):  # somebody was killed
+            for unfinished in self.folder.glob(f".{STEP}*"):  # somebody was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
             beside.mkdir(parents=True)
             save_file(_contiguous(learner.state_dict()), beside / "weights.safetensors")
@@ -126,12 +126,12 @@ class Checkpoints:
         return loss
 
     def _all(self) -> list[Path]:
-        found = self.folder.glob(f"{_PREFIX}*") if self.folder.is_dir() else ()
-        return [path for path in found if path.name.removeprefix(_PREFIX).isdecimal()]
+        found = self.folder.glob(f"{STEP}*") if self.folder.is_dir() else ()
+        return [path for path in found if path.name.removeprefix(STEP).isdecimal()]
 
 
 def _step(path: Path) -> int:
-    return int(path.name.removeprefix(_PREFIX))
+    return int(path.name.removeprefix(STEP))
 
 
 def _moments(adam: torch.optim.Adam) -> dict[str, torch.Tensor]:

@@ -52,6 +52,7 @@ class TrainingStarted:
         loss: [step] of those made before.
         n_pairs: texts that a pair is made of in every epoch.
         skipped: what to know of all others, in words; empty where there are none.
+        measured: what snapshots are of, in words; empty where none are taken.
         snapshot: of the encoder before any step; None unless asked for.
     """
 
@@ -62,6 +63,7 @@ class TrainingStarted:
     loss: np.ndarray
     n_pairs: int
     skipped: str
+    measured: str
     snapshot: Snapshot | None
 
 

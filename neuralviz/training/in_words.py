@@ -14,6 +14,7 @@ from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
+    from neuralviz.training.settings import TrainingSettings
 
 NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
 LEVEL = 0.005  # shares that differ by less are written alike
@@ -50,16 +51,32 @@ def does_harm(lesson: Lesson) -> bool:
     return before is not None and now is not None and paired_share_interval(before, now)[0] > 0
 
 
-def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None = None) -> str:
+def trained_part(settings: TrainingSettings) -> str:
+    """What of a model is trained, in words such as “the whole model”."""
+    part = "the whole model"
+    if settings.part == "table":
+        part = "the embedding table alone"
+    elif settings.frozen_blocks:
+        part = "all but the first block"
+        if settings.frozen_blocks > 1:
+            part = f"all but the first {settings.frozen_blocks} blocks"
+    return f"{part} from random weights" if settings.start == "random" else part
+
+
+def training_point(
+    lessons: Sequence[Lesson], label: str, decided: bool | None = None, *, part: str = ""
+) -> str:
     """What is learnt so far, in one or two sentences of markdown.
 
     Args:
-        lessons: one or two.
+        lessons: one or two, of the same part of a model.
         label: what texts are told apart by, as markdown; empty without labels.
         decided: as of `is_decided`.
+        part: what is trained, as of `trained_part`; empty where that is not known.
 
     Returns:
-        Empty before the first step.
+        Empty before the first step. What is learnt never comes before what the whole model does
+        as well untrained.
     """
     known = [lesson for lesson in lessons if lesson.step]
     if not known:
@@ -76,9 +93,11 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     ):
         if first := max(one.first for one in known):
             return f"Training **goes on** after step {first:,}, where it was stopped."
-        return "Training has begun: each step pulls the two halves of a pair together."
+        trained = f" of **{part}**" if part else ""
+        return f"Training{trained} has begun: each step pulls the two halves of a pair together."
     if not label or not is_measured:
-        return " ".join(map(_without_labels, known))
+        trained = f"With **{part}** trained: " if part else ""
+        return trained + " ".join(map(_without_labels, known))
     before = known[0].accuracy[0, -1]
     now = [float(one.accuracy[-1, -1]) for one in known]
     if all(len(one.accuracy) == 1 for one in known):
@@ -86,18 +105,43 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
             f"Before: the ten nearest texts point to the right {label} for **{_percent(before)}** "
             "of texts. The steps since then have not been measured yet."
         )
+    whole = known[0].untrained
+    if whole is not None and whole >= max(now):
+        return _less_than_whole(known, label, before, now, whole, part)
     if len(known) == 1:
-        return _one(known[0], label, before, now[0], decided)
-    return _two(known, label, before, now, decided)
+        return _one(known[0], label, before, now[0], decided, part)
+    return _two(known, label, before, now, decided, part)
 
 
-def _one(lesson: Lesson, label: str, before: float, now: float, decided: bool | None) -> str:
+def _less_than_whole(
+    lessons: Sequence[Lesson],
+    label: str,
+    before: float,
+    now: Sequence[float],
+    whole: float,
+    part: str,
+) -> str:
+    reached = joined(
+        [f"{_percent(share)} after {_kind(one)}" for one, share in zip(lessons, now, strict=True)]
+    )
+    return (
+        f"**The whole model, untrained, does {'better' if whole > max(now) else 'as well'}**: its "
+        f"ten nearest texts point to the right {label} for **{_percent(whole)}** of texts. With "
+        f"**{part or 'less than that'}** trained, it is {reached}, and {_percent(before)} before."
+    )
+
+
+def _one(
+    lesson: Lesson, label: str, before: float, now: float, decided: bool | None, part: str
+) -> str:
     when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
     verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
     was = "before" if verb == "as" else _percent(before)
+    trained = f", with **{part}** trained" if part else ""
     return (
-        f"{when}, the ten nearest texts point to the right {label} for **{_percent(now)}** of "
-        f"texts, {verb} {was}{TOO_FEW if decided is False and verb != 'as' else '.'}"
+        f"{when}{trained}, the ten nearest texts point to the right {label} for "
+        f"**{_percent(now)}** of texts, {verb} {was}"
+        f"{TOO_FEW if decided is False and verb != 'as' else '.'}"
     )
 
 
@@ -107,12 +151,15 @@ def _two(
     before: float,
     now: Sequence[float],
     decided: bool | None,
+    part: str,
 ) -> str:
     better, worse = (0, 1) if now[0] >= now[1] else (1, 0)
+    trained = f"with **{part}** trained, " if part else ""
     shares = (
-        f"the ten nearest texts point to the right {label} for **{_percent(now[better])}** of "
-        f"texts after **{_kind(lessons[better])}**, for {_percent(now[worse])} after "
-        f"**{_kind(lessons[worse])}** and for {_percent(before)} before"
+        f"{trained}the ten nearest texts point to the right {label} for "
+        f"**{_percent(now[better])}** of texts after **{_kind(lessons[better])}**, for "
+        f"{_percent(now[worse])} after **{_kind(lessons[worse])}** and for "
+        f"{_percent(before)} before"
     )
     harmed = [_kind(one) for one in lessons if does_harm(one)]
     if len(harmed) == len(lessons):

@@ -18,16 +18,29 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 16 << 30  # of all trainings; those that nobody went on with for longest go first
 KEPT_DAYS = 30  # since a training's last step
+STEP = "step-"  # begins the name of a checkpoint's folder, before the number of its step
 _LOCK = "training.lock"
 _TABLES = "tables"
 
 
-def training_folder(name: str) -> Path:
-    """The folder of a training's checkpoints; old ones of others are deleted to make room."""
+def training_folder(name: str, *, makes_room: bool = True) -> Path:
+    """The folder of a training's checkpoints.
+
+    Args:
+        name: of the folder.
+        makes_room: whether old trainings of others are deleted, as before a training begins.
+    """
     folder = _trainings()
-    with suppress(OSError):  # there are none, or they are somebody else's
-        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
+    if makes_room:
+        with suppress(OSError):  # there are none, or they are somebody else's
+            prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
     return folder / name
+
+
+def kept_steps(folder: Path) -> int:
+    """After how many steps the newest checkpoint of a training was made; 0 where there is none."""
+    steps = (path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*"))
+    return max((int(step) for step in steps if step.isdecimal()), default=0)
 
 
 def tables_folder() -> Path:

@@ -7,13 +7,17 @@ import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
+from neuralviz.layers.states import pool_texts
+from neuralviz.models import tokenize
 from neuralviz.models.passes import seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.words import many
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.layers.states import LayerStates
     from neuralviz.models import TextModel
     from neuralviz.training.settings import TrainingPooling, TrainingSettings
 
@@ -45,6 +50,7 @@ class Learner(nn.Module, ABC):
 
     def __init__(self, model: TextModel) -> None:
         super().__init__()
+        self._model = model
         self._tokenizer = model.encoder
         self._pad = model.pad_id
         self._prefix: tuple[int, ...] = model.prefix_ids
@@ -72,34 +78,30 @@ class Learner(nn.Module, ABC):
         return found[torch.from_numpy(np.argsort(order)).to(found.device)]
 
     @torch.no_grad()
-    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> np.ndarray:
+    def of_layers(
+        self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
+    ) -> np.ndarray:
         """[layer, text, dim] float32 vectors without dropout, of every layer.
 
         Args:
-            texts: what is behind the window of one is cut off.
+            texts: those that are longer than the window are read in chunks; one without a token
+                has zeros.
             should_stop: asked after every pass.
+            is_whole: False cuts off what is behind the window, as `vectors` does.
 
         Raises:
             Stopped: ``should_stop`` said so.
         """
-        rows = self._read(texts)
-        order = np.argsort([-len(row) for row in rows], kind="stable")
-        found: list[np.ndarray] = []
         was_training = self.training
         self.eval()
         try:
-            for start in range(0, len(order), TOGETHER):
-                group = order[start : start + TOGETHER]
-                found.append(self._layers(*self._padded([rows[i] for i in group])).cpu().numpy())
-                if should_stop():
-                    raise Stopped
+            return self._layers(texts, should_stop, is_whole)
         finally:
             self.train(was_training)
-        return np.concatenate(found, axis=1)[:, np.argsort(order)]
 
     @abstractmethod
-    def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
-        """[layer, text, dim] from [text, token] ids."""
+    def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
+        """As of `of_layers`, in evaluation mode."""
 
     def _read(self, texts: Sequence[str]) -> list[np.ndarray]:
         """[token] ids of each text without special tokens, cut off at the window."""
@@ -155,9 +157,25 @@ class TransformerLearner(Learner):
         out = self.network(input_ids=ids, attention_mask=attention)
         return pooled(out.last_hidden_state, attention, self.pooling)
 
-    def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
-        out = self.network(input_ids=ids, attention_mask=attention, output_hidden_states=True)
-        return torch.stack([pooled(one, attention, self.pooling) for one in out.hidden_states])
+    def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
+        model = replace(self._model, network=self.network)
+        rows = self._read(texts)
+        readable = [i for i, row in enumerate(rows) if len(row) and texts[i].strip()]
+        read = tokenize(model, [texts[i] for i in readable])
+        if not is_whole:
+            read = [replace(text, chunks=(slice(0, model.room),)) for text in read]
+        found = np.zeros((len(texts), model.n_blocks + 1, model.d_model), np.float32)
+        for vectors in pool_texts(model, read, [self._pool_layers], should_stop=should_stop):
+            found[readable] = vectors.reshape(len(readable), *found.shape[1:])
+        return found.transpose(1, 0, 2)
+
+    def _pool_layers(self, states: LayerStates) -> tuple[Tensor, Tensor]:
+        """[row, layer · d_model] sums and [row] weights; of chunks, longer ones weigh more."""
+        attention = states.attention.long()
+        at_layers = [pooled(one, attention, self.pooling) for one in states.vectors]
+        lengths = states.lengths
+        weights = lengths if self.pooling == "mean" else torch.ones_like(lengths)
+        return torch.cat(at_layers, dim=1) * weights[:, None], weights
 
 
 class TableLearner(Learner):
@@ -186,8 +204,17 @@ class TableLearner(Learner):
         """[text, d_model] vectors from [text, token] ids."""
         return pooled(self._dropout(self.table(ids)), attention, "mean")
 
-    def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
-        return self(ids, attention)[None]
+    def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
+        rows = self._read(texts)
+        starts = np.cumsum([0, *map(len, rows[:-1])])
+        weights = self.table.weight
+        ids, offsets = (
+            torch.from_numpy(one).to(weights.device) for one in (np.concatenate(rows), starts)
+        )
+        vectors = functional.embedding_bag(ids, weights, offsets, mode="mean")
+        if should_stop():
+            raise Stopped
+        return vectors.cpu().numpy()[None]
 
 
 def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:

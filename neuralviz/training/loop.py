@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from neuralviz.training.snapshots import Snapshot, Watch
 
 WARM_UP = 0.1  # of an epoch's steps
-CHECKPOINT_SECONDS = 60.0
+CHECKPOINT_SECONDS = 5.0  # between two checkpoints, at least
+CHECKPOINT_SHARE = 0.05  # of the time that goes into checkpoints, at most
 
 
 def train(
@@ -59,7 +60,7 @@ def train(
         watch: takes snapshots of the encoder before the first step and at the end, and
         watch_every: after so many steps; None for no others.
         watch_before: False for no snapshot before the first step, which then comes the sooner.
-        folder: of checkpoints, every minute and at the end. Where it has one of
+        folder: of checkpoints, every few seconds and at the end. Where it has one of
             the same model, texts and settings, the training goes on there, and ends with the same
             weights, bit for bit on a CPU with the same number of threads.
         should_stop: asked after every step, which is then the last, and during snapshots.
@@ -106,10 +107,11 @@ def _train(
         loss=np.array(loss),
         n_pairs=len(source),
         skipped=source.skipped_in_words(),
+        measured=watch.measured if watch else "",
         snapshot=before,
     )
 
-    kept, kept_at = len(loss), time.monotonic()
+    kept, keep_at = len(loss), time.monotonic() + CHECKPOINT_SECONDS
     try:
         is_broken = bool(loss) and not np.isfinite(loss[-1])  # no step would mend it
         left = () if is_broken else _steps(source, schedule, first=len(loss))
@@ -126,9 +128,11 @@ def _train(
             loss.append(of_batch.item())
             best.look(learner, loss)
             is_last = step + 1 == schedule.steps or not np.isfinite(loss[-1]) or should_stop()
-            if checkpoints and (is_last or time.monotonic() > kept_at + CHECKPOINT_SECONDS):
+            if checkpoints and (is_last or time.monotonic() > keep_at):
+                began = time.monotonic()
                 checkpoints.keep(learner, adam, best, loss)
-                kept, kept_at = len(loss), time.monotonic()
+                kept, now = len(loss), time.monotonic()
+                keep_at = now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
             is_watched = watch_every is not None and not is_last and (step + 1) % watch_every == 0
             looks = watch if is_watched else None
             yield TrainingStep(

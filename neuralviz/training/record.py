@@ -16,9 +16,11 @@ from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStar
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 
-FORMAT = 3  # raise it where the same settings give another result
+FORMAT = 4  # raise it where the same settings give another result
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
-_PLAIN = ("n_pairs", "skipped", "first", "steps", "diverged", "is_over")
+_PLAIN = (
+    "n_pairs", "skipped", "first", "steps", "diverged", "is_over", "measured", "untrained"
+)  # fmt: skip
 
 
 def _none() -> np.ndarray:
@@ -61,13 +63,24 @@ class Over:
     diverged: bool
 
 
-Noted = TrainingStarted | TrainingStep | Seen | Over
+@dataclass(frozen=True)
+class Untrained:
+    """The whole model as it is, on the same texts; told where less than that is trained.
+
+    Attributes:
+        accuracy: 0 … 1, at the last layer.
+    """
+
+    accuracy: float
+
+
+Noted = TrainingStarted | TrainingStep | Seen | Over | Untrained
 """Plain values, without weights and vectors; what has a snapshot beside it has none in it."""
 
 
 def noted(event: TrainingEvent | Snapshot | Noted) -> tuple[Noted, ...]:
     """What stays of an event."""
-    if isinstance(event, Seen | Over):
+    if isinstance(event, Seen | Over | Untrained):
         return (event,)
     if isinstance(event, Snapshot):
         return (Seen.of(event),)
@@ -85,6 +98,7 @@ class Lesson:
         settings: how.
         n_pairs: texts that a pair is made of; 0 before the start is known.
         skipped: what to know of all others, in words.
+        measured: what snapshots are of, in words; empty where that is not known.
         first: steps that were made before, of which only the loss is known.
         steps: in all.
         loss, learning_rate, alignment, uniformity: [step] made so far; the last three are NaN for
@@ -92,12 +106,15 @@ class Lesson:
         snapshots: in the order of their steps.
         diverged: whether the loss did.
         is_over: whether the last step was made, or the training stopped.
+        untrained: 0 … 1 accuracy of the whole model as it is; None without labels, and where the
+            training begins with it.
         maps: [snapshot, text, 2] in one frame; None before the end.
     """
 
     settings: TrainingSettings
     n_pairs: int = 0
     skipped: str = ""
+    measured: str = ""
     first: int = 0
     steps: int = 0
     loss: np.ndarray = field(default_factory=_none)
@@ -107,6 +124,7 @@ class Lesson:
     snapshots: tuple[Seen, ...] = ()
     diverged: bool = False
     is_over: bool = False
+    untrained: float | None = None
     maps: np.ndarray | None = None
 
     @property
@@ -134,6 +152,7 @@ class Lesson:
                     grown,
                     n_pairs=one.n_pairs,
                     skipped=one.skipped,
+                    measured=one.measured,
                     first=one.step,
                     steps=one.steps,
                     loss=one.loss,
@@ -143,6 +162,8 @@ class Lesson:
                 )
             elif isinstance(one, Over):
                 grown = replace(grown, diverged=one.diverged, is_over=True)
+            elif isinstance(one, Untrained):
+                grown = replace(grown, untrained=one.accuracy)
         curves: dict[str, Any] = {
             name: np.append(getattr(grown, name), [getattr(one, name) for one in made])
             for name in _CURVES
@@ -219,6 +240,8 @@ def _has_numbers(lesson: Lesson) -> bool:
     return (
         all(type(one) is int and one >= 0 for one in counts)
         and isinstance(lesson.skipped, str)
+        and isinstance(lesson.measured, str)
+        and (lesson.untrained is None or 0 <= lesson.untrained <= 1)
         and all(type(one) is bool for one in (lesson.diverged, lesson.is_over))
         and all(getattr(lesson, name).shape == (lesson.step,) for name in _CURVES)
         and all(getattr(lesson, name).dtype.kind == "f" for name in _CURVES)

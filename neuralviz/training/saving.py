@@ -11,8 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
 
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.quiet import quiet_transformers
@@ -23,10 +28,25 @@ from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.events import Trained
-
+    from neuralviz.training.learner import Learner
 
 UNFINISHED = ".unfinished-encoder"
 ABANDONED = 86400.0  # seconds, after which nobody is still writing
+TOLERANCE = 1e-3  # of the largest value: a GPU's may differ so much from those of a CPU
+_SPECIAL_TOKENS = (
+    "eos_token",
+    "sep_token",
+    "bos_token",
+    "cls_token",
+    "unk_token",
+    "mask_token",
+    "pad_token",
+)
+_PROBES = (
+    "a",
+    "The gulls are awake, and 2 children count the boats.",
+    "In the afternoon a heavy rain begins; nobody reads the [MASK] twice. " * 20,
+)
 
 
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
@@ -58,6 +78,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
             _as_sentence_transformer(trained, model, beside / "parts").save(
                 str(beside / "whole"), create_model_card=False
             )
+            _check_saved(trained.learner, beside / "whole")
         about = {
             "model": model.id,
             "fingerprint": model.fingerprint,
@@ -88,10 +109,65 @@ def _as_sentence_transformer(
     learner = trained.learner
     if not isinstance(learner, TransformerLearner):
         weights = learner.table.weight.detach().cpu()
-        table = modules.StaticEmbedding(model.encoder, embedding_weights=weights)
+        table = modules.StaticEmbedding(_words_alone(model.encoder), embedding_weights=weights)
         return SentenceTransformer(modules=[table], device="cpu")
     learner.network.save_pretrained(parts)
-    model.tokenizer.save_pretrained(parts)
+    _as_it_reads(model).save_pretrained(parts)
     transformer = modules.Transformer(str(parts), max_seq_length=learner.window)
     pooling = modules.Pooling(model.d_model, SAVED_POOLINGS[learner.pooling])
     return SentenceTransformer(modules=[transformer, pooling], device="cpu")
+
+
+def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
+    """A tokenizer that reads every text as the learner does, whatever the model's own adds to it.
+
+    What looks like a special token is read as characters; padding and what is cut off are on the
+    right; there are no token types. Where there is no padding token another special one stands for
+    it: nothing looks at padding.
+    """
+    backend = Tokenizer.from_str(model.encoder.to_str())
+    tokens = {f"[special {token}]": token for token in (*model.prefix_ids, *model.suffix_ids)}
+    before, after = (
+        [f"[special {token}]" for token in side] for side in (model.prefix_ids, model.suffix_ids)
+    )
+    backend.post_processor = TemplateProcessing(
+        single=[*before, "$A", *after], special_tokens=list(tokens.items())
+    )
+    known = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
+    special = {name: str(token) for name, token in known.items() if token is not None}
+    anything = next(iter(special.values()), "") or str(backend.id_to_token(model.pad_id))
+    special.setdefault("pad_token", anything)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        model_max_length=model.window,
+        padding_side="right",
+        truncation_side="right",
+        split_special_tokens=True,
+        model_input_names=["input_ids", "attention_mask"],
+        **special,
+    )
+
+
+def _words_alone(encoder: Tokenizer) -> Tokenizer:
+    """A tokenizer that reads what looks like a special token as characters, also from its file."""
+    content = json.loads(encoder.to_str())
+    content["added_tokens"] = [one for one in content["added_tokens"] if not one["special"]]
+    content["post_processor"] = None
+    return Tokenizer.from_str(json.dumps(content))
+
+
+def _check_saved(learner: Learner, folder: Path) -> None:
+    """Read an encoder as its users will, and compare its vectors with those of the live one.
+
+    Raises:
+        StoreError: they are others.
+    """
+    encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    found = encoder.encode(list(_PROBES), show_progress_bar=False)
+    with torch.no_grad():
+        expected = learner.eval().vectors(_PROBES).float().cpu().numpy()
+    if not np.allclose(found, expected, rtol=0, atol=TOLERANCE * float(np.abs(expected).max())):
+        raise StoreError(
+            "sentence-transformers reads other vectors from the folder than those that were "
+            "trained. Begin with a model of another family"
+        )

@@ -12,14 +12,15 @@ from neuralviz.errors import NeuralvizError, never
 from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbourhoods import K, knn_right
 from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.words import short_repr
+from neuralviz.words import many, short_repr
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
 
-# Two snapshots of so much take some 15% of an epoch over 4,000 texts: `benchmarks/train.py`.
+# A snapshot of so much takes as long as seven steps of 64 crops, whatever the model.
 MOST_TEXTS = 1000
-MOST_CHARACTERS = 500  # of a text: those of two of the longest sentences that are trained on
+MOST_CHARACTERS = 1_000_000  # of all texts of a snapshot together
+FEWEST_TEXTS = 100  # that are watched where there are so many, however long they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,10 @@ class Layered(Protocol):
 
 
 class Watch:
-    """Takes snapshots on the same texts every time.
+    """Takes snapshots on the same texts every time, each read whole.
+
+    What a snapshot costs has a bound: of texts that are too long together, fewer are watched. Where
+    `FEWEST_TEXTS` of them are too long still, the beginning of each is read.
 
     Args:
         texts: the corpus.
@@ -62,12 +66,13 @@ class Watch:
             different ones tell nothing apart, and are as none.
         n_texts: texts that are watched, drawn from those with a label where there are labels; all,
             where there are no more.
-        characters: of each text that are read, from its beginning; None for all.
+        characters: of all watched texts together, at most; None for any number.
         k: neighbours that vote.
         seed: of the draw.
 
     Attributes:
         watched: [watched text] numbers of the texts, ascending.
+        measured: how many texts are watched and what is read of them, as a sentence.
 
     Raises:
         NeuralvizError: there is not one label a text.
@@ -92,12 +97,26 @@ class Watch:
             labels = None
         if labels is not None:
             candidates = np.flatnonzero([bool(label) for label in labels])
-        if len(candidates) > n_texts:
-            candidates = np.random.default_rng(seed).choice(candidates, n_texts, replace=False)
-        self.watched = np.sort(candidates)
-        self._texts = [texts[i][:characters] for i in self.watched]
+        drawn = np.random.default_rng(seed).permutation(candidates)[:n_texts]
+        beginning = None  # characters of a text that are read
+        if characters is not None:
+            lengths = np.cumsum([len(texts[i]) for i in drawn])
+            n_whole = int(np.searchsorted(lengths, characters, side="right"))
+            if n_whole < min(FEWEST_TEXTS, len(drawn)):
+                drawn = drawn[:FEWEST_TEXTS]
+                beginning = max(1, characters // len(drawn))
+            else:
+                drawn = drawn[:n_whole]
+        self.watched = np.sort(drawn)
+        self.measured = _in_words(len(drawn), len(candidates), labels is not None, beginning)
+        self._texts = [texts[i][:beginning] for i in self.watched]
         self._labels = None if labels is None else [labels[i] for i in self.watched]
         self._k = k
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether accuracy can be measured: the watched texts have two different labels or more."""
+        return self._labels is not None and len(set(self._labels)) > 1
 
     def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
         """The snapshot of an encoder.
@@ -109,7 +128,7 @@ class Watch:
         layers = list(learner.of_layers(self._texts, should_stop))
         check_vectors(layers[-1])
         accuracy = right = None
-        if self._labels is not None and len(set(self._labels)) > 1:
+        if self.has_labels:
             right_at = [self._right(vectors, should_stop) for vectors in layers]
             accuracy, right = np.array([one.mean() for one in right_at]), right_at[-1]
         return Snapshot(step, accuracy, right, layers[-1])
@@ -117,3 +136,11 @@ class Watch:
     def _right(self, vectors: np.ndarray, should_stop: ShouldStop) -> np.ndarray:
         neighbours = find_neighbours(vectors, self._k, should_stop=should_stop)
         return knn_right(neighbours, self._labels or (), self._k)
+
+
+def _in_words(n: int, n_all: int, has_labels: bool, beginning: int | None) -> str:
+    """What is measured, as a sentence."""
+    label = " with a label" if has_labels else ""
+    share = f"all {many(n, 'text')}" if n == n_all else f"{n:,} of {many(n_all, 'text')}"
+    read = "read whole" if beginning is None else f"the first {beginning:,} characters of each"
+    return f"Measured on {share}{label}, {read}."

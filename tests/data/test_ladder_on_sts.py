@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from neuralviz.evaluation.ladder import climb
-from neuralviz.evaluation.ladder_events import FLOOR, Ladder
+from neuralviz.evaluation.ladder_events import FLOOR, Ladder, RungResult, TestPairs
 from neuralviz.evaluation.ladder_settings import LadderSettings
+from neuralviz.evaluation.ladder_table import ladder_lines
 from neuralviz.models import load_text_model
+from neuralviz.plots.ladder import ladder_figure
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.memory import MemoryVectors
-from neuralviz.training.similarity.data import split_pairs
+from neuralviz.training.similarity.data import Scale, split_pairs
+from neuralviz.training.similarity.events import SimilarityEnded
+from neuralviz.training.similarity.settings import SimilaritySettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,3 +40,21 @@ def test_encoders_learn_more_than_cosines_tell(data: Path) -> None:
     assert ladder.baselines[FLOOR].spearman == pytest.approx(0.820, abs=0.002)
     (siamese,) = ladder.of_rung("siamese")
     assert siamese.spearman > ladder.baselines[FLOOR].spearman + 0.003
+
+
+def test_what_was_published_is_shown_on_the_test_pairs_of_the_benchmark_alone(data: Path) -> None:
+    file = data / "stsb" / "test.csv"
+    if not file.is_file():
+        pytest.skip("needs real data: there is no stsb/test.csv in NEURALVIZ_DATA")
+    pairs = read_pairs(Source.at(file))
+    for some, expected in ((pairs, [0.421]), (pairs.first(1000), [])):
+        test = TestPairs(
+            some.sentences1, some.sentences2, some.scores, Scale(0, 5), 1, 1, (), "abc"
+        )
+        ended = SimilarityEnded(
+            SimilaritySettings(rung="cosines"), 2, 4, b"", None, 3, 5, 0.5, np.array([0.5, 0.5])
+        )
+        result = RungResult("cosines", 42, ended, some.scores, 1.0, 1.0, 1.0)
+        lines = ladder_lines(Ladder(test=test).having([result]))
+        drawn = [list(one.x) for one in ladder_figure(lines, ("cosines",)).data]
+        assert [one for one in drawn if one == [0.421]] == [expected] * bool(expected)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz import training
+from neuralviz.errors import ShouldStop, WorkerEndedError
 from neuralviz.jobs.example_training import first_settings
+from neuralviz.jobs.training import LessonEvent, TrainOnCorpus
 from neuralviz.models import load_text_model
 from neuralviz.models.trained import encoders_folder, trained_encoders
+from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.events import TrainingEnded
+from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.example import NAME, add_textbooks_once
 from neuralviz.training.pairs import PairSource
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
@@ -86,11 +90,19 @@ def said(page: AppTest) -> str:
     return " ".join(element.value for kind in kinds for element in kind)
 
 
+def unescaped(page: AppTest) -> str:
+    """What is said, without the marks that keep texts from being markdown."""
+    return said(page).replace("\\", "")
+
+
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
     page = page_at("training").run()
     assert "Recorded run" in said(page)
-    assert "**Crops** teaches more: the ten nearest texts point to the right chapter" in said(page)
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    assert "**The whole model, untrained, does better**: its ten nearest texts" in said(page)
+    assert "With **the embedding table alone** trained, it is" in said(page)
+    assert "Measured on all 824 texts with a label, read whole." in said(page)
+    numbers = ["Whole model, untrained", "Before", "Crops", "Dropout"]
+    assert [one.label for one in page.metric] == numbers
     assert "Embedding table: 60 steps of 64 pairs" in said(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
@@ -142,7 +154,8 @@ def test_what_the_page_begins_with_trains_the_table_by_crops_and_by_dropout(tiny
     page = train(page_at("training", training_corpus=corpus.id, encoder=tiny, **short).run())
     assert runs(page)[-1].status == "done", runs(page)[-1].error
     assert {one.settings.part for one in runs(page)[-1].result} == {"table"}
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    numbers = ["Whole model, untrained", "Before", "Crops", "Dropout"]
+    assert [one.label for one in page.metric] == numbers
 
 
 def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
@@ -164,7 +177,44 @@ def test_the_table_has_a_line_of_accuracy(tiny: str) -> None:
         first_settings("model"), sentences=1, shortest=5, batch_size=4
     )
     assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops", "dropout"]
-    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    numbers = ["Whole model, untrained", "Before", "Crops", "Dropout"]
+    assert [one.label for one in page.metric] == numbers
+
+
+def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = TrainOnCorpus.events
+
+    def cut_off(self: TrainOnCorpus, should_stop: ShouldStop) -> Iterator[LessonEvent]:
+        with closing(whole(self, should_stop)) as events:
+            for event in events:
+                yield event
+                if isinstance(event[1], TrainingStep) and event == (1, event[1]):
+                    raise WorkerEndedError
+
+    monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
+    page = train(opened(kept(), tiny, **SHORT))
+    assert runs(page)[-1].status == "failed"
+    goes_on = "“Run again” goes on from what was saved"
+    assert f"{goes_on}: crops after 1 step and dropout after 1 step" in unescaped(page)
+    assert "Keep the encoder" in [one.value for one in page.subheader]
+
+    lost, _ = home().glob("trainings/*/step-1")
+    shutil.rmtree(lost)
+    kinds = [kind for kind in ("crops", "dropout") if f"{goes_on}: {kind}" in unescaped(page.run())]
+    assert len(kinds) == 1  # of the other, nothing is left
+    assert f"{kinds[0]} after 1 step." in said(page)
+    for folder in home().glob("trainings/*"):
+        shutil.rmtree(folder)
+    assert "goes on" not in said(page.run())
+    assert "The weights of this training are not saved" in said(page)
+    assert "Keep the encoder" not in [one.value for one in page.subheader]
+
+    monkeypatch.setattr(TrainOnCorpus, "events", whole)
+    press(page, "Run again")
+    wait_until(lambda: runs(page)[-1].is_over)
+    assert "Keep the encoder" in [one.value for one in page.run().subheader]
 
 
 def test_a_corpus_that_is_deleted_meanwhile_is_missed_in_a_sentence(tiny: str) -> None:

@@ -63,7 +63,7 @@ def train(model: str, name: str, prepare: Callable[[], None] = lambda: None) -> 
     from neuralviz.cli import app
     from neuralviz.training import loop
 
-    loop.CHECKPOINT_SECONDS = -1.0  # after every step
+    loop.CHECKPOINT_SECONDS, loop.CHECKPOINT_SHARE = -1.0, float("inf")  # after every step
     prepare()
     words = ["train", "crops", "mine", "-o", name, "--model", model, *ARGUMENTS, *CHUNKS]
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ CURVES = {
 }
 
 
-def test_every_rung_has_its_line_and_its_diamond_before_it_is_there() -> None:
+def test_every_rung_has_its_line_before_it_is_there() -> None:
     figure = ladder_figure([BASE, RUNG], ("siamese", "log-variance"))
     names = list(figure.layout.yaxis.categoryarray)[::-1]
     assert names == [FLOOR, "Siamese encoders", "Log-variance loss"]
@@ -37,7 +39,7 @@ def test_every_rung_has_its_line_and_its_diamond_before_it_is_there() -> None:
     assert (siamese.x[0], siamese.marker.color) == (0.8, RUNG_COLOURS["siamese"])
     assert siamese.error_x.array[0] == pytest.approx(0.1)
     assert np.isnan(missing.x[0])
-    assert (list(published.x), list(published.y)) == ([0.697, 0.750], names[1:])
+    assert (list(published.x), list(published.y)) == ([0.697], ["Siamese encoders"])
     assert "gpt2-medium" in published.name
     assert list(seeds.x) == [0.75, 0.85]
     low, high = figure.layout.xaxis.range
@@ -45,9 +47,11 @@ def test_every_rung_has_its_line_and_its_diamond_before_it_is_there() -> None:
     assert high > 0.9
 
 
-def test_an_empty_ladder_has_what_was_published() -> None:
-    (_, published) = ladder_figure([], ("cosines",)).data
-    assert list(published.x) == [0.421]
+def test_no_diamond_is_drawn_where_the_lines_have_nothing_that_was_published() -> None:
+    figure = ladder_figure([BASE, replace(RUNG, published=None, seeds=())], ("siamese",))
+    assert [trace.name for trace in figure.data if trace.marker.symbol == "diamond-open"] == []
+    assert "gpt2" not in figure.to_json()
+    assert len(ladder_figure([], ("cosines",)).data) == 1
 
 
 def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance() -> None:

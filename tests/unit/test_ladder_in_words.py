@@ -26,9 +26,12 @@ from neuralviz.evaluation.ladder_in_words import (
     layers_point,
     rebuilt_point,
     residuals_point,
+    rung_warnings,
     worst_point,
 )
 from neuralviz.evaluation.ladder_table import (
+    best_baseline,
+    best_line,
     best_rung,
     ladder_lines,
     lead_interval,
@@ -86,7 +89,7 @@ def test_spearman_alone_is_resampled_as_with_the_others() -> None:
 def test_lines_are_baselines_then_rungs_with_intervals_and_what_was_published() -> None:
     first, second = ladder_lines(ladder(GOOD))
     assert (first.name, first.rung, first.published, first.seeds) == (FLOOR, None, None, ())
-    assert (second.name, second.rung, second.published) == ("Siamese encoders", "siamese", 0.697)
+    assert (second.name, second.rung, second.published) == ("Siamese encoders", "siamese", None)
     assert second.spearman == pytest.approx(1 - 6 * N / (N * (N**2 - 1)))
     assert (second.dev, second.pearson, second.spread) == (0.8, 0.5, None)
     for line in (first, second):
@@ -159,6 +162,69 @@ def test_a_rung_that_is_higher_on_the_test_pairs_is_named() -> None:
     )
     alike = replace(GOOD, spearman=0.8351), replace(SAME, spearman=0.8449)
     assert "is higher" not in ladder_point(ladder(*alike))  # both 0.84
+
+
+def test_the_best_baseline_is_what_the_best_rung_is_compared_with() -> None:
+    found = ladder(replace(GOOD, spearman=0.447))
+    linear = replace(baseline(LINEAR, SCORES), dev=0.5, spearman=0.504)
+    found = replace(found, baselines={**found.baselines, LINEAR: linear})
+    assert best_baseline(found) == LINEAR
+    said = ladder_point(found)
+    assert said.startswith(
+        "**Siamese encoders** is the best rung on the dev pairs. On 40 test pairs its Spearman is "
+        "**0.45**, 0.05 below a linear regression on the cosines"
+    )
+    assert said.endswith(f" For comparison: mean pooling {spearman(NOISE):.2f}.".replace("-", "−"))
+    (*_, line) = lines = ladder_lines(found)
+    assert best_line(lines) is line  # 0.8 on the dev pairs
+    baselines = {**found.baselines, LINEAR: replace(linear, dev=0.9)}
+    better = replace(found, baselines=baselines)
+    best = best_line(ladder_lines(better))
+    assert best is not None
+    assert best.name == LINEAR
+    assert ladder_point(better).startswith(
+        "**Siamese encoders** is the best rung on the dev pairs, but no better there than a linear "
+        "regression on the cosines. On 40 test pairs"
+    )
+    assert best_line(ladder_lines(ladder())) is not None
+    assert best_line([]) is None
+
+
+def test_a_baseline_that_is_higher_on_the_test_pairs_is_named() -> None:
+    worse = replace(GOOD, spearman=0.9)
+    found = ladder(worse)
+    found = replace(found, baselines={**found.baselines, SENTENCE: baseline(SENTENCE, SCORES)})
+    assert f" On these pairs **{SENTENCE}** is higher, 1.00; but" in ladder_point(found)
+
+
+def test_a_rung_that_may_be_of_no_use_is_warned_of() -> None:
+    assert rung_warnings(ladder(GOOD), "siamese") == []
+
+    useless = result("cosines", NOISE, 0.8)
+    said, *others = rung_warnings(ladder(useless, floor=SCORES), "cosines")
+    assert said.startswith("On 40 test pairs, “MLP over cosines” is not clearly better than chance")
+    assert f"{spearman(NOISE):.3f}".lstrip("-") in said
+    assert others == [
+        "On 40 test pairs, “MLP over cosines” is worse than mean pooling: "
+        f"{spearman(NOISE):.3f} against 1.000.".replace("-", "−")
+    ]
+
+    backwards = rung_warnings(ladder(result("cosines", -SWAPPED, 0.8)), "cosines")
+    assert "is worse than chance: its Spearman is −" in backwards[0]
+
+    close = ladder(GOOD, floor=SWAPPED)
+    assert rung_warnings(close, "siamese") == [
+        "On 40 test pairs, “Siamese encoders” is no better than mean pooling: "
+        f"{GOOD.spearman:.3f} against {GOOD.spearman:.3f}."
+    ]
+
+    few = replace(TEST, scores=SCORES[:5])
+    one = Baseline(FLOOR, 0.3, NOISE[:5], 0.1, 1.0)
+    perfect = replace(result("cosines", SCORES, 0.8), predicted=SCORES[:5], spearman=1.0)
+    short = Ladder(test=few, baselines={FLOOR: one}).having([perfect])
+    assert rung_warnings(short, "cosines") == [
+        "5 test pairs are too few to say whether “MLP over cosines” is better than chance."
+    ]
 
 
 def test_what_is_not_whole_and_what_else_there_is_to_compare() -> None:

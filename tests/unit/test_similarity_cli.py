@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
+from scipy.stats import spearmanr
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
@@ -18,8 +20,14 @@ from neuralviz.errors import ModelError, SettingsError
 from neuralviz.models import load_text_model
 from neuralviz.models import trained as trained_models
 from neuralviz.paths import similarity_models_folder
-from neuralviz.reading.pairs import ScoredPairs
-from neuralviz.training.similarity import features, load_similarity_model, save_similarity_model
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.source import Source
+from neuralviz.training.similarity import (
+    features,
+    load_similarity_model,
+    save_similarity_model,
+    split_pairs,
+)
 from neuralviz.training.similarity.folder import (
     FORMAT,
     check_free_name,
@@ -73,13 +81,48 @@ def test_the_ladder_is_printed_and_the_best_rung_is_saved(pairs: Path, bert_fold
     for name in ("mean pooling", "linear regression", "neural embedding", "MLP over cosines",
                  "Siamese encoders", "Autoencoders first", "Log-variance loss"):  # fmt: skip
         assert name in result.stdout
-    assert result.stdout.count(" *  ") == 1
+    assert len(re.findall(r" \* +[−\d]", result.stdout)) == 1
+    assert "95% interval" in result.stdout
+    assert "* best on the dev pairs, baselines included." in result.stdout
+    assert "is the best rung on the dev pairs" in " ".join(result.stdout.split())
     assert "27 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     assert f"as “{NAME}”. Score pairs with: neuralviz score PAIRS --model {NAME}" in result.stderr
     (kept,) = similarity_models()
     assert (kept.name, kept.model) == (NAME, str(bert_folder))
     listed = run("models", "list").stdout
     assert f"{NAME}\n  similarity model over" in listed
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rung_that_has_learnt_nothing_is_not_saved_without_a_word(
+    tmp_path: Path, bert_folder: Path, seed: int
+) -> None:
+    """Scores that are drawn without a look at the texts, which no model can know."""
+    drawn = np.random.default_rng(seed).integers(0, 6, len(made_rows()))
+    rows = [(*row[:2], str(score)) for row, score in zip(made_rows(), drawn, strict=True)]
+    result = trained(written(tmp_path / "noise.csv", rows), bert_folder, "-o", NAME)
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.stderr.split())
+    assert "“MLP over cosines” is not clearly better than chance" in words
+    assert words.index("than chance") < words.index("Saved “MLP over cosines”")
+
+
+def test_the_intervals_are_those_of_a_plain_bootstrap(pairs: Path, bert_folder: Path) -> None:
+    result = trained(pairs, bert_folder, "-o", NAME)
+    parts = [one.split() for one in result.stdout.splitlines() if one.startswith("MLP over")]
+    line = parts[0]
+    low, high = float(line[-4].replace("−", "-")), float(line[-2].replace("−", "-"))
+    model = load_similarity_model(NAME)
+    test = split_pairs(read_pairs(Source.at(pairs))).test
+    predicted = model.score(test)
+    draw = np.random.default_rng(0)
+    found = []
+    for _ in range(2000):
+        at = draw.integers(0, len(test), len(test))
+        if np.ptp(test.scores[at]) and np.ptp(predicted[at]):
+            found.append(spearmanr(predicted[at], test.scores[at]).statistic)
+    expected = np.quantile(found, [0.025, 0.975])
+    np.testing.assert_allclose([low, high], expected, atol=0.12)  # nine pairs
 
 
 def test_pairs_are_scored(pairs: Path, bert_folder: Path, tmp_path: Path) -> None:

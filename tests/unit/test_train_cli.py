@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
+from neuralviz.cli.kept import find_corpus, open_store
 from neuralviz.jobs.example_training import first_settings
 from neuralviz.models.trained import ABOUT, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
@@ -107,8 +110,30 @@ def test_the_rate_is_that_of_the_page_unless_one_is_given(
 
 def test_without_json_it_says_what_was_before_and_after(corpus: str) -> None:
     result = train("--labels", "kind")
-    assert "12 texts, 6 steps. Before, 10-NN accuracy at the last layer: " in result.output
-    assert "After, 10-NN accuracy" in result.output
+    words = " ".join(result.output.split())
+    assert (
+        "Training the whole model: 12 texts, 6 steps. Measured on all 12 texts with a label, read "
+        "whole. Before, 10-NN accuracy at the last layer: "
+    ) in words
+    assert "After, 10-NN accuracy" in words
+    assert "untrained" not in words
+
+
+def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> None:
+    given = ["--labels", "kind", "--part", "table"]
+    words = " ".join(train(*given).output.split())
+    assert "Training the embedding table alone: 12 texts" in words
+    said = (
+        r"The whole model, untrained, (does better|has no more): ([\d.]+)%. After, 10-NN accuracy: "
+    )
+    found = re.search(said + r"([\d.]+)%", words)
+    assert found is not None
+    assert (found[1] == "does better") == (float(found[2]) > float(found[3]))
+    start, *_ = events_of(train(*given, "--json", name="other"))
+    assert 100 * start["whole_model_untrained"] == pytest.approx(float(found[2]), abs=0.05)
+    assert start["measured"] == "Measured on all 12 texts with a label, read whole."
+    start, *_ = events_of(train("--labels", "kind", "--json", name="whole"))
+    assert start["whole_model_untrained"] is None
 
 
 def test_a_trained_encoder_is_listed_used_and_deleted(
@@ -328,6 +353,20 @@ def test_too_little_text_is_said_with_what_would_help(texts: list[str], says: st
 def test_settings_that_make_no_sense_are_refused(corpus: str, words: list[str], says: str) -> None:
     assert says in refused(train(*words))
     assert trained_encoders() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("Example: textbooks", "textbooks.csv"), ("Example: topics and forms", "topics.csv")],
+)
+def test_the_examples_are_there_where_the_app_was_never_opened(name: str, file: str) -> None:
+    store = open_store()
+    assert not store.corpora()
+    found = find_corpus(store, name)
+    expected = pd.read_csv(ROOT / "sample_data" / file)["text"].tolist()
+    assert store.texts(found) == expected
+    assert find_corpus(store, name).id == found.id
+    assert len(store.corpora()) == 1
 
 
 def test_an_unknown_corpus_is_refused() -> None:

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import (
     ModelError,
     NeuralvizError,
@@ -24,15 +25,23 @@ from neuralviz.errors import (
     StoreError,
     never,
 )
+from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.models import LanguageModel
 from neuralviz.models.trained import ABOUT
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.learner import Learner, TransformerLearner, make_learner, pooled, seeded
+from neuralviz.training.learner import (
+    Learner,
+    TransformerLearner,
+    make_learner,
+    pooled,
+    seeded,
+)
 from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
 from neuralviz.training.pairs import chunks_of
 from neuralviz.training.saving import UNFINISHED, save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
+from neuralviz.training.untrained import measure_untrained
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -320,18 +329,117 @@ def test_poolings_take_the_tokens_they_are_named_after() -> None:
     assert found == {"mean": [4, 10.5], "cls": [0, 9], "sep": [8, 12], "seventh": [6, 12]}
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls", "sep", "seventh"])
 def test_texts_of_any_length_come_back_in_order_and_are_cut_at_the_window(
-    tiny: LanguageModel,
+    tiny: LanguageModel, pooling: str
 ) -> None:
-    texts = [" ".join(SENTENCES[: i % 5 + 1]) for i in range(37)] + ["", "?"]
-    learner = make_learner(tiny, TrainingSettings()).eval()
+    texts = [" ".join(SENTENCES[: i % 5 + 1]) for i in range(37)] + ["?"]
+    learner = make_learner(tiny, with_options(TrainingSettings(), pooling=pooling)).eval()
     with torch.no_grad():
         together = learner.vectors(texts)
         alone = torch.cat([learner.vectors([text]) for text in texts])
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-    layers = learner.of_layers(texts)
+    layers = learner.of_layers(texts, is_whole=False)
     assert layers.shape == (tiny.n_blocks + 1, len(texts), tiny.d_model)
-    np.testing.assert_allclose(layers[-1], together.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(layers[-1], together.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_a_text_is_measured_whole_as_plain_transformers_reads_its_chunks(
+    tiny: LanguageModel, pooling: str
+) -> None:
+    """A text of three sentences of which two never fit into one window of 40 tokens."""
+    text = " ".join(SENTENCES[i] for i in (0, 5, 2))
+    assert len(tiny.tokenizer(text)["input_ids"]) > 2 * tiny.window
+    settings = with_options(TrainingSettings(), pooling=pooling)
+    (found,) = make_learner(tiny, settings).of_layers([text])[-1]
+    with torch.no_grad():
+        chunks = [
+            tiny.network.base_model(**tiny.tokenizer(SENTENCES[i], return_tensors="pt"))
+            for i in (0, 5, 2)
+        ]
+    states = [one.last_hidden_state[0] for one in chunks]
+    expected = torch.cat(states).mean(0) if pooling == "mean" else (
+        torch.stack([one[0] for one in states]).mean(0)
+    )  # fmt: skip
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+
+
+def test_a_text_that_is_measured_has_the_vector_that_the_method_mean_gives(
+    tiny: LanguageModel,
+) -> None:
+    texts = [*SENTENCES, " ".join(SENTENCES), " ".join(SENTENCES * 9), "the " * 200]
+    ours = make_learner(tiny, TrainingSettings()).of_layers(texts)[-1]
+    expected = PooledEmbedder(tiny, "mean").encode(texts)
+    np.testing.assert_allclose(of_length_1(ours), expected, atol=1e-5)
+
+
+def of_length_1(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_a_table_reads_texts_of_any_length_and_those_without_a_token_have_zeros(
+    tiny: LanguageModel,
+) -> None:
+    texts = [SENTENCES[0], " ".join(SENTENCES * 20), "  "]
+    table = make_learner(tiny, TrainingSettings(part="table"))
+    weights = tiny.network.get_input_embeddings().weight.detach().numpy()
+    (found,) = table.of_layers(texts)
+    for text, vector in zip(texts[:2], found, strict=False):
+        ids = tiny.tokenizer(text, add_special_tokens=False)["input_ids"]
+        np.testing.assert_allclose(vector, weights[ids].mean(axis=0), atol=1e-5)
+    assert not found[2].any()
+    whole = make_learner(tiny, TrainingSettings()).of_layers(texts)
+    assert not whole[:, 2].any()
+    assert whole[:, :2].any(axis=2).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"part": "table"}, {"start": "random"}, {"pooling": "cls"}, {"part": "table",
+     "pairs": "masking"}],
+)  # fmt: skip
+def test_less_than_the_whole_model_is_measured_against_it(
+    tiny: LanguageModel, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """By sklearn's own nearest neighbours of the means that plain transformers gives."""
+    from sklearn.neighbors import NearestNeighbors
+
+    texts = [*CORPUS, *SENTENCES, " "]
+    labels = [str(i % 3) for i in range(len(texts))]
+    settings = with_options(TrainingSettings(), **options)
+    watch, store = Watch(texts, labels, k=3), kept_vectors(tmp_path)
+    found = measure_untrained(tiny, settings, watch, store)
+
+    vectors = np.zeros((len(texts), tiny.d_model))
+    for place, text in enumerate(texts[:-1]):
+        with torch.no_grad():
+            out = tiny.network.base_model(**tiny.tokenizer(text, return_tensors="pt"))
+        vectors[place] = out.last_hidden_state[0].mean(0)
+    near = NearestNeighbors(n_neighbors=3, metric="cosine").fit(vectors[:-1])
+    of_others = near.kneighbors(return_distance=False)
+    votes = [[labels[j] for j in row] for row in of_others]
+    clear = [
+        (vote, label) for vote, label in zip(votes, labels, strict=False) if len(set(vote)) < 3
+    ]
+    n_right = sum(max(vote, key=vote.count) == label for vote, label in clear)
+    assert found is not None
+    n_unclear = len(texts) - len(clear)
+    assert n_right <= round(found * len(texts)) <= n_right + n_unclear
+    assert found == measure_untrained(tiny, settings, watch, store)  # kept
+
+
+def test_what_begins_with_the_whole_model_is_not_measured_twice(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    store = kept_vectors(tmp_path)
+    watch = Watch(CORPUS, ["a", "b"] * 6)
+    for options in ({}, {"frozen_blocks": 1}, {"pairs": "masking"}):
+        settings = with_options(TrainingSettings(), **options)
+        assert measure_untrained(tiny, settings, watch, store) is None
+    table = TrainingSettings(part="table")
+    assert measure_untrained(tiny, table, Watch(CORPUS), store) is None
+    assert measure_untrained(tiny, table, Watch(CORPUS, ["a"] * 12), store) is None
 
 
 def test_seeded_numbers_depend_on_nothing_before_and_change_nothing_after() -> None:
@@ -495,7 +603,8 @@ def test_a_saved_encoder_gives_the_same_vectors_in_sentence_transformers(
     save_encoder(result, tiny, tmp_path / "mine")
     texts = [*SENTENCES, " ".join(SENTENCES)]
     theirs = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(texts)
-    np.testing.assert_allclose(result.learner.of_layers(texts)[-1], theirs, atol=1e-6)
+    live = result.learner.of_layers(texts, is_whole=False)[-1]
+    np.testing.assert_allclose(live, theirs, atol=1e-6)
     assert (tmp_path / "mine" / ABOUT).is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(NeuralvizError, match="there already"):

@@ -13,6 +13,7 @@ from neuralviz.training.in_words import (
     layers_point,
     moves_point,
     new_neighbours,
+    trained_part,
     training_point,
     what_next,
 )
@@ -135,6 +136,75 @@ UNLABELLED = replace(
 )  # fmt: skip
 def test_the_point_of_a_training(lessons: tuple[Lesson, ...], said: str) -> None:
     assert point(*lessons) == said
+
+
+TABLE = replace(lesson(0.5, 0.6, 0.65, part="table"), untrained=0.7)
+MASKING = replace(lesson(0.5, 0.55, 0.6, part="table", pairs="masking"), untrained=0.7)
+SCRATCH = replace(lesson(0.05, 0.2, start="random"), untrained=0.7)
+
+
+@pytest.mark.parametrize(
+    ("lessons", "said"),
+    [
+        (
+            (TABLE,),
+            "**The whole model, untrained, does better**: its ten nearest texts point to the right "
+            "topic for **70%** of texts. With **the embedding table alone** trained, it is 65% "
+            "after crops, and 50% before.",
+        ),
+        (
+            (replace(TABLE, is_over=False),),
+            "**The whole model, untrained, does better**: its ten nearest texts point to the right "
+            "topic for **70%** of texts. With **the embedding table alone** trained, it is 65% "
+            "after crops, and 50% before.",
+        ),
+        (
+            (TABLE, MASKING),
+            "**The whole model, untrained, does better**: its ten nearest texts point to the right "
+            "topic for **70%** of texts. With **the embedding table alone** trained, it is 65% "
+            "after crops and 60% after masking, and 50% before.",
+        ),
+        (
+            (replace(TABLE, untrained=0.65),),
+            "**The whole model, untrained, does as well**: its ten nearest texts point to the "
+            "right topic for **65%** of texts. With **the embedding table alone** trained, it is "
+            "65% after crops, and 50% before.",
+        ),
+        (
+            (SCRATCH,),
+            "**The whole model, untrained, does better**: its ten nearest texts point to the right "
+            "topic for **70%** of texts. With **the whole model from random weights** trained, it "
+            "is 20% after crops, and 5% before.",
+        ),
+        (
+            (replace(TABLE, untrained=0.6),),
+            "After 24 steps of crops, with **the embedding table alone** trained, the ten nearest "
+            "texts point to the right topic for **65%** of texts, up from 50%.",
+        ),
+        (
+            (lesson(0.5, 0.7, frozen_blocks=4), lesson(0.5, 0.5, frozen_blocks=4, pairs="dropout")),
+            "**Crops** teaches more: with **all but the first 4 blocks** trained, the ten nearest "
+            "texts point to the right topic for **70%** of texts after **crops**, for 50% after "
+            "**dropout** and for 50% before.",
+        ),
+        (
+            (lesson(0.5, 0.7),),
+            "After 12 steps of crops, with **the whole model** trained, the ten nearest texts "
+            "point to the right topic for **70%** of texts, up from 50%.",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_trained_is_named_and_comes_after_what_the_whole_model_does_untrained(
+    lessons: tuple[Lesson, ...], said: str
+) -> None:
+    part = trained_part(lessons[0].settings)
+    assert training_point(lessons, "topic", is_decided(lessons), part=part) == said
+
+
+def test_without_labels_what_is_trained_is_named_too() -> None:
+    part = trained_part(with_options(TrainingSettings(), frozen_blocks=1))
+    assert part == "all but the first block"
+    assert training_point([UNLABELLED], "", part=part).startswith(f"With **{part}** trained: Crops")
 
 
 def test_accuracy_waits_for_the_look_at_the_texts_before() -> None:

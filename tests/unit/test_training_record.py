@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuralviz.arrays import npz_bytes
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
 from neuralviz.models import LanguageModel
@@ -158,15 +158,48 @@ def test_an_encoder_to_which_all_texts_are_alike_ends_its_training_without_maps(
     assert lesson.maps is None
 
 
-def test_a_watch_reads_as_much_of_a_text_as_is_trained_on() -> None:
+@pytest.mark.parametrize(
+    ("n", "length", "labels", "n_watched", "measured"),
+    [
+        (3, 4000, None, 3, "Measured on all 3 texts, read whole."),
+        (900, 1000, None, 900, "Measured on all 900 texts, read whole."),
+        (1200, 100, None, 1000, "Measured on 1,000 of 1,200 texts, read whole."),
+        (1200, 2000, ["a", "b", ""], 500, "Measured on 500 of 800 texts with a label, read whole."),
+        (1200, 10_000, None, 100, "Measured on 100 of 1,200 texts, read whole."),
+        (
+            120, 50_000, ["a", "b"], 100,
+            "Measured on 100 of 120 texts with a label, the first 10,000 characters of each.",
+        ),
+        (2, 900_000, None, 2, "Measured on all 2 texts, the first 500,000 characters of each."),
+    ],
+)  # fmt: skip
+def test_a_watch_reads_texts_whole_and_a_million_characters_at_most(
+    n: int, length: int, labels: list[str] | None, n_watched: int, measured: str
+) -> None:
     class Reader:
         def of_layers(self, texts: list[str], should_stop: object = None) -> list[np.ndarray]:
             self.read = texts
             return [np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)]
 
-    texts = [f"{n} {'word ' * 300}" for n in range(1200)]
+    texts = [f"{number:09} {'word ' * (length // 5 - 2)}" for number in range(n)]
+    assert {len(text) for text in texts} == {length}
     reader = Reader()
-    assert len(Watch(texts).look(reader, 0).vectors) == 1000
-    assert {len(text) for text in reader.read} == {500}
+    watch = Watch(texts, labels and (labels * n)[:n])
+    assert len(watch.look(reader, 0).vectors) == n_watched == len(watch.watched)
+    assert watch.measured == measured
+    assert sum(map(len, reader.read)) <= 1_000_000
+    if "whole" in measured:
+        assert reader.read == [texts[i] for i in watch.watched]
     Watch(texts, n_texts=2000, characters=None).look(reader, 0)
     assert reader.read == texts
+
+
+def test_a_folder_of_an_older_version_is_still_read(events: list) -> None:
+    lesson = Lesson(FEW).having(events)
+    about, arrays = read_npz(lessons_bytes([lesson]))
+    about["format"] = 2
+    for name in ("measured", "untrained"):
+        del about["lessons"][0][name]
+    (older,) = read_lessons(npz_bytes(about, arrays))
+    assert (older.measured, older.untrained) == ("", None)
+    assert older.step == lesson.step

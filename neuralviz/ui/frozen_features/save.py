@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.ladder_in_words import rung_warnings
 from neuralviz.evaluation.ladder_table import best_rung
 from neuralviz.jobs.ladder import similarity_models_of
 from neuralviz.paths import similarity_models_folder
@@ -35,6 +36,8 @@ def offer_to_save(run: Run[Ladder]) -> None:
         rung = choose_rung(list(rungs), best_rung(ladder), "frozen-save-of")
         name = st.text_input("Name", placeholder="my-similarity", key="frozen-name")
         pressed = st.button("Save", icon=":material/save:", key="frozen-save-it")
+    for warning in rung_warnings(ladder, rung):
+        st.warning(plain(warning))
     this = (name.strip(), run.task, rung)
     if st.session_state.get(_SAVED) == this and model_path(this[0]).is_file():
         st.success(plain(f"Saved as “{this[0]}” in {similarity_models_folder()}."))

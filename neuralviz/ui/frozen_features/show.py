@@ -119,11 +119,13 @@ def show_numbers(run: Run[Ladder]) -> None:
         )
         st.caption(plain(" ".join([said, *test.notes])))
         with st.expander("All numbers"):
-            st.dataframe(_in_words(ladder_lines(ladder)), hide_index=True, key="frozen-table")
-            st.caption(
-                f"*Published*: {PUBLISHED_OF} on the test pairs of STS-B. All others are measured "
-                "here, on the test pairs above."
-            )
+            lines = ladder_lines(ladder)
+            st.dataframe(_in_words(lines), hide_index=True, key="frozen-table")
+            if _has_published(lines):
+                st.caption(
+                    f"*Published*: {PUBLISHED_OF} on these test pairs, those of STS-B. All others "
+                    "are measured here."
+                )
 
 
 def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
@@ -169,4 +171,11 @@ def _in_words(lines: Sequence[LadderLine]) -> pd.DataFrame:
             ],
         }
     )
-    return table if any(one.spread for one in lines) else table.drop(columns="seeds")
+    without = [] if any(one.spread for one in lines) else ["seeds"]
+    if not _has_published(lines):
+        without.append("published Spearman")
+    return table.drop(columns=without)
+
+
+def _has_published(lines: Sequence[LadderLine]) -> bool:
+    return any(one.published is not None for one in lines)

@@ -10,6 +10,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.jobs import Run
 from neuralviz.jobs.example_training import example_training, recorded_lessons
+from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
@@ -21,6 +22,7 @@ from neuralviz.ui.stage import off_stage
 from neuralviz.ui.training.choose import choose, texts_of
 from neuralviz.ui.training.experiments import show_experiments
 from neuralviz.ui.training.show import show_lessons
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +81,7 @@ def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed:
             partial(show_lessons, run, is_recorded=is_recorded),
             words=Words(
                 begins="Loading the encoder and making the first pairs …",
+                after_error=_after_error(run),
                 stopped=_stopped,
                 done=partial(_done, run, is_recorded=is_recorded, is_asked_for=asked is not None),
             ),
@@ -137,6 +140,18 @@ def _done(run: Run[tuple[Lesson, ...]], _: object, *, is_recorded: bool, is_aske
     if not is_recorded:
         return done_in(run)
     return RECORDED if is_asked_for else "Recorded run."
+
+
+def _after_error(run: Run[tuple[Lesson, ...]]) -> str:
+    """Where *Run again* would go on, of a training that failed; empty where it would begin anew."""
+    if run.status != "failed" or run.has_nothing or not isinstance(run.task, TrainOnCorpus):
+        return ""
+    steps = " and ".join(
+        f"{one.pairs.kind} after {many(kept, 'step')}"
+        for one, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
+        if kept
+    )
+    return f"“Run again” goes on from what was saved: {steps}." if steps else ""
 
 
 def _stopped(lessons: tuple[Lesson, ...]) -> str:

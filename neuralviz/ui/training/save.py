@@ -16,6 +16,7 @@ from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.jobs.training import TrainOnCorpus
@@ -26,13 +27,18 @@ _SAVED = "training-saved"  # where the session keeps the last one: its name and 
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
-    """A name for one of the encoders, and *Save*."""
+    """A name for one of the encoders, and *Save*; nothing where no weights of it are left."""
     if allowed().demo:
         st.caption("Encoders cannot be saved in this demo.")
         return
+    kept = task.kept_steps()
+    if not any(kept):
+        st.caption("The weights of this training are not saved, so there is no encoder to keep.")
+        return
     st.subheader("Keep the encoder", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kinds = [one.settings.pairs.kind for one in lessons]
+        all_kinds = [one.settings.pairs.kind for one in lessons]
+        kinds = [kind for kind, steps in zip(all_kinds, kept, strict=True) if steps]
         kind = kinds[0]
         if len(kinds) > 1:
             kind = choose_one(
@@ -41,7 +47,12 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
             )  # fmt: skip
         name = st.text_input("Name", placeholder="my-encoder", key="training-name")
         pressed = st.button("Save", icon=":material/save:", key="training-save-it")
-    number = kinds.index(kind)
+    number = all_kinds.index(kind)
+    if kept[number] < lessons[number].step:
+        st.caption(
+            f"The weights that are saved are those after {many(kept[number], 'step')} of "
+            f"{lessons[number].step:,}: the training ended suddenly."
+        )
     this = (name.strip(), task.model, task.corpus, task.settings[number])
     if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
         st.success(plain(f"Saved as “{this[0]}” in {encoders_folder() / this[0]}."))

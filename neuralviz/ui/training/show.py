@@ -18,7 +18,13 @@ from neuralviz.plots.training import (
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.in_words import is_decided, layers_point, training_point, what_next
+from neuralviz.training.in_words import (
+    is_decided,
+    layers_point,
+    trained_part,
+    training_point,
+    what_next,
+)
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
@@ -57,7 +63,12 @@ def show_lessons(
         return
     about = about_training(lessons, corpus.name, task.model.id)
     with slide("training"):
-        said = training_point(lessons, plain(task.labels), is_decided(lessons))
+        said = training_point(
+            lessons,
+            plain(task.labels),
+            is_decided(lessons),
+            part=trained_part(task.settings[0]),
+        )
         show_point(said, key="training")
         _show_first_figures(run, task.labels, lessons, about)
     has_layers = any(one.accuracy.shape[1] > 1 for one in lessons)
@@ -76,7 +87,7 @@ def show_lessons(
 def _show_first_figures(
     run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], about: About
 ) -> None:
-    """Loss, accuracy, and what both ways lead to from where they began."""
+    """Loss, accuracy, what both ways lead to from where they began, and what was measured."""
     known = [one for one in lessons if len(one.accuracy)]
     left, middle, right = wide_columns([5, 5, 2], "training-seen")
     with left:
@@ -104,10 +115,14 @@ def _show_first_figures(
     with right, off_stage("training-numbers"):  # the point has them, too
         before = known[0].accuracy[0, -1]
         with st.container(horizontal=True):  # beside each other on a phone
+            if (whole := known[0].untrained) is not None:
+                st.metric("Whole model, untrained", f"{whole:.1%}", help=_HELP, width="content")
             st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
             for one in known:
                 if len(one.accuracy) > 1:
                     _show_metric(one, 100 * (one.accuracy[-1, -1] - before))
+    if known[0].measured:
+        st.caption(plain(known[0].measured))
 
 
 def _show_metric(lesson: Lesson, points: float) -> None:

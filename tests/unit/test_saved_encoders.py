@@ -1,0 +1,194 @@
+"""What `save_encoder` writes: sentence-transformers gives the vectors of the encoder as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from neuralviz.errors import StoreError
+from neuralviz.models import TextModel, load_text_model
+from neuralviz.training import save_encoder, train
+from neuralviz.training.events import Trained, TrainingEnded
+from tests.support.models import BERT_SPECIALS, SENTENCES, byte_level, draw_weights, word_piece
+from tests.support.trained import CORPUS, SHORT_SENTENCES
+
+END = "<|endoftext|>"
+LEFT = {"padding_side": "left", "truncation_side": "left"}
+TEXTS = [
+    *SENTENCES,
+    " ".join(SENTENCES),  # longer than any window here
+    "Dog",
+    f"A dog [MASK] and [SEP] ran {END} twice",
+    "  two  spaces ",
+    "École ÉCOLE",
+]
+
+
+def gpt2(**options: Any) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+    """Neither special tokens around a text nor, unless it is given, a padding token."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=byte_level((END,), trim_offsets=False),
+        eos_token=END,
+        bos_token=END,
+        model_max_length=40,
+        **options,
+    )
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    return tokenizer, GPT2Model(config)
+
+
+def bert(
+    around: str = "[CLS] $A [SEP]", *, is_cased: bool = False, **options: Any
+) -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+    backend = word_piece(BERT_SPECIALS)
+    if is_cased:
+        from tokenizers.normalizers import BertNormalizer
+
+        backend.normalizer = BertNormalizer(lowercase=False)
+    backend.post_processor = TemplateProcessing(
+        single=around, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    given = {"model_max_length": 512, "pad_token": "[PAD]", **options}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, cls_token="[CLS]", sep_token="[SEP]", unk_token="[UNK]",
+        mask_token="[MASK]", **given,
+    )  # fmt: skip
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=48, max_position_embeddings=40, type_vocab_size=3,
+    )  # fmt: skip
+    return tokenizer, BertModel(config)
+
+
+KINDS = {
+    "no padding token": gpt2,
+    "no padding token, left": lambda: gpt2(**LEFT),
+    "the end as padding": lambda: gpt2(pad_token=END),
+    "a window smaller than the tokenizer's": bert,
+    "left": lambda: bert(**LEFT),
+    "a tokenizer without a window": lambda: bert(model_max_length=int(1e30)),
+    "no padding token, an encoder": lambda: bert(pad_token=None),
+    "no token before a text": lambda: bert("$A [SEP]"),
+    "no token around a text": lambda: bert("$A"),
+    "two tokens behind a text": lambda: bert("$A [SEP] [CLS]"),
+    "cased": lambda: bert(is_cased=True),
+    "token types": lambda: bert(
+        "[CLS]:1 $A:1 [SEP]:2",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    ),
+}
+
+
+def trained_on(model: TextModel, **options: Any) -> Trained:
+    given = {"batch_size": 4, "max_steps": 2, "learning_rate": 0.01} | SHORT_SENTENCES | options
+    (*_, ended) = train(model, CORPUS, **given)
+    assert isinstance(ended, TrainingEnded)
+    return ended.result
+
+
+def loaded(kind: str, folder: Path) -> TextModel:
+    tokenizer, network = KINDS[kind]()
+    draw_weights(network, 1)
+    tokenizer.save_pretrained(folder)
+    network.save_pretrained(folder)
+    return load_text_model(str(folder))
+
+
+def plain_vectors(model: TextModel, network: PreTrainedModel, pooling: str) -> np.ndarray:
+    """By the model's own tokenizer and plain transformers, a text at a time, nothing padded."""
+    tokenizer = AutoTokenizer.from_pretrained(model.id)
+    tokenizer.truncation_side = "right"
+    found = []
+    for text in TEXTS:
+        ids = tokenizer(
+            text, truncation=True, max_length=40, split_special_tokens=True
+        )["input_ids"]  # fmt: skip
+        with torch.no_grad():
+            states = network(input_ids=torch.tensor([ids])).last_hidden_state[0]
+        found.append({"mean": states.mean(0), "cls": states[0], "sep": states[-1]}[pooling].numpy())
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
+    kind: str, tmp_path: Path
+) -> None:
+    model = loaded(kind, tmp_path / "model")
+    assert model.window == 40
+    result = trained_on(model)
+    save_encoder(result, model, tmp_path / "mine")
+    encoder = SentenceTransformer(str(tmp_path / "mine"), device="cpu")
+    found = encoder.encode(TEXTS, batch_size=4)
+    np.testing.assert_allclose(found, encoder.encode(TEXTS, batch_size=1), atol=1e-5)
+    with torch.no_grad():
+        live = result.learner.vectors(TEXTS).numpy()
+    np.testing.assert_allclose(found, live, atol=1e-5)
+    network: Any = result.learner.network
+    np.testing.assert_allclose(found, plain_vectors(model, network, "mean"), atol=1e-5)
+    again = load_text_model(str(tmp_path / "mine"))
+    assert (again.prefix_ids, again.suffix_ids) == (model.prefix_ids, model.suffix_ids)
+    assert again.window == model.window
+
+
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [("left", "cls"), ("left", "sep"), ("no padding token", "sep"), ("cased", "cls"),
+     ("two tokens behind a text", "sep")],
+)  # fmt: skip
+def test_other_poolings_are_saved_alike(kind: str, pooling: str, tmp_path: Path) -> None:
+    model = loaded(kind, tmp_path / "model")
+    result = trained_on(model, pooling=pooling)
+    save_encoder(result, model, tmp_path / "mine")
+    found = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(TEXTS)
+    network: Any = result.learner.network
+    np.testing.assert_allclose(found, plain_vectors(model, network, pooling), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["no padding token", "left", "no token around a text", "cased"])
+def test_a_saved_table_equals_the_live_one(kind: str, tmp_path: Path) -> None:
+    model = loaded(kind, tmp_path / "model")
+    result = trained_on(model, part="table")
+    save_encoder(result, model, tmp_path / "mine")
+    found = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(TEXTS)
+    weights = result.learner.state_dict()["table.weight"].numpy()
+    backend = Tokenizer.from_file(str(tmp_path / "model" / "tokenizer.json"))
+    backend.encode_special_tokens = True
+    ids = [backend.encode(text, add_special_tokens=False).ids for text in TEXTS]
+    np.testing.assert_allclose(found, [weights[of].mean(axis=0) for of in ids], atol=1e-5)
+
+
+def test_an_encoder_that_is_read_again_as_another_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a family whose stored weights are not those that it computes with."""
+    model = loaded("left", tmp_path / "model")
+    result = trained_on(model)
+    whole = BertModel.save_pretrained
+
+    def save_altered(self: BertModel, *arguments: Any, **named: Any) -> None:
+        with torch.no_grad():
+            self.encoder.layer[0].output.dense.weight.mul_(2)
+        whole(self, *arguments, **named)
+        with torch.no_grad():
+            self.encoder.layer[0].output.dense.weight.div_(2)
+
+    monkeypatch.setattr(BertModel, "save_pretrained", save_altered)
+    with pytest.raises(StoreError, match="reads other vectors from the folder"):
+        save_encoder(result, model, tmp_path / "mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
