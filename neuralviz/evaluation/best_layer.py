@@ -118,6 +118,11 @@ def best_layer_in_words(
     which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
     said = f"{which} agrees best with the human scores: {name} {value}"
     below = f"The pooling is {POOLING_NAMES[best.pooling]}."
+    if best.value <= -0.005:  # which is not written as 0
+        below = (
+            "All layers are below 0: higher scores go with lower cosines. If a higher score means "
+            f"here that the sentences differ more, reverse the scores.\n\n{below}"
+        )
     if best.rival is None:
         return f"{said}.\n\n{below}"
     behind = f"layer {best.rival}" if best.is_last else "the last layer"

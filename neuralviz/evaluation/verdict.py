@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
+_BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _LEVEL = 10.0**-MOST_DIGITS / 2  # values that differ by less are written alike, and are level
 
 
@@ -101,6 +102,8 @@ def verdict(
     claim = Claim.of(by, results.data[data], ranked[0].measured, quote)
     if len(ranked) == 1:
         said = [_alone(claim, ranked[0], name)]
+    elif by.measure in _BY_SCORES and all(_is_worse_than_guessing(by, one) for one in ranked):
+        said = [_all_worse(claim, ranked, name)]  # the scores may well be the other way round
     else:
         why = by.why_no_interval(results.data[data], results.plan.settings.resamples)
         said = _compared(claim, ranked, why, name)
@@ -299,6 +302,13 @@ def _baselines(by: Yardstick, ranked: Sequence[_Measured]) -> str:
     return f"Always guessing the most frequent label reaches {by.write(probe.baseline)}{words}."
 
 
+def _all_worse(claim: Claim, ranked: Sequence[_Measured], name: Name) -> str:
+    """What is said of methods that are all clearly worse than guessing, in place of a winner."""
+    values = written(claim.by, [one.value for one in ranked])
+    told = [(name(one.label), value) for one, value in zip(ranked, values, strict=True)]
+    return f"No method {claim.does('well')}: {claim.proof(claim.each(told))}."
+
+
 def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], name: Name) -> str:
     """A sentence where not even the best method is clearly better than guessing.
 
@@ -324,7 +334,7 @@ def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], name: Name) -> 
     else:
         are = "is" if len(worse) == 1 else "are"
         said += f" {listed(_names(worse, name))} {are} clearly worse than that."
-    if by.measure in ("correlations", "pairs"):
+    if by.measure in _BY_SCORES:
         said += (
             " A higher score has to mean that the texts are more alike. If it means here that they "
             "are more different, reverse the scores."

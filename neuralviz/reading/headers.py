@@ -36,6 +36,8 @@ _WEB = re.compile(r"[a-z]+://\S+|\S+@\S+\.\w+")
 _CODE = re.compile(r"(?=\S*\d)[\w.:-]+")
 _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)»]*$")
 _MOST_BEFORE = 30  # rows above a header
+_LIKE_DATA = -3  # evidence of a cell that looks like those below
+_FEW = 5  # numbers of which the range says little
 _FEWEST = 3  # texts that a word is compared with
 _ALIKE = 0.8  # share of a column that decides its kind
 _SHOWN = 60  # characters of a cell in a message
@@ -70,18 +72,19 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
     widths = Counter(_n_filled(row) for row in rows)
     width = max(widths, key=lambda n: (widths[n], n))
     evidence = _evidence(rows[0], rows[1:])
-    below_title = _find_below_title(rows, width, evidence)
+    below_title = _find_below_title(rows, width, evidence.total)
     if below_title is not None:
         return Header(below_title)
     title = rows[0][0]
     if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_known(title):
         return Header(None)  # a title above rows that nothing names
     if width == 1:
-        return Header(0 if evidence >= 2 else None, is_clear=abs(evidence) >= 2)
-    if len(rows) == 1 and not evidence:
+        return Header(0 if evidence.total >= 2 else None)
+    if len(rows) == 1 and not evidence.total:
         is_data = any(_kind(cell) != "words" or _is_sentence(cell) for cell in rows[0] if cell)
         return Header(None if is_data else 0)
-    return Header(0 if evidence >= 0 else None, is_clear=evidence != 0)
+    is_clear = evidence.total >= 2 and not evidence.is_mixed
+    return Header(0 if evidence.total >= 0 else None, is_clear=is_clear)
 
 
 def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
@@ -96,7 +99,7 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     plain: int | None = None
     for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
         n_filled = _n_filled(row)
-        if widest < n_filled and _evidence(row, rows[place + 1 :]) >= 2:
+        if widest < n_filled and _evidence(row, rows[place + 1 :]).total >= 2:
             n_known = sum(map(is_known, row))
             is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
             if is_named and n_known > sum(map(is_known, rows[0])):
@@ -191,14 +194,31 @@ def _n_filled(row: Sequence[str]) -> int:
     return sum(bool(cell.strip()) for cell in row)
 
 
-def _evidence(row: Sequence[str], below: Sequence[Sequence[str]]) -> int:
-    """How much speaks for a row as the names of the columns of those below; against it, below 0."""
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a row as the names of the columns of those below it.
+
+    Attributes:
+        total: below 0 where more speaks against it.
+        is_mixed: whether a cell looks like data of its column, whatever the others look like.
+    """
+
+    total: int
+    is_mixed: bool
+
+
+def _evidence(row: Sequence[str], below: Sequence[Sequence[str]]) -> Evidence:
+    """What speaks for a row as the header of those below."""
     others = [other for other in below if list(other) != list(row)]
-    total = 0
-    for place, title in enumerate(row):
-        column = [other[place].strip() for other in others if place < len(other)]
-        total += _evidence_of(title.strip(), [cell for cell in column if cell], place)
-    return total
+    columns = [
+        [cell for other in others if place < len(other) and (cell := other[place].strip())]
+        for place in range(len(row))
+    ]
+    found = [
+        _evidence_of(title.strip(), cells, place)
+        for place, (title, cells) in enumerate(zip(row, columns, strict=True))
+    ]
+    return Evidence(sum(found), _LIKE_DATA in found)
 
 
 def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
@@ -211,14 +231,14 @@ def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
     kinds = Counter(map(_kind, cells))
     usual, n_usual = kinds.most_common(1)[0] if cells else ("words", 0)
     if is_known(title):
-        return 3 if usual == "words" else 5
+        return 3 if usual == "words" else 6
     if not cells:
         return 0
     if n_usual < _ALIKE * len(cells):
         return 2 if _IDENTIFIER.fullmatch(title) else 0
     if usual != "words":
         if kind == usual:
-            return -2 if kind != "number" or _is_near(title, cells) else 0
+            return _LIKE_DATA if kind != "number" or _is_near(title, cells) else 0
         return 2 if kind in ("words", "code") else 0
     if kind != "words":
         return 3 if title == str(place) else 2 * (kind == "code" and _is_longer(cells, title))
@@ -228,19 +248,18 @@ def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
 def _evidence_of_words(title: str, cells: Sequence[str]) -> int:
     """The same where words stand above words."""
     if _is_sentence(title):
-        if title.endswith("?") and sum(cell.endswith("?") for cell in cells) < 0.1 * len(cells):
+        n_questions = sum(cell.endswith("?") for cell in cells)
+        if title.endswith("?") and len(cells) >= _FEWEST and n_questions < 0.1 * len(cells):
             return 1  # a question above answers
         if sum(map(_is_sentence, cells)) >= 0.3 * len(cells):
-            return -2
+            return _LIKE_DATA
         return int(len(title) > 2 * max(map(len, cells)))
     if _IDENTIFIER.fullmatch(title) and not any(map(_IDENTIFIER.fullmatch, cells)):
         return 2
     if _is_longer(cells, title):
         return 2
     n_different = len(set(cells))
-    if len(cells) >= 4 and n_different <= len(cells) / 2:
-        return 2 if len(cells) >= 10 and n_different <= len(cells) / 4 else 1
-    return 0
+    return int(len(cells) >= 4 and n_different <= len(cells) / 2)
 
 
 def _is_longer(cells: Sequence[str], title: str) -> bool:
@@ -263,7 +282,7 @@ def _is_near(title: str, cells: Sequence[str]) -> bool:
     if mine is None or not numbers:
         return True
     low, high = min(numbers), max(numbers)
-    reach = 2 * max(high - low, abs(high), 1)
+    reach = (2 if len(numbers) > _FEW else 20) * max(high - low, abs(high), 1)
     return low - reach <= mine <= high + reach
 
 

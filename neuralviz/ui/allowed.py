@@ -55,15 +55,18 @@ def allowed() -> ServerSettings:
     return settings.for_network() if settings.open or listens else settings
 
 
+def has_visitors() -> bool:
+    """Whether others than the user of this machine look at the pages."""
+    return allowed().open or allowed().demo
+
+
 def where_it_goes(what: str = "The file") -> str:
     """Where something that is put in goes, as a sentence.
 
     Args:
         what: begins the sentence.
     """
-    settings = allowed()
-    is_theirs = not (settings.open or settings.demo)
-    return f"{what} stays on this machine." if is_theirs else f"{what} goes to this server."
+    return f"{what} goes to this server." if has_visitors() else f"{what} stays on this machine."
 
 
 def n_within_limits(texts: Sequence[str]) -> int:

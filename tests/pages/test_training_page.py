@@ -24,7 +24,7 @@ from neuralviz.training.example import NAME, add_textbooks_once
 from neuralviz.training.pairs import PairSource
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.ui.page import plain
-from neuralviz.ui.training import choose
+from neuralviz.ui.training import choose, save
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -122,7 +122,7 @@ def test_what_was_recorded_is_not_shown_for_other_texts_of_the_same_name(tiny: s
 
 
 def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_them_back(
-    tiny: str,
+    tiny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = kept()
     page = train(opened(corpus, tiny, **SHORT))
@@ -135,7 +135,11 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
         page.text_input(key="training-name").set_value(name).run()
         assert answer in said(press(page, "Save"))
     page.text_input(key="training-name").set_value("mine").run()
-    assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
+    path = str(encoders_folder() / "mine")
+    assert f"Saved as “mine” in {path}." in said(press(page, "Save")).replace("\\", "")
+    with monkeypatch.context() as others:  # to whom the server's folders are nothing
+        others.setattr(save, "has_visitors", lambda: True)
+        assert "Saved as “mine”." in said(page.run()).replace("\\", "")
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
     page.pills(key="training-save-of").set_value("dropout").run()

@@ -93,6 +93,9 @@ def test_what_is_said_of_the_best() -> None:
         "The last layer, 1, agrees best with the human scores: Pearson 0.40.\n\nThe pooling is "
         "mean of all tokens."
     )
+    assert "below 0" not in best_layer_in_words(last, "Pearson", 20, None)
+    below = BestLayer("mean", 1, -0.31, 6, -0.42, is_last=False)
+    assert "All layers are below 0: higher" in best_layer_in_words(below, "Pearson", 20, None)
     assert best_layer_in_words(None, "Pearson", 1, None) == (
         "Pearson is undefined for every layer on 1 pair."
     )

@@ -12,7 +12,7 @@ from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.paths import app_folder
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.allowed import allowed
+from neuralviz.ui.allowed import allowed, has_visitors
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain, show_error
@@ -55,7 +55,8 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         )
     this = (name.strip(), task.model, task.corpus, task.settings[number])
     if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
-        st.success(plain(f"Saved as “{this[0]}” in {encoders_folder() / this[0]}."))
+        where = "" if has_visitors() else f" in {encoders_folder() / this[0]}"
+        st.success(plain(f"Saved as “{this[0]}”{where}."))
         _offer_the_maps(task, task.settings[number], this[0])
         return  # also for the second click of a double click
     if not pressed:
