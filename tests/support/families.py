@@ -58,6 +58,8 @@ _IDS = {
 _UNSET = {
     "head_dim": 8, "num_key_value_heads": 2, "n_routed_experts": 4, "num_experts_per_tok": 2,
 }  # fmt: skip
+_ROPE: dict[str, Any] = {"rope_type": "default", "rope_theta": 10000.0}
+_THREE_AXES = {"rope_parameters": _ROPE | {"mrope_section": [2, 1, 1]}}  # half a head together
 _LINEAR_AND_FULL = ["linear_attention", "full_attention"] * 2
 _OWN_SIZES: dict[str, dict[str, Any]] = {
     "bailing_hybrid": {"layer_types": _LINEAR_AND_FULL},
@@ -65,13 +67,9 @@ _OWN_SIZES: dict[str, dict[str, Any]] = {
     "big_bird": {"block_size": 8, "num_random_blocks": 1},
     "blt": {"encoder_hash_byte_group_vocab": 200},
     "cohere_compass_text": {
-        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 10000.0}}
+        "rope_parameters": {"full_attention": _ROPE}
     },
-    "cosmos3_edge_text": {
-        "rope_parameters": {
-            "rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]
-        }
-    },
+    "cosmos3_edge_text": _THREE_AXES,
     "dbrx": {"attn_config": {"rope_theta": 10000.0, "clip_qkv": 8.0}},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "dots1": {"n_shared_experts": 1},
@@ -85,20 +83,35 @@ _OWN_SIZES: dict[str, dict[str, Any]] = {
         "position_embedding_type": "rotary",
     },
     "gemma3n_text": {"num_kv_shared_layers": 0},
+    "glm4v_moe_text": {
+        "rope_parameters": _ROPE | {"mrope_section": [1, 1, 0], "partial_rotary_factor": 0.5}
+    },
+    "glm4v_text": _THREE_AXES,
     "glm5_next_text": {"num_key_value_heads": 4},
+    "glm_image_text": _THREE_AXES,
+    "glm_ocr_text": _THREE_AXES,
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "window_size": 16},
     "granitemoehybrid": {"layer_types": _LINEAR_AND_FULL},
+    "hunyuan_vl_text": _THREE_AXES,
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "kimi_linear": {"layer_types": _LINEAR_AND_FULL},
+    "layoutlmv3": {"coordinate_size": 6, "shape_size": 4},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
+    "lilt": {"hidden_size": 48},
     "longformer": {"attention_window": 16},
     "mamba2": {"num_heads": 8, "n_groups": 2},
     "nemotron_h": {"mamba_num_heads": 8, "n_groups": 2},
     "neomme": {"head_dim": 16},
+    "paddleocr_vl_text": _THREE_AXES,
     "perceiver": {
         "d_latents": 32, "num_latents": 8, "num_self_attends_per_block": 2,
         "num_self_attention_heads": 4, "num_cross_attention_heads": 4,
     },
+    "qwen2_5_omni_text": _THREE_AXES,
+    "qwen2_5_omni_thinker": {"vision_start_token_id": 240},
+    "qwen2_5_vl_text": _THREE_AXES,
+    "qwen2_vl_text": _THREE_AXES,
+    "qwen3_omni_moe_thinker": {"vision_start_token_id": 240},
     "qwen4_exp_text": {
         "indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 8, "indexer_budget": 16,
         "indexer_compress_ratio": 4,
@@ -108,6 +121,7 @@ _OWN_SIZES: dict[str, dict[str, Any]] = {
         "local_attn_chunk_length": 8, "lsh_attn_chunk_length": 8, "feed_forward_size": 48,
         "max_position_embeddings": 256, "attn_layers": ["local", "lsh"] * 2,
     },
+    "step3p5": {"sliding_window": 16},
     "zamba": {"num_hidden_layers": 6, "attn_layer_period": 3, "attn_layer_offset": 1},
     "zamba2": {
         "num_hidden_layers": 6,
@@ -267,8 +281,10 @@ def _shrunk(config: PreTrainedConfig) -> PreTrainedConfig:
         else:
             fitting = (size for name, size in _SIZES if re.fullmatch(name, field.name))
             size = next(fitting, value)
-            if size < value or size == POSITIONS:
+            if size == POSITIONS:
                 sizes[field.name] = size
+            elif size < value or (isinstance(field.default, int) and value != field.default):
+                sizes[field.name] = min(size, value)
     if "num_key_value_heads" in sizes and _heads_are_alike(config):
         sizes["num_key_value_heads"] = sizes.get("num_attention_heads", 4)
     return type(config)(**sizes | _OWN_SIZES.get(config.model_type, {}))
