@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from neuralviz.errors import (
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.models import LanguageModel
 from neuralviz.models.trained import ABOUT
+from neuralviz.training import loop
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import (
     Learner,
@@ -476,6 +478,30 @@ def test_a_stopped_training_goes_on_and_ends_bit_for_bit_as_an_undisturbed_one(
     assert isinstance(ended, TrainingEnded)
     assert same(weights_of(whole.learner), weights_of(ended.result.learner))
     np.testing.assert_array_equal(whole.loss, ended.result.loss)
+
+
+def test_checkpoints_take_a_twentieth_of_the_time_at_most(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, kept = [0.0], []
+
+    class Slow(loop.Checkpoints):
+        def keep(self, *arguments: Any) -> None:
+            clock[0] += 2.0  # so that the next is due after 40 seconds
+            kept.append(len(arguments[-1]))
+            super().keep(*arguments)
+
+    def tick() -> float:
+        clock[0] += 1.0
+        return clock[0]
+
+    monkeypatch.setattr(loop, "Checkpoints", Slow)
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=tick))
+    steps_of(tiny, settings=with_options(FEW, epochs=20), folder=tmp_path)
+    first, second, *_ = kept
+    assert first == 6  # a second a step, and more than five before the first
+    assert 38 <= second - first <= 60
+    assert kept[-1] == 60
 
 
 def test_a_training_that_has_ended_is_not_made_again(tiny: LanguageModel, tmp_path: Path) -> None:
