@@ -46,12 +46,14 @@ def find_all(families: list[str], processes: int) -> list[Finding]:
 
 
 def tell_reason(finding: Finding) -> str:
-    """Why something was refused, or is wrong, in words that fit every family alike."""
+    """The first sentence of why something was refused, in words that fit every family alike."""
     reasons = []
-    for step, sentence in finding.reasons.items():
-        name = re.escape(finding.family)
-        words = re.sub(rf"(?<![\w-]){name}( \({name}\))?(?![\w-])", "the model", sentence)
-        words = words[:1].upper() + words[1:]
+    for step, message in finding.reasons.items():
+        name = rf"(?<![\w.-]){re.escape(finding.family)}(?![\w-]|\.\w)"
+        words = re.sub(rf"(the model )?“?{name}”?( \({name}\))?", "the model", message)
+        words = re.sub(r"'\S*/\S*'", "its folder", words)
+        words, _, _ = words.partition(". ")
+        words = f"{words[:1].upper()}{words[1:]}".rstrip(".") + "."
         reasons.append(words if step in ("model", "neural") else f"{step.capitalize()}: {words}")
     return " ".join([*dict.fromkeys(reasons), *finding.wrong]).replace("|", "\\|")
 

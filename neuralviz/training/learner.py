@@ -154,7 +154,8 @@ class TransformerLearner(Learner):
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[text, d_model] vectors from [text, token] ids."""
-        out = self.network(input_ids=ids, attention_mask=attention)
+        options = self._model.behaviour.options
+        out = self.network(input_ids=ids, attention_mask=attention, **options)
         return pooled(out.last_hidden_state, attention, self.pooling)
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
