@@ -209,7 +209,7 @@ def load_folder(
             import transformers
 
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-            if kind != "AutoModelForMaskedLM" and config.is_encoder_decoder:
+            if config.is_encoder_decoder:
                 raise ModelError(
                     f"{model_id} ({config.model_type[:40]}) is an encoder-decoder model, which is "
                     "not supported. Use an encoder or a decoder-only model."
@@ -291,8 +291,8 @@ def _assemble_text_model(
         n_rows = network.get_input_embeddings().weight.shape[0]
     except Exception as error:  # whatever an architecture has in place of a table of tokens
         raise ModelError(
-            f"{model_id} ({network.config.model_type}) is no model of texts alone, which neuralviz "
-            "needs: it has no table of token embeddings. Use its text model, if there is one."
+            f"{model_id} ({network.config.model_type}) has no table of token embeddings, which "
+            "neuralviz needs. Of a model that reads images or sound, too, use the text model."
         ) from error
     if len(tokenizer) > n_rows:
         raise ModelError(

@@ -197,7 +197,7 @@ def stack_layers(out: Any, width: int) -> Tensor:
         raise ValueError("it does not give the vectors of every token at every layer")
     layers = [*layers[:-1], last]
     if any(layer.ndim != 3 or layer.shape[1] < width for layer in layers):
-        raise ValueError("some of its layers have fewer vectors than there are tokens")
+        raise ValueError("some of its layers do not give one vector for each token")
     if len({layer.shape[2] for layer in layers}) > 1:
         raise ValueError("the vectors of its layers differ in size")
     return torch.stack([layer[:, :width] for layer in layers])

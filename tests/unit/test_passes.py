@@ -165,7 +165,7 @@ def test_neural_embedding_without_padding(kind: str, tmp_path: Path) -> None:
     [
         ("mra", "no token knows of another"),
         ("dpr", "vectors of every token"),
-        ("funnel", "fewer vectors than there are tokens"),
+        ("funnel", "do not give one vector for each token"),
         ("xmod", "does not read a plain text: Input language unknown"),
         ("flaubert", "does not read a plain text"),
         ("opt", "differ in size"),
