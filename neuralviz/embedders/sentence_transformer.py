@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders.specs import EmbedderSpec
 
+_habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 _PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
 
@@ -43,7 +45,9 @@ class SentenceTransformerEmbedder(Embedder):
 
     def __init__(self, encoder: SentenceTransformer, fingerprint: str = "") -> None:
         self.encoder = encoder
-        self._habits = _probe(encoder)
+        if encoder not in _habits:
+            _habits[encoder] = _probe(encoder)
+        self._habits = _habits[encoder]
         self._fingerprint = fingerprint or uuid.uuid4().hex
         self._asked: dict[str, str | None] = {}
         self._task: str | None = None

@@ -66,9 +66,7 @@ def probe_habits(
     long_after_short = run_seeded(used, inputs.long)[0]
     short_after_long = run_seeded(used, inputs.short)[0]
     if versions != [parameter._version for parameter in network.parameters()]:
-        raise ModelError(
-            f"{name} cannot be used: it changes its own weights when it reads a text."
-        )
+        raise ModelError(f"{name} cannot be used: it changes its own weights when it reads a text.")
     short = run_seeded(copy_network(network), inputs.short)[0]
     long = run_seeded(copy_network(network), inputs.long)[0]
     keeps_state = (
