@@ -49,7 +49,7 @@ class SentenceTransformerEmbedder(Embedder):
             _habits[encoder] = _probe(encoder)
         self._habits = _habits[encoder]
         self._fingerprint = fingerprint or uuid.uuid4().hex
-        self._asked: dict[str, str | None] = {}
+        self._prompt_options: dict[str, str | None] = {}
         self._task: str | None = None
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class SentenceTransformerEmbedder(Embedder):
             names = ", ".join(map(repr, self.encoder.prompts)) or "none"
             raise SettingsError(f"The model has no prompt named {name!r:.40}. It has: {names}.")
         prompted = copy.copy(self)
-        prompted._asked = {"prompt": prompt} if prompt is not None else {"prompt_name": name}
+        prompted._prompt_options = {"prompt": prompt} if prompt is not None else {"prompt_name": name}
         prompted._task = task
         return prompted
 
@@ -106,7 +106,7 @@ class SentenceTransformerEmbedder(Embedder):
         habits = self._habits
         encoder = copy_network(self.encoder) if habits.keeps_state else self.encoder
         with seeded(0) if habits.draws else nullcontext():
-            vectors = _encode_together(encoder, texts, self._task, **self._asked)
+            vectors = _encode_together(encoder, texts, self._task, **self._prompt_options)
         return np.stack([vector.numpy() for vector in vectors])
 
 
