@@ -8,7 +8,7 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -425,10 +425,12 @@ class ModelEmbedder(Embedder):
         return str(self.model.device)
 
     @property
-    def depends_on_model(self) -> dict[str, str | int]:
+    def depends_on_model(self) -> dict[str, Any]:
         """The model as a part of `depends_on`."""
         model = self.model
-        return {"model": model.id, "fingerprint": model.fingerprint, **model.behaviour.cache_key}
+        types = {} if model.token_types is None else {"token_types": asdict(model.token_types)}
+        key = {"model": model.id, "fingerprint": model.fingerprint}
+        return {**key, **model.behaviour.cache_key, **types}
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)

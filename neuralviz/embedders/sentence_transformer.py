@@ -82,7 +82,9 @@ class SentenceTransformerEmbedder(Embedder):
             names = ", ".join(map(repr, self.encoder.prompts)) or "none"
             raise SettingsError(f"The model has no prompt named {name!r:.40}. It has: {names}.")
         prompted = copy.copy(self)
-        prompted._prompt_options = {"prompt": prompt} if prompt is not None else {"prompt_name": name}
+        prompted._prompt_options = (
+            {"prompt": prompt} if prompt is not None else {"prompt_name": name}
+        )
         prompted._task = task
         return prompted
 

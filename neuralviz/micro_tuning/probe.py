@@ -38,7 +38,13 @@ def per_text_network(
             finite numbers.
         RuntimeError: of torch, there is too little memory for the comparison.
     """
-    if not model.behaviour.is_plain and not all(name in model.head_layers for name in names):
+    only_head = all(name in model.head_layers for name in names)
+    if model.token_types is not None and not only_head:
+        raise ModelError(
+            f"{model.id} has token types of its own for a text, so that its blocks cannot be "
+            "tuned. Use the layers of its head."
+        )
+    if not model.behaviour.is_plain and not only_head:
         what = "draws random numbers" if model.behaviour.draws else "changes with what it has read"
         raise ModelError(
             f"{model.id} ({model.family}) {what}, so that its blocks cannot be tuned. Use the "
@@ -129,4 +135,7 @@ def _run_whole(model: LanguageModel, weights: dict[str, Tensor], ids: Tensor) ->
     draws, keeps_state = model.behaviour.draws, model.behaviour.keeps_state
     network = copy_network(model.network) if keeps_state else model.network
     with seeded(0) if draws else nullcontext():
-        return torch.func.functional_call(network, weights, (ids,)).logits[0]
+        inputs = {"input_ids": ids}
+        if model.token_types is not None:
+            inputs["token_type_ids"] = model.token_types.fill(torch.ones_like(ids))
+        return torch.func.functional_call(network, weights, (), inputs).logits[0]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from neuralviz.models.passes import Behaviour
+    from neuralviz.models.passes import Behaviour, TokenTypes
 
 Part = Literal["embeddings", "block", "head"]
 
@@ -126,6 +126,7 @@ class TextModel:
         unknown_id: id of ``[UNK]``, or None where every string can be spelt.
         window: most tokens of one input, special tokens included.
         behaviour: what its encoder was seen to do in a forward pass.
+        token_types: those of a text, where they are not all 0.
 
     Raises:
         ModelError: the window leaves no room for a token.
@@ -152,6 +153,7 @@ class TextModel:
     unknown_id: int | None
     window: int
     behaviour: Behaviour
+    token_types: TokenTypes | None
 
     def __post_init__(self) -> None:
         if self.room < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
 from contextlib import suppress
@@ -19,13 +20,15 @@ from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import transformer_folder
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
-from neuralviz.models.passes import Behaviour
+from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import missing_weights
+from neuralviz.models.weight_files import check_unused, missing_weights
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
@@ -144,13 +147,8 @@ def resolve(model_id: str) -> tuple[Path, str]:
 def _folder_fingerprint(folder: Path) -> str:
     """Hash of everything in a folder that changes what the model does."""
     digest = hashlib.sha256()
-    patterns = (
-        "*.safetensors",
-        "*.json",
-        "*.txt",
-        "*.model",
-        *(f"*_*/**/*.{end}" for end in ("safetensors", "json", "txt", "model")),
-    )
+    ends = ("safetensors", "json", "txt", "model")
+    patterns = (f"{depth}*.{end}" for depth in ("", "*/", "*/*/", "*/*/*/") for end in ends)
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         digest.update(path.relative_to(folder).as_posix().encode())
         with path.open("rb") as file:
@@ -231,6 +229,7 @@ def load_folder(
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"Could not load {model_id}: {reason}") from error
+    check_unused(info["unexpected_keys"], model_id)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
@@ -326,9 +325,10 @@ def _assemble_text_model(
         chosen = (words[(start + 7 * place) % len(words)] for place in range(min(n_words, room)))
         return [*prefix, *chosen, *suffix]
 
+    token_types = _token_types(network, probe, first, last)
     if behaviour is None:
         with quiet_transformers():
-            behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id)
+            behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id, token_types)
     return TextModel(
         id=model_id,
         fingerprint=fingerprint,
@@ -341,7 +341,19 @@ def _assemble_text_model(
         unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
         window=window,
         behaviour=behaviour,
+        token_types=token_types,
     )
+
+
+def _token_types(
+    network: PreTrainedModel, encoding: Mapping[str, list[int]], first: int, last: int
+) -> TokenTypes | None:
+    """The token types of a text whose own tokens are those from ``first`` to before ``last``."""
+    types = encoding.get("token_type_ids")
+    accepted = inspect.signature(network.base_model.forward).parameters
+    if not types or not any(types) or "token_type_ids" not in accepted:
+        return None
+    return TokenTypes(tuple(types[:first]), types[first], tuple(types[last:]))
 
 
 def _spells_everything(encoder: Tokenizer) -> bool:

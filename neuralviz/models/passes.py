@@ -89,6 +89,30 @@ class Behaviour(Habits):
         return {"passes": 2} if self.ends_with_norm else super().cache_key
 
 
+@dataclass(frozen=True)
+class TokenTypes:
+    """The token types of a text by itself, where a tokenizer gives others than 0.
+
+    Attributes:
+        prefix, suffix: of the special tokens around a text.
+        text: of its own tokens.
+    """
+
+    prefix: tuple[int, ...]
+    text: int
+    suffix: tuple[int, ...]
+
+    def fill(self, attention: Tensor) -> Tensor:
+        """[row, token] types of inputs, by where there is a token, 1, and padding, 0."""
+        types = torch.full_like(attention, self.text)
+        types[:, : len(self.prefix)] = types.new_tensor(self.prefix)
+        places = torch.arange(attention.shape[1], device=attention.device)
+        from_end = attention.sum(dim=1, keepdim=True) - 1 - places
+        for place, kind in enumerate(reversed(self.suffix)):
+            types[from_end == place] = kind
+        return types
+
+
 def encode_ids(
     model: TextModel,
     ids: Tensor,
@@ -138,6 +162,8 @@ def run_pass(
         ModelError: the network cannot read an input of this length.
     """
     behaviour = model.behaviour
+    if model.token_types is not None:
+        options["token_type_ids"] = model.token_types.fill(attention)
     if call is None:
         call = model.network.base_model
         call = copy_network(call) if behaviour.keeps_state else call

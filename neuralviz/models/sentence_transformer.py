@@ -13,7 +13,7 @@ from neuralviz.models.folder_check import check_folder, transformer_folders
 from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.weight_files import missing_weights
+from neuralviz.models.weight_files import check_unused, missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -51,6 +51,8 @@ def load_sentence_transformer(
                 model_kwargs={"use_safetensors": True},
             )
             missing = [] if model_id == MINILM else _missing_weights(encoder, folder, model_id)
+    except ModelError:
+        raise
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"Could not load {model_id}: {reason}") from error
@@ -103,5 +105,6 @@ def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) 
             use_safetensors=True,
             local_files_only=True,
         )
+        check_unused(about["unexpected_keys"], model_id)
         missing += [name for name in sorted(about["missing_keys"]) if "pooler." not in name]
     return missing

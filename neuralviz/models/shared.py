@@ -211,7 +211,8 @@ def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
     try:
         trained = trained_encoder(model_id)
         folder = trained.folder if trained else Path(model_id).expanduser()
-        files = [path.stat() for path in sorted([*folder.iterdir(), *folder.glob("*_*/**/*")])]
+        patterns = ("*", "*/*", "*/*/*", "*/*/*/*")  # as the fingerprint looks
+        files = [path.stat() for depth in patterns for path in sorted(folder.glob(depth))]
     except (OSError, ValueError, RuntimeError):
         return None
     return tuple((file.st_mtime_ns, file.st_size) for file in files)

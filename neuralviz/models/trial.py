@@ -23,6 +23,8 @@ from neuralviz.models.passes import (
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from neuralviz.models.passes import TokenTypes
+
 LONG_PROBE = 48  # tokens, fewer where the window is shorter
 ROUNDING = 1e-4  # of a vector's length: what sums in another order may change
 NOISE = 1e-6  # likewise, when the same inputs go through the network once more
@@ -97,7 +99,11 @@ def probe_habits(
 
 @torch.no_grad()
 def probe_encoder(
-    network: nn.Module, name: str, make_input: Callable[[int, int], list[int]], pad_id: int
+    network: nn.Module,
+    name: str,
+    make_input: Callable[[int, int], list[int]],
+    pad_id: int,
+    token_types: TokenTypes | None = None,
 ) -> Behaviour:
     """Try whether an encoder reads texts at all, and how.
 
@@ -107,6 +113,7 @@ def probe_encoder(
         make_input: the ids of an input of so many tokens besides the special ones, fewer where the
             window is shorter; the second argument tells which of two.
         pad_id: of padding.
+        token_types: as of `TextModel`.
 
     Raises:
         ModelError: the encoder cannot read a text, does not give a vector for every token at every
@@ -123,9 +130,12 @@ def probe_encoder(
         width = max(map(len, entries))
         padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
         lengths = torch.tensor([len(ids) for ids in entries], device=device)
+        attention = (torch.arange(width, device=device) < lengths[:, None]).long()
+        types = {} if token_types is None else {"token_type_ids": token_types.fill(attention)}
         out = used(
             input_ids=torch.tensor(padded, device=device),
-            attention_mask=(torch.arange(width, device=device) < lengths[:, None]).long(),
+            attention_mask=attention,
+            **types,
             output_hidden_states=True,
             **options,
         )

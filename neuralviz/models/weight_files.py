@@ -17,6 +17,8 @@ _FORMATS = {
     ".gguf": "GGUF", ".onnx": "ONNX", ".msgpack": "Flax", ".h5": "TensorFlow", ".npz": "NumPy",
     ".bin": "pickled", ".pt": "pickled", ".pth": "pickled", ".ckpt": "pickled", ".pkl": "pickled",
 }  # fmt: skip
+_BLOCK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|albert_layer_groups)\.\d+\.")
+_BUFFERS = ("position_ids", "inv_freq", "masked_bias", "attn.bias", "attention.bias")
 _LONGEST_HEADER = 100_000_000  # bytes that safetensors allows
 _POINTER = b"version https://git-lfs"
 _READ = (".safetensors", ".json", ".model", ".txt")
@@ -38,6 +40,21 @@ def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
         f"{model_id} has no weights in safetensors format{only}. neuralviz loads no other format, "
         "as some can run code; convert the model with `transformers`."
     )
+
+
+def check_unused(names: Iterable[str], model_id: str) -> None:
+    """Refuse weights within the blocks that the architecture has no place for.
+
+    Args:
+        names: of a checkpoint's weights that were not loaded.
+        model_id: the model.
+    """
+    unused = sorted(name for name in names if _BLOCK.search(name) and not name.endswith(_BUFFERS))
+    if unused:
+        raise ModelError(
+            f"{model_id} has weights that its config.json has no place for, for example "
+            f"{unused[0][:120]}: without them it would be another model."
+        )
 
 
 def check_pointers(folder: Path, model_id: str) -> None:

@@ -25,6 +25,7 @@ MAX_CHARACTERS = 1 << 30  # of all cells
 _LAST_ROW = 1 << 20  # that Excel has
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AT_ONCE = 1 << 20  # bytes
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _NO_SIGNS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|general')  # of a format
 _ESCAPED = re.compile("_x[0-9A-Fa-f]{4}_")
@@ -54,9 +55,11 @@ def read_excel(
         title = ""
         rows: Rows = []
         errors: list[int] = []
+        merged: list[int] = []
         for sheet in sheets:
             title = sheet.title
             rows, errors = _read_rows(name, sheet, most)
+            merged = _fill_merged(file, sheet, rows)
             if has_formulas:
                 without = _without_results(file, title)
             if rows or without:
@@ -67,6 +70,8 @@ def read_excel(
         raise TextError(_damaged(name)) from error
     table, left = _table_of(name, rows, header)
     notes = table.notes + _formula_notes(name, without, table, left)
+    if merged:
+        notes += (f"Filled merged cells with their value ({name_lines(merged, 'row')}).",)
     if errors:
         notes += (f"Left error values such as #N/A empty ({name_lines(errors, 'row')}).",)
     if len(workbook.sheetnames) > 1 and rows:
@@ -142,6 +147,41 @@ def _read_rows(name: str, sheet: Any, most: int | None) -> tuple[Rows, list[int]
         if most is not None and len(rows) > most:
             break
     return rows, errors
+
+
+def _fill_merged(file: IO[bytes], sheet: Any, rows: Rows) -> list[int]:
+    """Give each row the value of a cell that is merged over several rows; returns the rows filled.
+
+    A workbook holds it in the first row alone. Of a range of several columns, only the first is
+    filled: it is a title.
+    """
+    by_number = dict(rows)
+    filled: set[int] = set()
+    for reference in _find_merged(file, sheet._worksheet_path):
+        column, first, _, last = openpyxl.utils.range_boundaries(reference)
+        values = by_number.get(first, [])[column - 1 : column]
+        if not values or not values[0]:
+            continue
+        for number in range(first + 1, last + 1):
+            row = by_number.get(number)
+            if row is None:
+                continue
+            row += [""] * (column - len(row))
+            if not row[column - 1]:
+                row[column - 1] = values[0]
+                filled.add(number)
+    return sorted(filled)
+
+
+def _find_merged(file: IO[bytes], part: str) -> set[str]:
+    """References of merged cells in a part of a workbook, such as ``B2:B4``."""
+    references: set[str] = set()
+    before = b""
+    with zipfile.ZipFile(file) as archive, archive.open(part.lstrip("/")) as content:
+        while piece := content.read(_AT_ONCE):
+            references |= {found.decode() for found in _MERGED.findall(before + piece)}
+            before = piece[-128:]
+    return references
 
 
 def _count_hours_on(workbook: Any) -> None:

@@ -136,6 +136,11 @@ class TransformerLearner(Learner):
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
         super().__init__(model)
+        if model.token_types is not None:
+            raise ModelError(
+                f"{model.id} has token types of its own for a text, which training does not "
+                "give it. Train its token table, or another model."
+            )
         if not model.behaviour.is_plain or model.behaviour.batching != "padded":
             raise ModelError(
                 f"{model.id} ({model.family}) reads a text differently beside other texts, so "
