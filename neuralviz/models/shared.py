@@ -211,6 +211,8 @@ def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
     try:
         trained = trained_encoder(model_id)
         folder = trained.folder if trained else Path(model_id).expanduser()
+        if not folder.is_dir():
+            return None
         patterns = ("*", "*/*", "*/*/*", "*/*/*/*")  # as the fingerprint looks
         files = [path.stat() for depth in patterns for path in sorted(folder.glob(depth))]
     except (OSError, ValueError, RuntimeError):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-STEP = re.compile(r"[Ss]tep [\d,]+ of 1,000")
+STEP = re.compile(r"[Ee]poch [\d,]+ of 1,000")
 TEXT = "The baker waits for the ship."
 
 

@@ -23,7 +23,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
     tune.dblclick()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"[Ss]tep \d+ of 1,000, about .* left"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"[Ee]poch \d+ of 1,000, about .* left"))).to_be_visible()
     expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
     stop.click()
     half = re.compile(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-STEP = re.compile(r"[Ss]tep [\d,]+ of 1,000")
+STEP = re.compile(r"[Ee]poch [\d,]+ of 1,000")
 DONE = re.compile(r"^(Done in|Result of) ")
 
 
@@ -166,7 +166,7 @@ def test_a_server_that_is_told_to_end_lets_running_work_finish(
     with started(tmp_path) as server, browser.new_context() as context:
         page = context.new_page()
         tune(page, server.address, 100)
-        expect(page.get_by_text(re.compile(r"[Ss]tep [\d,]+ of 100"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 100"))).to_be_visible()
         link = page.url
         assert server.end() == 0
         server.start()

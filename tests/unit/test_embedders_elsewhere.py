@@ -305,7 +305,7 @@ def test_reprs_name_method_model_and_options(kind: str, every: dict[str, Embedde
 def test_reprs_of_models_and_events_are_short(tiny: LanguageModel) -> None:
     assert repr(tiny) == f"LanguageModel(id={tiny.id!r}, network=BertForMaskedLM, window=40)"
     *_, last = micro_tune(tiny, ["The dog barks."] * 5, epochs=2)
-    assert repr(last).startswith("TuningEvent(step=2, steps=2, epoch=2, epochs=2, loss=float64[5]")
+    assert repr(last).startswith("TuningEvent(epoch=2, epochs=2, loss=float64[5]")
     assert "texts=tuple of 5" in repr(last.result)
     (text,) = tokenize(tiny, [" ".join(SENTENCES)])
     for value in (last, last.result, text):

@@ -533,7 +533,7 @@ def test_a_folder_of_another_training_is_refused(tiny: LanguageModel, tmp_path: 
         list(train(tiny, [*CORPUS, *CORPUS[:2]], FEW, folder=tmp_path))
     (newest,) = tmp_path.glob("step-*")
     (newest / "weights.safetensors").write_bytes(b"spoilt")
-    with pytest.raises(StoreError, match="Delete the folder"):
+    with pytest.raises(StoreError, match="Delete it to start again"):
         steps_of(tiny, folder=tmp_path)
 
 

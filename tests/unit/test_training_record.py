@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuralviz.arrays import npz_bytes, read_npz
+from neuralviz.arrays import npz_bytes
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
 from neuralviz.models import LanguageModel
@@ -192,14 +192,3 @@ def test_a_watch_reads_texts_whole_and_a_million_characters_at_most(
         assert reader.read == [texts[i] for i in watch.watched]
     Watch(texts, n_texts=2000, characters=None).look(reader, 0)
     assert reader.read == texts
-
-
-def test_a_folder_of_an_older_version_is_still_read(events: list) -> None:
-    lesson = Lesson(FEW).having(events)
-    about, arrays = read_npz(lessons_bytes([lesson]))
-    about["format"] = 2
-    for name in ("measured", "untrained"):
-        del about["lessons"][0][name]
-    (older,) = read_lessons(npz_bytes(about, arrays))
-    assert (older.measured, older.untrained) == ("", None)
-    assert older.step == lesson.step
