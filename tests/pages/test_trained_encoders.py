@@ -101,7 +101,7 @@ def test_maps_of_one_method_by_two_models_are_told_apart() -> None:
     given = {"corpus": corpus.id, "map_a": "mean", "map_a_mean_model": MINE, "map_b": "mean"}
     page = page_at("corpus_map", **given, map_a_reducer="pca", map_b_reducer="pca").run()
     n = len(set(CORPUS))
-    assert f"mean ({MINE}): {n} different texts · mean: {n} different texts" in (
+    assert f"mean ({MINE}): {n} different texts · mean (all-MiniLM-L6-v2): {n} different texts" in (
         said(page).replace("\\", "")
     )
     choices = [
