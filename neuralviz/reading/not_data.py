@@ -12,8 +12,10 @@ HEAD = 2048  # bytes by which a file is known
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _LARGE_FILES = b"version https://git-lfs.github.com/spec/"
 _ANNEX = re.compile(rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+")
-_TRACKED = re.compile(rb"(?:.*\n)?outs:\s*\n\s*- (?:md5|hash|path|etag): ")  # DVC
-_PAGE = re.compile(rb"(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
+_TRACKED = re.compile(rb"(?:.*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ")  # DVC
+_PAGE = re.compile(
+    rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>", re.I | re.S
+)
 _MARKUP = re.compile(rb"<\?xml\b", re.I)
 _REFUSAL = re.compile(
     r"(?:(?:http )?(?:error )?[45]\d\d:? ?(?:client |server )?(?:error:? ?)?)?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from pathlib import Path
 
 import datasets
@@ -17,6 +18,7 @@ from neuralviz.evaluation.hub_data import load_hub_data
 from neuralviz.evaluation.tables import read_data
 from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_files, read_folder
+from neuralviz.reading.not_data import check_is_content
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
@@ -84,6 +86,12 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
 def test_texts_on_such_things_are_texts(ending: str, content: bytes) -> None:
     if (ending == "jsonl") == content.startswith(b"{"):
         assert read_texts(Source(f"t.{ending}", content)).texts
+
+
+def test_comments_at_the_start_of_a_file_take_no_long_time() -> None:
+    begin = time.perf_counter()
+    check_is_content("t.txt", b"<!-- a -->" * 24 + b"x")
+    assert time.perf_counter() - begin < 0.2
 
 
 @pytest.mark.parametrize(
