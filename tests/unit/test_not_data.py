@@ -52,6 +52,9 @@ PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in
         (b'{"error":"Repository not found"}', "a server's message"),
         (b'{"message": "Not Found", "documentation_url": "https://x.org"}', "a server's message"),
         (b'{\n  "detail": "Too many requests"\n}', "a server's message"),
+        (b'{"error": {"code": 404, "message": "No such file"}}', "a server's message"),
+        (b"410 Gone", "a server's message"),
+        (b"<html>404 Not Found</html>\n", "is a web page"),
     ],
 )
 def test_what_stands_for_another_file_is_named(ending: str, content: bytes, says: str) -> None:
@@ -80,6 +83,13 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
         b'{"text": "One", "error": "a slip"}\n',
         b"version control is a habit\n",
         b"text\n<html>\n",
+        b"Gone.\n",
+        b"<html> is a tag\n",
+        b"<body> stands within <html>.\n",
+        b'{"detail": "Great room", "rating": 5}\n',
+        b'{"errors": "three", "review": "Too many slips."}\n',
+        b'{"detail": ["Great room", "Cold soup"], "rating": [5, 1]}\n',
+        b'{"detail": ["Great room", "Cold soup"]}\n',
     ],
 )
 @pytest.mark.parametrize("ending", ["txt", "jsonl", "csv"])
