@@ -470,6 +470,19 @@ def test_formats_tell_durations_dates_and_numbers(code: str, text: str) -> None:
     assert read_table(Source("t.xlsx", saved(workbook))).column("value") == [text]
 
 
+@pytest.mark.parametrize(
+    "code", ["h:mm", "hh:mm AM/PM", "h:mm:ss", "mm:ss", "mmm h", "h mmmm", "[$-409]h:mm AM/PM;@"]
+)
+def test_a_date_that_is_shown_as_a_time_is_a_date(code: str) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["text", "value", "hours"])
+    workbook.active.append(["One", datetime(2024, 5, 1, 9, 30), timedelta(days=50_000)])
+    workbook.active["B2"].number_format = code
+    table = read_table(Source("t.xlsx", saved(workbook)))
+    assert table.column("value") == ["2024-05-01 09:30:00"]
+    assert table.column("hours") == ["1200000:00:00"]
+
+
 def test_texts_below_a_thousand_numbers_are_read() -> None:
     workbook = openpyxl.Workbook()
     workbook.active.append(["id", "text"])
