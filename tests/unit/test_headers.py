@@ -303,6 +303,36 @@ def test_lines_before_the_header_are_no_texts(before: str, separator: str, line:
     assert bool(table.notes) == (not is_known and bool(before.strip()))
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [*((f"#tag{n} word", "pos") for n in range(5)), ("normal", "neg"), ("other", "pos")],
+        [("#tag word", "pos"), ("#day off", "neg"), ("normal", "neg"), ("value", "pos")],
+        [("//cdn.x/y.png", "cat picture"), ("//cdn.x/z.png", "a dog"), ("http://x.y", "a cow")],
+        [("% of people", "text"), ("10", "One river"), ("20", "Two houses"), ("30", "Three")],
+        [("#1 fan", "3"), ("# 2 fan", "4"), ("a fan", "5")],
+        [("#tag", "pos"), ("other", "neg"), ("more", "pos"), ("less", "neg")],
+    ],
+)
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_rows_that_begin_like_comments_are_rows(
+    rows: list[tuple[str, str]], separator: str
+) -> None:
+    content = "\n".join(separator.join(row) for row in rows)
+    table = read_table(Source("t.csv", content.encode()))
+    read = rows_of(table) if table.header == 0 else [table.columns, *rows_of(table)]
+    assert read == rows
+    assert not any("comment" in note for note in table.notes)
+
+
+def test_comments_above_rows_that_begin_like_them_are_skipped() -> None:
+    rows = [("#tag word", "pos"), ("#day off", "neg"), ("a fan", "neg"), ("a foe", "pos")]
+    content = "# written on 1 May\n" + "\n".join(map(",".join, rows))
+    table = read_table(Source("t.csv", content.encode()))
+    assert rows_of(table) == rows
+    assert "Skipped 1 comment line at the head of t.csv." in table.notes
+
+
 def test_a_separator_may_be_named_without_a_header() -> None:
     table = read_table(Source("t.csv", b"sep=;\n1;Oil, and gas\n2;A vote, and so on\n"))
     assert rows_of(table) == [("1", "Oil, and gas"), ("2", "A vote, and so on")]
