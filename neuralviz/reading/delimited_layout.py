@@ -10,7 +10,7 @@ from itertools import chain
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
-from neuralviz.reading.delimited_records import cut_fields, divide_records
+from neuralviz.reading.delimited_records import LINES_OF_TABS, cut_fields, divide_records
 from neuralviz.reading.headers import (
     ID_COLUMNS,
     LOOKED_AT,
@@ -36,7 +36,7 @@ class Layout:
     """How the lines of a file are to be read.
 
     Attributes:
-        separator: between fields; `ONE_COLUMN` where a line is one.
+        separator: between fields; `ONE_COLUMN` or `LINES_OF_TABS` where a line is one.
         columns: names of the columns.
         lines: with their numbers; those below the header.
         header: its line; 0 for none.
@@ -172,7 +172,8 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     if directive is None:
         suitable = [one for one in suitable if one.suits]
     best = max(suitable, key=lambda one: one.quality, default=None)
-    best = best or _candidate(sample, ONE_COLUMN, header, is_whole=is_whole)
+    one_column = LINES_OF_TABS if name.lower().endswith(".tsv") else ONE_COLUMN
+    best = best or _candidate(sample, one_column, header, is_whole=is_whole)
     if best is None:
         raise TextError(
             f"Could not read {name} as a table: unmatched quotation mark in the row that starts "
@@ -198,7 +199,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         is_chosen=header is not None,
     )
     body = ((number, line) for number, line in chain(sample, rest) if number >= below_header)
-    if separator == ONE_COLUMN:
+    if separator == one_column:
         body = ((number, line.replace(separator, " ")) for number, line in body)
     return Layout(separator, columns, body, 0 if place is None else at, comments + notes)
 

@@ -446,6 +446,19 @@ def test_a_field_of_several_lines_between_tabs_is_one_in_quotation_marks() -> No
     assert (rows_of(table), table.notes) == (rows, ())
 
 
+def test_rows_between_marks_that_enclose_no_field_are_not_joined() -> None:
+    lines = ['"Hello she said', "plain row\t2", 'Good bye sir"', "last\t4"]
+    table = read_table(Source("t.tsv", "\n".join(["text\tlabel", *lines]).encode()))
+    cells = [tuple([*line.split("\t"), ""][:2]) for line in lines]
+    assert (rows_of(table), len(table.notes)) == (cells, 1)
+    lines = ['"Hello she said', "plain row", 'Good bye sir"', "last"]
+    table = read_table(Source("t.tsv", "\n".join(["text", *lines]).encode()))
+    assert (table.column("text"), len(table.notes)) == (lines, 1)
+    lines = ["plain row", '"Hello she said', '"Yes" and no', "last"]
+    table = read_table(Source("t.tsv", "\n".join(["text", *lines, '"So, ""it"" is"']).encode()))
+    assert (table.column("text"), table.notes) == ([*lines, 'So, "it" is'], ())
+
+
 def test_marks_that_may_have_enclosed_whole_rows_are_named() -> None:
     content = b'id\ttext\n1\t"Stand up\n2\tSit down\n3\tA screen of 15"\n'
     table = read_table(Source("t.tsv", content))
