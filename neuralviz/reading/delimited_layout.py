@@ -10,7 +10,7 @@ from itertools import chain
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
-from neuralviz.reading.delimited_records import cut_fields, divide_records
+from neuralviz.reading.delimited_records import LINES_OF_TABS, cut_fields, divide_records
 from neuralviz.reading.headers import (
     ID_COLUMNS,
     LOOKED_AT,
@@ -36,7 +36,7 @@ class Layout:
     """How the lines of a file are to be read.
 
     Attributes:
-        separator: between fields; `ONE_COLUMN` where a line is one.
+        separator: between fields; `ONE_COLUMN` or `LINES_OF_TABS` where a line is one.
         columns: names of the columns.
         lines: with their numbers; those below the header.
         header: its line; 0 for none.
@@ -90,21 +90,21 @@ class _Candidate:
                 return True
             if len(self.rows) > 1 and not self._is_prose:
                 return True
-        n_fields, n_rows = self._usual_width
+        n_fields, n_rows = self.usual_width
         return n_fields > 1 and n_rows >= _REGULAR * len(self.rows) and not self._is_prose
 
     @property
     def quality(self) -> tuple[int, float, bool, bool, int]:
         """How well the separator divides the rows; the largest is the best of those that suit."""
         n_known = sum(map(is_known, self.titles)) if len(self.titles) > 1 else 0
-        n_fields, n_rows = self._usual_width
+        n_fields, n_rows = self.usual_width
         later = [cell for row in self.rows for cell in row[1:] if cell]
         begins_blank = any(cell[0] == " " for cell in later)
         in_numbers = self.separator == "," and all(cell[0].isdigit() for cell in later)
         return min(n_known, 2), n_rows / len(self.rows), not begins_blank, not in_numbers, n_fields
 
     @property
-    def _usual_width(self) -> tuple[int, int]:
+    def usual_width(self) -> tuple[int, int]:
         """How many fields most rows have, and how many rows these are."""
         widths = Counter(map(len, self.rows))
         return max(widths.items(), key=lambda item: item[::-1])
@@ -156,22 +156,24 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     comments: tuple[str, ...] = ()
     n_comments = 0 if header is not None else _n_comments(sample)
     if n_comments:
-        titles = _uncommented(sample[n_comments - 1])
-        below = sample[n_comments:]
-        named = [one for one in candidates_of([titles, *below]) if _names_columns(one)]
+        (at, title), below = sample[n_comments - 1], sample[n_comments:]
+        titled = [(at, title.lstrip("#").lstrip()), *below]
+        named = [one for one in candidates_of(titled) if title[0:1] == "#" and _names_columns(one)]
         plain = [one for one in candidates_of(below) if one.suits or _names_columns(one)]
         if named:
-            sample, n_comments = [titles, *below], n_comments - 1
-        elif plain:
-            sample = below
-        if (named or plain) and n_comments:
-            start = sample[0][0]
-            comments = (f"Skipped {many(n_comments, 'comment line')} at the head of {name}.",)
+            below, plain, n_comments = titled, named, n_comments - 1
+        if plain:
+            n_skipped = _n_before_rows(sample[:n_comments], max(plain, key=lambda c: c.quality))
+            sample = below if n_skipped == n_comments else sample[n_skipped:]
+            if n_skipped:
+                start = sample[0][0]
+                comments = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
     suitable = candidates_of(sample)
     if directive is None:
         suitable = [one for one in suitable if one.suits]
     best = max(suitable, key=lambda one: one.quality, default=None)
-    best = best or _candidate(sample, ONE_COLUMN, header, is_whole=is_whole)
+    one_column = LINES_OF_TABS if name.lower().endswith(".tsv") else ONE_COLUMN
+    best = best or _candidate(sample, one_column, header, is_whole=is_whole)
     if best is None:
         raise TextError(
             f"Could not read {name} as a table: unmatched quotation mark in the row that starts "
@@ -197,7 +199,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         is_chosen=header is not None,
     )
     body = ((number, line) for number, line in chain(sample, rest) if number >= below_header)
-    if separator == ONE_COLUMN:
+    if separator == one_column:
         body = ((number, line.replace(separator, " ")) for number, line in body)
     return Layout(separator, columns, body, 0 if place is None else at, comments + notes)
 
@@ -273,11 +275,22 @@ def _n_comments(lines: Sequence[tuple[int, str]]) -> int:
     return 0
 
 
-def _uncommented(line: tuple[int, str]) -> tuple[int, str]:
-    return line[0], line[1].lstrip("#%/").lstrip()
+def _n_before_rows(lines: Sequence[tuple[int, str]], below: _Candidate) -> int:
+    """How many of the lines that look like comments come before one that is a row as those below.
+
+    Above names of columns there are no rows.
+    """
+    if _names_columns(below):
+        return len(lines)
+    for n, (_, line) in enumerate(lines):
+        fields = _without_empty_end(cut_fields(line, below.separator))
+        if line.strip() and len(fields) == below.usual_width[0]:
+            return n
+    return len(lines)
 
 
 def _names_columns(candidate: _Candidate) -> bool:
     """Whether the first row is a header beyond doubt, by names that are usual."""
-    names = candidate.titles
-    return candidate.header.place == 0 and any(map(is_known, names)) and len(names) > 0
+    names, header = candidate.titles, candidate.header
+    n_known = sum(map(is_known, names))
+    return header.place == 0 and header.is_clear and n_known >= min(len(names), 2)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 MAX_RECORD = 1 << 24  # characters up to which a closing quotation mark is looked for
+LINES_OF_TABS = "\x1e"  # the separator of a table of one column whose others would be between tabs
 
 
 def divide_records(
@@ -21,7 +22,8 @@ def divide_records(
 
     A line whose quotation marks match in no way is put on ``unmatched``, and the next line begins a
     row of its own: what is lost to a quotation mark that is never closed is one line. Between tabs,
-    marks that do not enclose a field are characters, so nothing is lost; ``odd_marks`` gets lines
+    marks that do not enclose a field are characters, so nothing is lost, and lines are joined only to
+    a row of the right number of fields; ``odd_marks`` gets lines
     whose marks may have been meant to enclose the ends of lines, each of which is a whole row.
     """
     next_field = re.escape(separator)
@@ -32,7 +34,7 @@ def divide_records(
     within = re.compile(f'{inside}(?:"{next_field}(?:{field}{next_field})*+"{inside})?')
     closing_line = re.compile(f'{inside}"(?:{next_field}{field})*+')
     again: deque[tuple[int, str]] = deque()
-    has_tabs = separator == "\t"
+    has_tabs = separator in ("\t", LINES_OF_TABS)
 
     def take() -> tuple[int, str] | None:
         return again.popleft() if again else next(lines, None)
@@ -43,7 +45,7 @@ def divide_records(
             if line and not line.isspace():
                 yield item
             continue
-        is_row = has_tabs and line.count("\t") + 1 == width
+        is_row = has_tabs and line.count(separator) + 1 == width
         if whole.fullmatch(line) and (not is_row or len(cut_fields(line, separator)) == width):
             yield item
             continue
@@ -58,16 +60,18 @@ def divide_records(
                 break
         record = "\n".join([line, *(text for _, text in more)])
         if closed and has_tabs:
-            closed = len(cut_fields(record, separator)) <= width
-            if is_row and all(text.count("\t") + 1 == width for _, text in more):
-                odd_marks += [number] * closed
+            n_fields = len(cut_fields(record, separator))
+            closed = n_fields == width
+            are_rows = is_row and all(text.count(separator) + 1 == width for _, text in more)
+            if n_fields < width or (closed and are_rows):
+                odd_marks.append(number)
                 closed = False
         if closed:
             yield number, record
             continue
         again.extendleft(reversed(more))
         if has_tabs:
-            yield number, _with_marks_enclosed(line, width)
+            yield number, _with_marks_enclosed(line, separator, width)
         else:
             unmatched.append(number)
 
@@ -93,13 +97,13 @@ def _field_pattern(separator: str) -> re.Pattern[str]:
     return re.compile(f'(?:"([^"]*+(?:""[^"]*+)*+)"|([^{after}]*+))(?={after}|\\Z)')
 
 
-def _with_marks_enclosed(line: str, width: int) -> str:
+def _with_marks_enclosed(line: str, separator: str, width: int) -> str:
     """A line between whose tabs quotation marks are characters where they enclose no field."""
-    fields = line.split("\t")
+    fields = line.split(separator)
     if len(fields) != width:
-        fields = [match[0] for match in re.finditer(_field_pattern("\t"), line)]
+        fields = [match[0] for match in re.finditer(_field_pattern(separator), line)]
     enclosed = re.compile('"[^"]*+(?:""[^"]*+)*+"')
-    return "\t".join(
+    return separator.join(
         '"' + field.replace('"', '""') + '"'
         if field.startswith('"') and not enclosed.fullmatch(field)
         else field

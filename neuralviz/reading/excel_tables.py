@@ -6,12 +6,14 @@ import re
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import IO, Any
 
 import openpyxl
 from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
+from openpyxl.utils.datetime import from_excel
 from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
@@ -23,6 +25,7 @@ from neuralviz.words import many, name_lines
 MAX_UNPACKED = 1 << 28  # bytes of all parts
 MAX_CHARACTERS = 1 << 30  # of all cells
 _LAST_ROW = 1 << 20  # that Excel has
+_LONGEST, _LAST_DAY = timedelta(366), timedelta(2_900_000)  # times of day beyond are of a date
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AT_ONCE = 1 << 20  # bytes
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\"")
@@ -50,7 +53,7 @@ def read_excel(
     without: Mapping[int, Sequence[int]] = {}
     try:
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        _count_hours_on(workbook)
+        times = _count_hours_on(workbook)
         sheets = sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible")
         title = ""
         rows: Rows = []
@@ -58,7 +61,7 @@ def read_excel(
         merged: list[int] = []
         for sheet in sheets:
             title = sheet.title
-            rows, errors = _read_rows(name, sheet, most)
+            rows, errors = _read_rows(name, sheet, most, times)
             merged = _fill_merged(file, sheet, rows)
             if has_formulas:
                 without = _without_results(file, title)
@@ -117,7 +120,9 @@ def _has_formulas(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
     return False
 
 
-def _read_rows(name: str, sheet: Any, most: int | None) -> tuple[Rows, list[int]]:
+def _read_rows(
+    name: str, sheet: Any, most: int | None, times: Collection[int]
+) -> tuple[Rows, list[int]]:
     """The rows of a sheet that hold something, and the numbers of those with errors in a cell.
 
     Raises:
@@ -126,7 +131,7 @@ def _read_rows(name: str, sheet: Any, most: int | None) -> tuple[Rows, list[int]
     rows: Rows = []
     errors: list[int] = []
     n_characters = 0
-    for number, cells in _numbered(sheet):
+    for number, cells in _numbered(sheet, times):
         row = [_cell(value) for value in cells]
         while row and not row[-1]:
             row.pop()
@@ -184,25 +189,42 @@ def _find_merged(file: IO[bytes], part: str) -> set[str]:
     return references
 
 
-def _count_hours_on(workbook: Any) -> None:
-    """Read cells whose format has hours or seconds, and no day or year, as durations.
+def _count_hours_on(workbook: Any) -> set[int]:
+    """Read cells whose format has hours or seconds, and no day, month or year, as durations.
 
     The library does so for formats such as ``[h]:mm`` alone; of 30 hours in the format ``h:mm`` it
     makes a day in the year 1900.
+
+    Returns:
+        The styles of times of day such as ``h:mm``, which a cell with a date may have too.
     """
+    times: set[int] = set()
     for place, style in enumerate(workbook._cell_styles):
         written = BUILTIN_FORMATS.get(style.numFmtId, "")
         if style.numFmtId >= BUILTIN_FORMATS_MAX_SIZE:
             written = workbook._number_formats[style.numFmtId - BUILTIN_FORMATS_MAX_SIZE]
         signs = _NO_SIGNS.sub("", written.split(";")[0].lower())
-        if set(signs) & set("hs") and not set(signs) & set("dy"):
+        if set(signs) & set("hs") and not set(signs) & set("dy") and "mmm" not in signs:
             workbook._date_formats.add(place)
             workbook._timedelta_formats.add(place)
+            if "[" not in signs:
+                times.add(place)
+    return times
 
 
-def _numbered(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
+def _numbered(sheet: Any, times: Collection[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+    """The values of each row, with its number; dates that are shown as ``times`` are dates."""
     sheet.reset_dimensions()  # what a sheet says of its size may be wrong
-    return enumerate(sheet.iter_rows(max_row=_LAST_ROW, values_only=True), 1)
+    rows = sheet.iter_rows(max_row=_LAST_ROW, values_only=not times)
+    if times:
+        rows = ([_with_date(cell, sheet.parent.epoch, times) for cell in row] for row in rows)
+    return enumerate(rows, 1)
+
+
+def _with_date(cell: Any, epoch: Any, times: Collection[int]) -> Any:
+    value = cell.value
+    is_date = isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY
+    return from_excel(value / timedelta(1), epoch) if is_date and cell._style_id in times else value
 
 
 def _cell(value: Any) -> str:

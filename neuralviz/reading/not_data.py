@@ -12,20 +12,27 @@ HEAD = 2048  # bytes by which a file is known
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _LARGE_FILES = b"version https://git-lfs.github.com/spec/"
 _ANNEX = re.compile(rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+")
-_TRACKED = re.compile(rb"(?:.*\n)?outs:\s*\n\s*- (?:md5|hash|path|etag): ")  # DVC
-_PAGE = re.compile(rb"(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.S)
+_TRACKED = re.compile(rb"(?:.*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ")  # DVC
+_PAGE = re.compile(
+    rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
+    rb"(?:<|\Z|.*</(?:html|body)>\Z)",
+    re.I | re.S,
+)
 _MARKUP = re.compile(rb"<\?xml\b", re.I)
 _REFUSAL = re.compile(
     r"(?:(?:http )?(?:error )?[45]\d\d:? ?(?:client |server )?(?:error:? ?)?)?"
     r"(?:(?:(?:the )?(?:entry|repository|revision|page|file|object|resource) )?not found"
     r"|(?:access|permission) denied|forbidden|unauthori[sz]ed|bad (?:gateway|request)"
-    r"|(?:internal )?server error|service unavailable|gateway time-?out|gone"
+    r"|(?:internal )?server error|service unavailable|gateway time-?out|(?<=\d )gone"
     r"|invalid (?:username or password|credentials(?: in authorization header)?)"
     r"|too many requests|rate limit exceeded|(?<=\d))[.!]?",
     re.I,
 )
 _ERROR_KEYS = {"error", "errors", "detail", "documentation_url", "error_code", "errorCode"}
-_TEXT_KEYS = {"text", "texts", "sentence", "sentences", "content", "data", "rows"}
+_ANSWER_KEYS = {
+    *(*_ERROR_KEYS, "message", "status", "status_code", "statusCode", "code", "type", "title"),
+    *("success", "reason", "path", "timestamp", "request_id", "requestId", "instance"),
+}
 _AGAIN = "Download the file again, or ask where it came from."
 
 
@@ -55,7 +62,7 @@ def check_is_content(name: str, head: bytes) -> None:
             f"{name} is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the "
             "file beside it."
         )
-    if _PAGE.match(start):
+    if _PAGE.match(start.rstrip()):
         raise TextError(
             f"{name} is a web page (HTML), not a file of texts: perhaps an error or sign-in page "
             f"that was saved in its place. If it is the right page, save its text as plain text."
@@ -109,7 +116,9 @@ def _check_is_no_refusal(name: str, text: str) -> None:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return
-        if value.keys() & _ERROR_KEYS and not value.keys() & _TEXT_KEYS:
+        said = [value[key] for key in _ERROR_KEYS & value.keys()]
+        said += [error.get("message") for error in said if isinstance(error, dict)]
+        if value.keys() <= _ANSWER_KEYS and any(isinstance(error, str) for error in said):
             says = text
     if says:
         shown = " ".join(says.split())[:100]

@@ -303,6 +303,36 @@ def test_lines_before_the_header_are_no_texts(before: str, separator: str, line:
     assert bool(table.notes) == (not is_known and bool(before.strip()))
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [*((f"#tag{n} word", "pos") for n in range(5)), ("normal", "neg"), ("other", "pos")],
+        [("#tag word", "pos"), ("#day off", "neg"), ("normal", "neg"), ("value", "pos")],
+        [("//cdn.x/y.png", "cat picture"), ("//cdn.x/z.png", "a dog"), ("http://x.y", "a cow")],
+        [("% of people", "text"), ("10", "One river"), ("20", "Two houses"), ("30", "Three")],
+        [("#1 fan", "3"), ("# 2 fan", "4"), ("a fan", "5")],
+        [("#tag", "pos"), ("other", "neg"), ("more", "pos"), ("less", "neg")],
+    ],
+)
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_rows_that_begin_like_comments_are_rows(
+    rows: list[tuple[str, str]], separator: str
+) -> None:
+    content = "\n".join(separator.join(row) for row in rows)
+    table = read_table(Source("t.csv", content.encode()))
+    read = rows_of(table) if table.header == 0 else [table.columns, *rows_of(table)]
+    assert read == rows
+    assert not any("comment" in note for note in table.notes)
+
+
+def test_comments_above_rows_that_begin_like_them_are_skipped() -> None:
+    rows = [("#tag word", "pos"), ("#day off", "neg"), ("a fan", "neg"), ("a foe", "pos")]
+    content = "# written on 1 May\n" + "\n".join(map(",".join, rows))
+    table = read_table(Source("t.csv", content.encode()))
+    assert rows_of(table) == rows
+    assert "Skipped 1 comment line at the head of t.csv." in table.notes
+
+
 def test_a_separator_may_be_named_without_a_header() -> None:
     table = read_table(Source("t.csv", b"sep=;\n1;Oil, and gas\n2;A vote, and so on\n"))
     assert rows_of(table) == [("1", "Oil, and gas"), ("2", "A vote, and so on")]
@@ -416,6 +446,19 @@ def test_a_field_of_several_lines_between_tabs_is_one_in_quotation_marks() -> No
     assert (rows_of(table), table.notes) == (rows, ())
 
 
+def test_rows_between_marks_that_enclose_no_field_are_not_joined() -> None:
+    lines = ['"Hello she said', "plain row\t2", 'Good bye sir"', "last\t4"]
+    table = read_table(Source("t.tsv", "\n".join(["text\tlabel", *lines]).encode()))
+    cells = [tuple([*line.split("\t"), ""][:2]) for line in lines]
+    assert (rows_of(table), len(table.notes)) == (cells, 1)
+    lines = ['"Hello she said', "plain row", 'Good bye sir"', "last"]
+    table = read_table(Source("t.tsv", "\n".join(["text", *lines]).encode()))
+    assert (table.column("text"), len(table.notes)) == (lines, 1)
+    lines = ["plain row", '"Hello she said', '"Yes" and no', "last"]
+    table = read_table(Source("t.tsv", "\n".join(["text", *lines, '"So, ""it"" is"']).encode()))
+    assert (table.column("text"), table.notes) == ([*lines, 'So, "it" is'], ())
+
+
 def test_marks_that_may_have_enclosed_whole_rows_are_named() -> None:
     content = b'id\ttext\n1\t"Stand up\n2\tSit down\n3\tA screen of 15"\n'
     table = read_table(Source("t.tsv", content))
@@ -468,6 +511,19 @@ def test_formats_tell_durations_dates_and_numbers(code: str, text: str) -> None:
     workbook.active.append(["One", 1.25])
     workbook.active["B2"].number_format = code
     assert read_table(Source("t.xlsx", saved(workbook))).column("value") == [text]
+
+
+@pytest.mark.parametrize(
+    "code", ["h:mm", "hh:mm AM/PM", "h:mm:ss", "mm:ss", "mmm h", "h mmmm", "[$-409]h:mm AM/PM;@"]
+)
+def test_a_date_that_is_shown_as_a_time_is_a_date(code: str) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["text", "value", "hours"])
+    workbook.active.append(["One", datetime(2024, 5, 1, 9, 30), timedelta(days=50_000)])
+    workbook.active["B2"].number_format = code
+    table = read_table(Source("t.xlsx", saved(workbook)))
+    assert table.column("value") == ["2024-05-01 09:30:00"]
+    assert table.column("hours") == ["1200000:00:00"]
 
 
 def test_texts_below_a_thousand_numbers_are_read() -> None:

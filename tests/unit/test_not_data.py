@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from pathlib import Path
 
 import datasets
@@ -17,6 +18,7 @@ from neuralviz.evaluation.hub_data import load_hub_data
 from neuralviz.evaluation.tables import read_data
 from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_files, read_folder
+from neuralviz.reading.not_data import check_is_content
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
@@ -50,6 +52,9 @@ PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in
         (b'{"error":"Repository not found"}', "a server's message"),
         (b'{"message": "Not Found", "documentation_url": "https://x.org"}', "a server's message"),
         (b'{\n  "detail": "Too many requests"\n}', "a server's message"),
+        (b'{"error": {"code": 404, "message": "No such file"}}', "a server's message"),
+        (b"410 Gone", "a server's message"),
+        (b"<html>404 Not Found</html>\n", "is a web page"),
     ],
 )
 def test_what_stands_for_another_file_is_named(ending: str, content: bytes, says: str) -> None:
@@ -78,12 +83,25 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
         b'{"text": "One", "error": "a slip"}\n',
         b"version control is a habit\n",
         b"text\n<html>\n",
+        b"Gone.\n",
+        b"<html> is a tag\n",
+        b"<body> stands within <html>.\n",
+        b'{"detail": "Great room", "rating": 5}\n',
+        b'{"errors": "three", "review": "Too many slips."}\n',
+        b'{"detail": ["Great room", "Cold soup"], "rating": [5, 1]}\n',
+        b'{"detail": ["Great room", "Cold soup"]}\n',
     ],
 )
 @pytest.mark.parametrize("ending", ["txt", "jsonl", "csv"])
 def test_texts_on_such_things_are_texts(ending: str, content: bytes) -> None:
     if (ending == "jsonl") == content.startswith(b"{"):
         assert read_texts(Source(f"t.{ending}", content)).texts
+
+
+def test_comments_at_the_start_of_a_file_take_no_long_time() -> None:
+    begin = time.perf_counter()
+    check_is_content("t.txt", b"<!-- a -->" * 24 + b"x")
+    assert time.perf_counter() - begin < 0.2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from neuralviz.errors import TextError
@@ -160,3 +161,20 @@ def test_entities_are_never_fetched_and_do_not_multiply() -> None:
     content = workbook(bomb + sheet(HEAD, row(2, cell("A2", "&l8;"))))
     with pytest.raises(TextError, match="is damaged, or not"):
         read_excel("t.xlsx", io.BytesIO(content), None)
+
+
+def test_a_cell_merged_over_rows_is_the_value_of_each() -> None:
+    workbook = openpyxl.Workbook()
+    rows = [["Rooms", None, None], ["label", "text", "n"], ["good", "Warm.", 1], [None, "Dry.", 2]]
+    rows += [[None, None, None], [None, "Clean.", None], ["bad", "Cold.", None], [None, "Wet.", 3]]
+    for place in rows:
+        workbook.active.append(place)
+    for reference in ("A1:C1", "A3:A6", "C6:C7"):
+        workbook.active.merge_cells(reference)
+    file = io.BytesIO()
+    workbook.save(file)
+    table = read_excel("t.xlsx", file, None)
+    assert (table.columns, table.header) == (("label", "text", "n"), 2)
+    assert table.column("label") == ["good", "good", "good", "bad", ""]
+    assert table.column("n") == ["1", "2", "", "", "3"]
+    assert "Filled merged cells with their value (rows 4, 6)." in table.notes
