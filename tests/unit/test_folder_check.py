@@ -114,6 +114,24 @@ def test_code_for_a_head_that_is_not_loaded_is_no_matter(plain: Path, tmp_path: 
     assert "custom code (own.Tagger)" in refusal(load_text_model, folder)
 
 
+@pytest.mark.parametrize("base", ["plain", "dense"])
+@pytest.mark.parametrize("name", ["MyBertModel", "BertForCL", "NewForMaskedLM"])
+def test_a_class_that_the_library_lacks(name: str, base: str, tmp_path: Path, request) -> None:
+    """`AutoModel` would give another class of the same `model_type`, with all weights in place."""
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    change(folder / "config.json", architectures=[name])
+    check_refused(folder, f"needs custom code ({name})", "never runs")
+    assert "auto_map" not in refusal(load_text_model, folder)
+
+
+@pytest.mark.parametrize("name", ["TFBertForMaskedLM", "FlaxBertModel", "BERTForMaskedLM"])
+def test_other_spellings_of_a_class(name: str, plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    change(folder / "config.json", architectures=[name])
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
+
+
 def test_the_code_of_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> None:
     folder = old_layout(dense, tmp_path)
     change(folder / "0_Transformer" / "config.json", auto_map={"AutoModel": "own.Model"})
