@@ -138,7 +138,9 @@ def test_weights_with_a_header_of_endless_brackets(plain: Path, tmp_path: Path) 
     folder = copy_of(plain, tmp_path)
     content = struct.pack("<Q", 100_000) + b"[" * 100_000
     (folder / "model.safetensors").write_bytes(content)
-    check_refused(folder)
+    for load in LOADERS:
+        with pytest.raises(ModelError):
+            load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("base", ["plain", "dense"])
