@@ -122,7 +122,10 @@ class Embedder(Parametrised, ABC):
         - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
         - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
         - ``sentence-transformer``: ``fingerprint``.
-        - all but ``concatenated``: ``passes``, as of `Habits.cache_key`.
+        - all but ``concatenated``: ``passes``, as of `Habits.cache_key`, only of models that read
+          a text differently beside or after other texts, draw random numbers, or normalise their
+          last layer; all of a `TextModel`: ``token_types``, the fields of `TokenTypes`, only where
+          the tokenizer gives other types than 0.
         - ``concatenated``: ``parts``, a mapping like these for each.
         """
         document = json.dumps(

@@ -7,25 +7,19 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from neuralviz.embedders.base import Embedder, nothing_learnt
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, Stopped
-from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
+from neuralviz.models.sentence_transformer import encode_together, encoder_habits
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
-from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from torch import Tensor
 
     from neuralviz.embedders.specs import EmbedderSpec
-
-_habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
-_LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
-_PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
 
 
 class SentenceTransformerEmbedder(Embedder):
@@ -45,9 +39,7 @@ class SentenceTransformerEmbedder(Embedder):
 
     def __init__(self, encoder: SentenceTransformer, fingerprint: str = "") -> None:
         self.encoder = encoder
-        if encoder not in _habits:
-            _habits[encoder] = _probe(encoder)
-        self._habits = _habits[encoder]
+        self._habits = encoder_habits(encoder)
         self._fingerprint = fingerprint or uuid.uuid4().hex
         self._prompt_options: dict[str, str | None] = {}
         self._task: str | None = None
@@ -108,44 +100,8 @@ class SentenceTransformerEmbedder(Embedder):
         habits = self._habits
         encoder = copy_network(self.encoder) if habits.keeps_state else self.encoder
         with seeded(0) if habits.draws else nullcontext():
-            vectors = _encode_together(encoder, texts, self._task, **self._prompt_options)
+            vectors = encode_together(encoder, texts, self._task, **self._prompt_options)
         return np.stack([vector.numpy() for vector in vectors])
-
-
-def _encode_together(
-    encoder: Any, texts: Sequence[str], task: str | None = None, **options: Any
-) -> list[Tensor]:
-    """A vector of each text, or with ``output_value="token_embeddings"``, one of each token."""
-    ways = {"query": encoder.encode_query, "document": encoder.encode_document}
-    vectors = ways.get(task or "", encoder.encode)(
-        list(texts),
-        batch_size=len(texts),
-        show_progress_bar=False,
-        convert_to_numpy=False,
-        **options,
-    )
-    return [vector.float().cpu() for vector in vectors]
-
-
-def _probe(encoder: SentenceTransformer) -> Habits:
-    """What its vectors depend on besides the text."""
-    name = "The sentence encoder"
-    try:
-        habits = probe_habits(encoder, _encode_together, _PROBES, name)
-        if hasattr(encoder[0], "auto_model"):  # tables of token vectors know of no neighbours
-            network, tokens = copy_network(encoder), []
-            for text in (_LONG, _LONG.replace("m", "z")):
-                with seeded(0):
-                    tokens += _encode_together(network, [text], output_value="token_embeddings")
-            if tokens[0].shape == tokens[1].shape:
-                check_context(tokens[0], tokens[1], name)
-    except ModelError:
-        raise
-    except Exception as error:  # whatever an architecture makes of a text
-        if is_out_of_memory(error):
-            raise
-        raise ModelError(f"{name} does not read a plain text: {error}") from error
-    return habits
 
 
 def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbedder:

@@ -16,6 +16,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
+from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.weight_files import (
     check_adapter,
     check_pointers,
@@ -245,12 +246,13 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
     for folder in folders:
         config = read_mapping(folder / "config.json", model_id)
         foreign += _own_classes(config.get("auto_map"), config.get("architectures"))
+        foreign += _unknown_architectures(config)
         for file in ("tokenizer_config.json", "processor_config.json"):
             foreign += _own_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
     if foreign:
         raise ModelError(
-            f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Where "
-            "`transformers` has the model itself, remove `auto_map` from the model's JSON files."
+            f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
+            "model of a class that `transformers` has."
         )
 
 
@@ -267,6 +269,19 @@ def _own_classes(auto_map: Any, architectures: Any) -> list[str]:
             is_loaded = auto_class in _AUTO_CLASSES or _last(str(path)) in of_checkpoint
             own += [str(path)] * bool(path and is_loaded)
     return own
+
+
+def _unknown_architectures(config: dict[str, Any]) -> list[str]:
+    """Classes that a checkpoint was saved from and `transformers` would replace by its own."""
+    with quiet_transformers():
+        import transformers
+        from transformers import CONFIG_MAPPING
+
+    names = config.get("architectures")
+    if not isinstance(names, list) or str(config.get("model_type")) not in CONFIG_MAPPING:
+        return []
+    known = {name.lower() for name in dir(transformers)}
+    return [n for n in map(str, names) if re.sub("^(TF|Flax)", "", n).lower() not in known]
 
 
 def _check_tokenizer(folder: Path, model_id: str) -> None:

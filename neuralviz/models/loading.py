@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import re
 from contextlib import suppress
 from dataclasses import fields
@@ -24,7 +23,7 @@ from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import check_unused, missing_weights
+from neuralviz.models.weight_files import check_unused, missing_weights, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,12 +157,12 @@ def _folder_fingerprint(folder: Path) -> str:
 
 def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
     """The model's type and the names of its architectures."""
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{model_id} contains no model: config.json is missing.")
+    settings = read_mapping(folder / "config.json", model_id)
     try:
-        settings = json.loads((folder / "config.json").read_text("utf-8"))
         return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
-    except FileNotFoundError as error:
-        raise ModelError(f"{model_id} contains no model: config.json is missing.") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
 
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
 from neuralviz.models.folder_check import check_folder, transformer_folders
 from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
+from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
 from neuralviz.models.weight_files import check_unused, missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+
+_habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
+_LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
+_PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
 
 
 def load_sentence_transformer(
@@ -31,7 +42,8 @@ def load_sentence_transformer(
     Only safetensors are read, and no code from the model's repository is ever run.
 
     Raises:
-        ModelError: it cannot be had, is not a model of that library, or asks for code of its own.
+        ModelError: it cannot be had, is not a model of that library, asks for code of its own, or
+            gives no vector of a text.
     """
     model_id = str(model_id).strip()
     if model_id == MINILM:
@@ -58,8 +70,9 @@ def load_sentence_transformer(
         raise ModelError(f"Could not load {model_id}: {reason}") from error
     if missing:
         raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
-    _check_vector(encoder, model_id)
-    return encoder.eval().requires_grad_(False), fingerprint
+    encoder = encoder.eval().requires_grad_(False)
+    encoder_habits(encoder, model_id)
+    return encoder, fingerprint
 
 
 def _check(folder: Path, model_id: str) -> None:
@@ -74,22 +87,93 @@ def _check(folder: Path, model_id: str) -> None:
         raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
 
 
-def _check_vector(encoder: SentenceTransformer, model_id: str) -> None:
-    """Refuse a model that gives no vector of a text: without pooling, or for pictures alone."""
-    try:
-        shape = encoder.encode(["a"], show_progress_bar=False).shape
-    except KeyError as error:  # as modules look for what those before them gave
+def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
+    """What an encoder's vectors depend on besides the text. Each encoder is tried once.
+
+    Args:
+        encoder: any, in eval mode.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: it gives no vector of a text, for example without pooling or for pictures alone;
+            or no token knows of another.
+    """
+    if encoder not in _habits:
+        try:
+            habits = probe_habits(encoder, encode_together, _PROBES, name)
+            _check_context(encoder, name)
+            _habits[encoder] = habits
+        except ModelError:
+            raise
+        except KeyError as error:  # as modules look for what those before them gave
+            raise ModelError(
+                f"{name} gives no vector of a text: none of its modules pools the tokens' vectors. "
+                "The methods mean, cls, sep, last and sbert-wk use its transformer alone."
+            ) from error
+        except Exception as error:  # whatever an architecture makes of a text
+            if is_out_of_memory(error):
+                raise
+            reason = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")[:200]
+            raise ModelError(f"{name} gives no vector of a text: {reason}") from error
+    return _habits[encoder]
+
+
+def encode_together(
+    encoder: Any, texts: Sequence[str], task: str | None = None, **options: Any
+) -> list[Tensor]:
+    """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
+
+    Args:
+        encoder: any.
+        texts: to encode.
+        task: ``query``, ``document`` or None.
+        options: further arguments of ``SentenceTransformer.encode``.
+
+    Raises:
+        ModelError: the encoder gives something else than a vector of a text.
+    """
+    ways = {"query": encoder.encode_query, "document": encoder.encode_document}
+    vectors = ways.get(task or "", encoder.encode)(
+        list(texts),
+        batch_size=len(texts),
+        show_progress_bar=False,
+        convert_to_numpy=False,
+        **options,
+    )
+    if vectors[0].ndim != 1:
         raise ModelError(
-            f"{model_id} gives no vector of a text: none of its modules pools the tokens' vectors. "
-            "The methods mean, cls, sep, last and sbert-wk use its transformer alone."
-        ) from error
-    except Exception as error:  # whatever a module that expects something else provokes
-        reason = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")[:200]
-        raise ModelError(f"{model_id} gives no vector of a text: {reason}") from error
-    if len(shape) != 2:
-        raise ModelError(
-            f"{model_id} gives no vector of a text, but an array of {len(shape)} axes."
+            f"The sentence encoder gives no vector of a text, but an array of {vectors[0].ndim} "
+            "axes."
         )
+    return [vector.float().cpu() for vector in vectors]
+
+
+@torch.no_grad()
+def _check_context(encoder: SentenceTransformer, name: str) -> None:
+    """Check that a token changed by its id, whatever letters the tokenizer knows, is seen by others.
+
+    Raises:
+        ModelError: no token knows of another.
+    """
+    for module in encoder.modules():
+        if not hasattr(module, "auto_model"):  # tables of token vectors know of no neighbours
+            continue
+        tokens = []
+        features = {
+            key: value.to(encoder.device) if isinstance(value, torch.Tensor) else value
+            for key, value in module.preprocess([_LONG]).items()
+        }
+        ids = features["input_ids"]
+        place = ids.shape[1] // 2
+        words = set(module.tokenizer.get_vocab().values()) - set(module.tokenizer.all_special_ids)
+        changed = ids.clone()
+        changed[0, place] = min(words - {int(ids[0, place])}, default=0)
+        for given in (ids, changed):
+            with seeded(0):
+                out = copy_network(module)({**features, "input_ids": given})
+            tokens += out.get("token_embeddings", ())[:1]
+        if tokens and ids.shape[1] > 1:
+            check_context(tokens[0], tokens[1], name)
 
 
 def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:

@@ -123,8 +123,10 @@ def _matrix_types(file: Path) -> Iterator[str]:
             header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
         for name, entry in header.items():
             if name.endswith("weight") and len(entry["shape"]) > 1:
-                yield entry["dtype"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+                yield str(entry["dtype"])
+    except (
+        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error
+    ):  # fmt: skip
         return  # a damaged file is named by what loads it
 
 
@@ -145,5 +147,5 @@ def read_mapping(path: Path, model_id: str) -> dict[str, Any]:
 def read_json(path: Path, model_id: str) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"Could not read the {path.name} of {model_id}.") from error

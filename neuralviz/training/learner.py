@@ -164,6 +164,8 @@ class TransformerLearner(Learner):
         return pooled(out.last_hidden_state, attention, self.pooling)
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
+        # other weights behave alike: only what may be padded and has no state was accepted above,
+        # which is a matter of the architecture
         model = replace(self._model, network=self.network)
         rows = self._read(texts)
         readable = [i for i, row in enumerate(rows) if len(row) and texts[i].strip()]

@@ -164,8 +164,10 @@ def _check_saved(learner: Learner, folder: Path) -> None:
     """
     encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     found = encoder.encode(list(_PROBES), show_progress_bar=False)
+    was_training = learner.training
     with torch.no_grad():
         expected = learner.eval().vectors(_PROBES).float().cpu().numpy()
+    learner.train(was_training)
     if not np.allclose(found, expected, rtol=0, atol=TOLERANCE * float(np.abs(expected).max())):
         raise StoreError(
             "sentence-transformers reads other vectors from the folder than those that were "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,52 @@ def test_code_for_a_head_that_is_not_loaded_is_no_matter(plain: Path, tmp_path: 
     np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
     change(folder / "config.json", architectures=["Tagger"])  # now it is what was saved
     assert "custom code (own.Tagger)" in refusal(load_text_model, folder)
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "modules.json"])
+def test_a_file_of_endless_brackets(file: str, dense: Path, tmp_path: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    (folder / file).write_text("[" * 100_000)
+    check_refused(folder, f"Could not read the {file} of ")
+
+
+@pytest.mark.parametrize("dtype", [5, None, ["F32"], {}])
+@pytest.mark.parametrize("base", ["plain", "dense"])
+def test_weights_whose_type_is_no_name(
+    dtype: object, base: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    header = json.dumps({"x.weight": {"dtype": dtype, "shape": [2, 2], "data_offsets": [0, 16]}})
+    content = struct.pack("<Q", len(header)) + header.encode() + bytes(16)
+    (folder / "model.safetensors").write_bytes(content)
+    check_refused(folder)
+
+
+def test_weights_with_a_header_of_endless_brackets(plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    content = struct.pack("<Q", 100_000) + b"[" * 100_000
+    (folder / "model.safetensors").write_bytes(content)
+    for load in LOADERS:
+        with pytest.raises(ModelError):
+            load(folder, device="cpu")
+
+
+@pytest.mark.parametrize("base", ["plain", "dense"])
+@pytest.mark.parametrize("name", ["MyBertModel", "BertForCL", "NewForMaskedLM"])
+def test_a_class_that_the_library_lacks(name: str, base: str, tmp_path: Path, request) -> None:
+    """`AutoModel` would give another class of the same `model_type`, with all weights in place."""
+    folder = copy_of(request.getfixturevalue(base), tmp_path)
+    change(folder / "config.json", architectures=[name])
+    check_refused(folder, f"needs custom code ({name})", "never runs")
+    assert "auto_map" not in refusal(load_text_model, folder)
+
+
+@pytest.mark.parametrize("name", ["TFBertForMaskedLM", "FlaxBertModel", "BERTForMaskedLM"])
+def test_other_spellings_of_a_class(name: str, plain: Path, tmp_path: Path) -> None:
+    folder = copy_of(plain, tmp_path)
+    change(folder / "config.json", architectures=[name])
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
 
 
 def test_the_code_of_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> None:

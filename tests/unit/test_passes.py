@@ -10,18 +10,36 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from torch import nn
 
 from neuralviz.embedders import NeuralEmbedder, PooledEmbedder
 from neuralviz.embedders.pooled import SbertWkEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.errors import ModelError
-from neuralviz.models import BUNDLED, MINILM, bundled, export_model, load_model, load_text_model
+from neuralviz.models import (
+    BUNDLED,
+    MINILM,
+    bundled,
+    export_model,
+    load_model,
+    load_sentence_transformer,
+    load_text_model,
+)
 from neuralviz.models.bundled.network import BEHAVIOUR
 from neuralviz.models.loading import assemble
 from neuralviz.models.passes import Behaviour
 from neuralviz.models.trial import probe_encoder
-from tests.support.models import BERT_SPECIALS, SENTENCES, draw_weights, fast_tokenizer, word_piece
+from tests.support.models import (
+    BERT_SPECIALS,
+    SENTENCES,
+    draw_weights,
+    fast_tokenizer,
+    save_sentence_transformer,
+    word_piece,
+)
 from tests.support.plain_loop import plain_micro_tune
 
 if TYPE_CHECKING:
@@ -308,6 +326,35 @@ def test_sentence_encoders_without_context_are_refused(tmp_path: Path) -> None:
     encoder = SentenceTransformer(modules=[transformer, Pooling(32, "mean")], device="cpu")
     with pytest.raises(ModelError, match="no token knows of another"):
         SentenceTransformerEmbedder(encoder, "0")
+
+
+def test_context_is_checked_with_tokens_that_the_tokenizer_has(tmp_path: Path) -> None:
+    """Of this one every letter is the unknown token, so that no letter can be told from another."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    words = (*BERT_SPECIALS, "red", "green", "blue")
+    for kind in ("bert", "mra"):
+        folder = save_model(kind, tmp_path / kind)
+        backend = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+        backend.pre_tokenizer = Whitespace()
+        fast_tokenizer(backend, BERT_SPECIALS).save_pretrained(folder)
+        pooling = Pooling(32, "mean")
+        encoder = SentenceTransformer(modules=[Transformer(str(folder)), pooling], device="cpu")
+        if kind == "bert":
+            SentenceTransformerEmbedder(encoder)
+            continue
+        with pytest.raises(ModelError, match="no token knows of another"):
+            SentenceTransformerEmbedder(encoder)
+
+
+def test_a_sentence_encoder_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save_sentence_transformer(tmp_path / "model")
+    encoder, fingerprint = load_sentence_transformer(folder, device="cpu")
+    monkeypatch.setattr(type(encoder), "encode", None)
+    SentenceTransformerEmbedder(encoder, fingerprint)
 
 
 def test_an_export_that_would_give_other_numbers(tmp_path: Path) -> None:

@@ -88,10 +88,6 @@ KINDS = {
     "no token around a text": lambda: bert("$A"),
     "two tokens behind a text": lambda: bert("$A [SEP] [CLS]"),
     "cased": lambda: bert(is_cased=True),
-    "token types": lambda: bert(
-        "[CLS]:1 $A:1 [SEP]:2",
-        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
-    ),
 }
 
 
@@ -144,6 +140,18 @@ def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
     again = load_text_model(str(tmp_path / "mine"))
     assert (again.prefix_ids, again.suffix_ids) == (model.prefix_ids, model.suffix_ids)
     assert again.window == model.window
+
+
+@pytest.mark.parametrize("part", ["model", "table"])
+@pytest.mark.parametrize("is_training", [True, False])
+def test_saving_leaves_the_mode_of_the_learner(
+    is_training: bool, part: str, tmp_path: Path
+) -> None:
+    model = loaded("cased", tmp_path / "model")
+    result = trained_on(model, part=part)
+    result.learner.train(is_training)
+    save_encoder(result, model, tmp_path / "mine")
+    assert {module.training for module in result.learner.modules()} == {is_training}
 
 
 @pytest.mark.parametrize(
