@@ -21,7 +21,7 @@ from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import imported_embedder
-from neuralviz.store.vectors import embedder_ids
+from neuralviz.store.vectors import embedder_id
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class PlaceSentence(LatestTask[Placed]):
     def events(self, should_stop: ShouldStop) -> Generator[Placed, None, None]:
         placer = _placer(CorpusStore().folder, self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
-        if placer.kept.embedder not in embedder_ids(embedder):
+        if placer.kept.embedder != embedder_id(embedder):
             raise ModelError(
                 f"The model of “{method_labels([self.spec])[0]}” has changed since this map "
                 "was made. Make the map again."

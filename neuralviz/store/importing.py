@@ -16,8 +16,7 @@ import numpy as np
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
 from neuralviz.errors import SettingsError, StoreError, TextError
 from neuralviz.reading.texts import TEXT_COLUMNS
-from neuralviz.store.old_ids import ID_LENGTH
-from neuralviz.store.vectors import text_keys
+from neuralviz.store.vectors import ID_LENGTH, text_keys
 from neuralviz.words import free_name, joined, many
 
 if TYPE_CHECKING:
