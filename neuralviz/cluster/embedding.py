@@ -34,7 +34,7 @@ from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.batches import PORTION
 from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent
 from neuralviz.store.pieces import Committer, Piece, writing
-from neuralviz.store.vectors import embedder_ids
+from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -179,7 +179,7 @@ class _Work:
             else partial(make_embedder, embedder.spec)
         )
         self._arguments = (self._folder, corpus, make, kept.id, threads, str(run_folder.absolute()))
-        assert kept.id in embedder_ids(embedder)
+        assert kept.id == embedder_id(embedder)
         self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
 
     def embed(self, start: int, wanted: np.ndarray, keys: np.ndarray) -> Generator[Done]:

@@ -22,7 +22,7 @@ from neuralviz.errors import NeuralvizError, StoreError, never
 from neuralviz.store.batches import AtWork, DifferentTexts, GivenTexts, embed_batches, keeping
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pieces import Piece, PieceVectors
-from neuralviz.store.vectors import embedder_ids
+from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
@@ -146,7 +146,7 @@ class EmbedUnits:
         folder: of the store.
         corpus: whose texts they are.
         make: makes the embedder, once.
-        embedder_id: under which its vectors are kept.
+        kept_id: under which its vectors are kept.
         threads: of torch.
         run_folder: that all machines see, of this run alone.
     """
@@ -156,7 +156,7 @@ class EmbedUnits:
         folder: str,
         corpus: Corpus,
         make: Callable[[], Embedder],
-        embedder_id: str,
+        kept_id: str,
         threads: int,
         run_folder: str,
     ) -> None:
@@ -168,7 +168,7 @@ class EmbedUnits:
             self._embedder = make()
             if "torch" in sys.modules:
                 sys.modules["torch"].set_num_threads(threads)
-            if embedder_id not in embedder_ids(self._embedder):
+            if kept_id != embedder_id(self._embedder):
                 raise StoreError(
                     f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
                     "of this machine. Install the same neuralviz and the same model files on all."

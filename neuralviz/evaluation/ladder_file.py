@@ -22,7 +22,7 @@ from neuralviz.training.similarity.data import Scale
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.settings import SimilaritySettings
 
-FORMAT = 1  # raise it where the same settings give another result
+FORMAT = 2  # raise it where the same settings give another result
 _OF_LAYERS = ("cosines", "scores", "spearman", "pearson")
 
 

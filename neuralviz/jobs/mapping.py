@@ -20,8 +20,8 @@ from neuralviz.maps.projection import STAGES, ProjectionEvent
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
-from neuralviz.store.importing import imported_embedder
-from neuralviz.store.vectors import embedder_ids
+from neuralviz.store.importing import imported_for
+from neuralviz.store.vectors import embedder_id
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
         check_enough_texts(corpus)
         for place, choice in enumerate(self.choices):
             if choice.spec.is_imported:
-                embedder = imported_embedder(store, choice.spec)
+                _, embedder = imported_for([store.vectors], choice.spec, store.keys(corpus))
             else:
                 started, before = 0.0, None
                 for embedded in embed_corpus(
@@ -242,7 +242,7 @@ class PlaceSentence(LatestTask[Placed]):
     def events(self, should_stop: ShouldStop) -> Generator[Placed, None, None]:
         placer = _placer(CorpusStore().folder, self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
-        if placer.kept.embedder not in embedder_ids(embedder):
+        if placer.kept.embedder != embedder_id(embedder):
             raise ModelError(
                 f"The model of “{method_labels([self.spec])[0]}” has changed since this map "
                 "was made. Make the map again."

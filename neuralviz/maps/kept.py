@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
-VERSION = 1  # of how maps are made: another one makes another map of the same settings
+VERSION = 2  # of how maps are made: another one makes another map of the same settings
 _ID_LENGTH = 24
 _GONE = "This map was deleted in the meantime. Make it again."
 _ABOUT = ("id", "corpus", "embedder", "created", "about")
@@ -44,7 +44,7 @@ class KeptMap:
     """A kept map; its points stay on disk.
 
     Attributes:
-        id: hash of its `cache_key`, or what versions before had in its place.
+        id: hash of its `cache_key`.
         corpus, embedder: their ids.
         table: of its points.
         created: ISO 8601, UTC.
@@ -101,8 +101,8 @@ class KeptMaps:
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
     ) -> KeptMap | None:
         """The map that was made of a corpus in just this way, if there is one."""
-        kept = {one.id: one for one in self.of(corpus)}
-        return next((kept[one] for one in map_ids(corpus, embedder, settings) if one in kept), None)
+        wanted = map_id(corpus, embedder, settings)
+        return next((kept for kept in self.of(corpus) if kept.id == wanted), None)
 
     def put(
         self,
@@ -279,29 +279,17 @@ class KeptMaps:
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
     """All that a map depends on, equal for equal maps.
 
-    ``neuralviz-map/1:`` and canonical JSON of ``corpus`` and ``embedder`` (their ids) and
-    ``settings`` (those that matter for the reducer). The ``1`` is `VERSION`. Where texts are equal,
-    ``equal`` says that they are at one place, which they were not in maps of versions before.
+    ``neuralviz-map/2:`` and canonical JSON of ``corpus`` and ``embedder`` (their ids) and
+    ``settings`` (those that matter for the reducer). The ``2`` is `VERSION`.
     """
     depends_on = {"corpus": corpus.id, "embedder": embedder.id, "settings": settings.relevant()}
-    if corpus.n_distinct < corpus.n_texts:
-        depends_on["equal"] = "one place"
     document = json.dumps(depends_on, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"neuralviz-map/{VERSION}:{document}"
 
 
-def map_ids(
-    corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
-) -> tuple[str, str]:
-    """Ids of a map: that of its cache key, and the one of versions before, which hashed a tuple."""
-    now_id = _id(cache_key(corpus, embedder, settings))
-    if corpus.n_distinct < corpus.n_texts:
-        return now_id, now_id
-    before = repr((VERSION, corpus.id, embedder.id, sorted(settings.relevant().items())))
-    return now_id, _id(before)
-
-
-def _id(key: str) -> str:
+def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
+    """The id of a map: the hash of its `cache_key`."""
+    key = cache_key(corpus, embedder, settings)
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 
 
@@ -330,7 +318,7 @@ def _new(
     cluster_words: Sequence[Sequence[str]],
 ) -> KeptMap:
     """What is known of a map that is going to be kept."""
-    new_id, _ = map_ids(corpus, embedder, projection.settings)
+    new_id = map_id(corpus, embedder, projection.settings)
     return KeptMap(
         id=new_id,
         table=f"map-{new_id}-{secrets.token_hex(4)}",

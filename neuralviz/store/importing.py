@@ -15,9 +15,8 @@ import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
 from neuralviz.errors import SettingsError, StoreError, TextError
-from neuralviz.reading.texts import TEXT_COLUMNS
-from neuralviz.store.old_ids import ID_LENGTH
-from neuralviz.store.vectors import text_keys
+from neuralviz.reading.texts import ID_COLUMNS, TEXT_COLUMNS
+from neuralviz.store.vectors import ID_LENGTH, text_keys
 from neuralviz.words import free_name, joined, many
 
 if TYPE_CHECKING:
@@ -154,14 +153,19 @@ def _keys_of_rows(
         rows = _rows_by_id(ids, title, read.strings(title))
         if rows is None:
             continue
-        others = [one for one in read.columns if _named(one) in TEXT_COLUMNS]
-        if not (others and _are_numbers(ids)):
-            of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
+        of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
+        names = TEXT_COLUMNS if _are_numbers(ids) else ("text",)
+        others = [
+            one
+            for one, texts in of_texts.items()
+            if one != title and (_named(one) in names or _are_elsewhere(texts, of_rows, wanted))
+        ]
+        if not others:
             return of_rows, f"Matched by the IDs in the column “{title[:40]}”."
-        if not in_order:  # numbers alike prove nothing where the texts are others
+        if not in_order:  # equal ids prove nothing where the texts are others
             raise TextError(
-                f"The numbers in the column “{title[:40]}” of {read.name} are those of "
-                f"“{corpus.name}”, but the texts in “{others[0][:40]}” are not. If the numbers "
+                f"The IDs in the column “{title[:40]}” of {read.name} are those of "
+                f"“{corpus.name}”, but the texts in “{others[0][:40]}” are not. If the IDs "
                 "are right, remove that column from the file."
             )
     if read.is_array or in_order:
@@ -185,6 +189,13 @@ def _keys_of_rows(
         "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
         "(on the page: “Match by row”)."
     )
+
+
+def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted: np.ndarray) -> bool:
+    """Whether a column has half of the wanted texts or more, and one in the row of another."""
+    is_wanted = np.isin(texts, wanted)
+    is_text_column = 2 * len(np.unique(texts[is_wanted])) >= len(wanted)
+    return is_text_column and bool((texts != of_rows)[is_wanted].any())
 
 
 def _keys_of_texts(texts: Sequence[str], wanted: np.ndarray) -> np.ndarray:
@@ -217,8 +228,8 @@ def _only_texts(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]
 def _rows_by_id(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:
     """[row] the places of the texts in the corpus by the ids in a column, -1 for ids of others.
 
-    None where some are missing. Numbers may count something else: a column of them has to be
-    called like an id and have each once, and where they only count the texts, no others.
+    None where some are missing. Numbers may count something else: a column of them has to be one
+    of `ID_COLUMNS` and have each once, and where they only count the texts, no others.
     """
     wanted, written = _plain_ids(ids), _plain_ids(column)
     at = {one: place for place, one in enumerate(wanted)}
@@ -228,7 +239,7 @@ def _rows_by_id(ids: Sequence[str], title: str, column: Sequence[str]) -> np.nda
         return None
     if _are_numbers(ids):
         are_counted = set(map(int, wanted)) == set(range(1, len(wanted) + 1))
-        is_id = _named(title).endswith(("id", "ids")) and (counts == 1).all()
+        is_id = _named(title) in ID_COLUMNS and (counts == 1).all()
         if not is_id or (are_counted and (rows < 0).any()):
             return None
     return rows
@@ -300,12 +311,13 @@ def imported_for(
     Args:
         stores: where they may be kept.
         spec: of a file.
-        keys: [text] of `text_keys`, no two alike.
+        keys: [text] of `text_keys`.
 
     Raises:
         TextError: a text has no vector in any of them.
         StoreError: the vectors were deleted, or a store cannot be read.
     """
+    keys = np.unique(keys)
     wanted, fewest = spec.to_json(), len(keys) + 1
     for store in stores:
         for kept in store.embedders():
@@ -330,16 +342,3 @@ def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> st
     spec = EmbedderSpec.from_json(kept.spec)
     labels = {one: label for label, one in imported_by_label(store, corpus).items()}
     return labels.get(spec, spec.label)
-
-
-def imported_embedder(store: CorpusStore, spec: EmbedderSpec) -> KeptEmbedder:
-    """Where the vectors of an imported file are kept.
-
-    Raises:
-        StoreError: they are not.
-    """
-    wanted = spec.to_json()
-    kept = next((one for one in store.vectors.embedders() if one.spec == wanted), None)
-    if kept is None:
-        raise StoreError(f"The vectors of “{spec.label}” were deleted. Import the file again.")
-    return kept

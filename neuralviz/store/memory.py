@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.store.vectors import Found, KeptEmbedder, embedder_ids
+from neuralviz.store.vectors import Found, KeptEmbedder, embedder_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -32,7 +32,7 @@ class MemoryVectors:
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """What an embedder's vectors are kept under."""
         spec = embedder.spec.to_json() if embedder.spec else ""
-        return KeptEmbedder(embedder_ids(embedder)[0], spec, embedder.dim)
+        return KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
 
     def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""

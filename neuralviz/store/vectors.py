@@ -15,12 +15,12 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR, Database, list_array, now, rows_of
 from neuralviz.store.lookups import rows_with_keys
-from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
 
 KEY_BYTES = 16
+ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
@@ -31,7 +31,7 @@ class KeptEmbedder:
     """A way to embed of which vectors are kept.
 
     Attributes:
-        id: hash of the embedder's `cache_key`, or what versions before had in its place.
+        id: hash of the embedder's `cache_key`; imported vectors have one of their own.
         spec: how to make the embedder again, as `EmbedderSpec.to_json` writes it; empty for one
             that was made by hand.
         dim: values of a vector.
@@ -94,23 +94,21 @@ class KeptVectors:
         return tuple(found.values())
 
     def of(self, embedder: Embedder) -> KeptEmbedder | None:
-        """The place of an embedder's vectors, also one that a version before made; None without."""
-        by_id = {kept.id: kept for kept in self.embedders()}
-        return next((by_id[one] for one in embedder_ids(embedder) if one in by_id), None)
+        """The place of an embedder's vectors, None without."""
+        kept_id = embedder_id(embedder)
+        return next((kept for kept in self.embedders() if kept.id == kept_id), None)
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
-        kept = self.of(embedder)
-        if kept is not None:
-            return kept
         spec = embedder.spec.to_json() if embedder.spec else ""
-        return self.restore(embedder_ids(embedder)[0], spec, embedder.dim)
+        return self.restore(embedder_id(embedder), spec, embedder.dim)
 
-    def restore(self, embedder_id: str, spec: str, dim: int) -> KeptEmbedder:
+    def restore(self, kept_id: str, spec: str, dim: int) -> KeptEmbedder:
         """`register` for vectors that were computed elsewhere, by an embedder of this id."""
-        kept = KeptEmbedder(embedder_id, spec, dim)
-        if kept.id in {one.id for one in self.embedders()}:
-            return kept
+        kept = KeptEmbedder(kept_id, spec, dim)
+        before = next((one for one in self.embedders() if one.id == kept_id), None)
+        if before is not None:
+            return before
         schema = pa.schema(
             [
                 ("key", pa.binary(KEY_BYTES)),
@@ -274,12 +272,9 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
     return np.frombuffer(b"".join(keys), dtype=_KEY)
 
 
-def embedder_ids(embedder: Embedder) -> tuple[str, ...]:
-    """Ids of an embedder's vectors: that of its cache key, and the one of versions before."""
-    key = embedder.cache_key()
-    key_id = hashlib.sha256(key.encode()).hexdigest()[:ID_LENGTH]
-    before = old_id(embedder.depends_on) if key.startswith(SAME_VECTORS) else None
-    return (key_id,) if before is None else (key_id, before)
+def embedder_id(embedder: Embedder) -> str:
+    """The id of an embedder's vectors: the hash of its cache key."""
+    return hashlib.sha256(embedder.cache_key().encode()).hexdigest()[:ID_LENGTH]
 
 
 def key_array(keys: np.ndarray) -> pa.Array:

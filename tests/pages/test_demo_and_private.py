@@ -22,6 +22,7 @@ from neuralviz.reading.vectors import ReadVectors
 from neuralviz.server_settings import DEMO_LIMITS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors
+from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import allowed as limits
 from neuralviz.ui import corpora
 from neuralviz.ui.allowed import allowed, check_within_limits, most_rows, n_within_limits
@@ -222,6 +223,30 @@ def test_a_browser_sees_its_own_corpora_and_everybodys(monkeypatch: pytest.Monke
     corpora.corpus_store().delete(mine)
     assert {one.id for one in CorpusStore().corpora()} == {theirs.id, everybodys.id}
     assert CorpusStore().texts(theirs) == list(TEXTS.texts)
+
+
+def test_a_corpus_is_asked_once_for_its_imported_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page runs with every click, and a store may hold many large corpora."""
+    store, data = CorpusStore(), read_data(Source("pairs.csv", PAIRS.encode()))
+    n = len(data.texts)
+    for name in ("first", "second"):
+        corpus = store.add(name, ReadTexts((*data.texts, name)))
+    vectors = np.eye(n + 1, dtype=np.float32)
+    import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
+    asked: list[int] = []
+
+    def has(self: KeptVectors, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+        asked.append(len(keys))
+        return of_vectors(self, kept, keys)
+
+    of_vectors = KeptVectors.has
+    monkeypatch.setattr(KeptVectors, "has", has)
+    for _ in range(3):
+        assert list(choose._imported(Given(data))) == ["file: mine.npy"]
+    assert asked.count(n) == 3  # for the data themselves
+    assert asked.count(n + 1) <= 2
+    store.vectors.forget(store.keys(corpus)[-1:])
+    assert choose._imported(Given(data)) == {}
 
 
 @pytest.mark.usefixtures("private")

@@ -129,13 +129,6 @@ def test_the_sidebars_model_can_be_followed():
     assert page.selectbox(key="layers-model").value == "Model in the sidebar"
 
 
-def test_links_with_former_names_lead_to_the_same_views():
-    page = until_over(opened(layers_view="Micro-tuning", layers_epochs="1"))
-    assert page.segmented_control(key="layers-view").value == "Change by block"
-    page = opened(layers_model="Sidebar's model")
-    assert page.selectbox(key="layers-model").value == "Model in the sidebar"
-
-
 def test_an_empty_text_gets_a_sentence_and_the_last_stays(page):
     for text in ("", " \n ", "\u200b"):
         page.text_area[0].set_value(text).run()

@@ -27,9 +27,10 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import (
     import_vectors,
     imported_by_label,
-    imported_embedder,
+    imported_for,
     imported_label,
 )
+from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.store.writing import write_vectors
 
 TEXTS = ("rain", "snow", "rain", "bread", "salt", "a choir", "a river")
@@ -151,14 +152,18 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
         store.vectors.get(by_text, store.keys(corpus))[[1, 3]], VECTORS[[1, 3]]
     )
     assert np.isnan(store.vectors.losses(by_text, store.keys(corpus))).all()
+
+    def place_of(spec: EmbedderSpec) -> KeptEmbedder:
+        return imported_for([store.vectors], spec, store.keys(corpus))[1]
+
     found = imported_by_label(CorpusStore(), corpus)
     assert list(found) == ["file: rows.npy", "file: texts.parquet"]
-    assert imported_embedder(store, found["file: rows.npy"]) == by_row
+    assert place_of(found["file: rows.npy"]) == by_row
     newer = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS + 1)).kept
     found = imported_by_label(store, corpus)  # both of the name are there
     assert list(found) == ["file: rows.npy", "file: texts.parquet", "file: rows.npy (2)"]
-    assert imported_embedder(store, found["file: rows.npy"]) == by_row
-    assert imported_embedder(store, found["file: rows.npy (2)"]) == newer
+    assert place_of(found["file: rows.npy"]) == by_row
+    assert place_of(found["file: rows.npy (2)"]) == newer
     assert imported_label(store, corpus, newer) == "file: rows.npy (2)"
     again = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS)).kept
     assert imported_label(store, corpus, again) == "file: rows.npy"  # the same vectors
@@ -178,7 +183,7 @@ def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore)
     assert store.vectors.embedders() == ()
     gone = EmbedderSpec("imported", "", (("digest", "d"), ("file", "gone.npy")))
     with pytest.raises(StoreError, match=r"gone.npy” were deleted. Import the file again"):
-        imported_embedder(store, gone)
+        imported_for([store.vectors], gone, store.keys(corpus))
 
 
 def of_texts(**columns: object) -> Source:
@@ -250,6 +255,10 @@ def test_ids_are_found_as_numbers_and_as_text(store: CorpusStore, column: list) 
         ({"id": range(7)}, "neither the texts nor the IDs"),  # the corpus counts from 1
         ({"id": range(9)}, "neither the texts nor the IDs"),  # of which 1 to 7 are others
         ({"text": list("abcdefg"), "id": range(1, 8)}, "the texts in “text” are not"),
+        ({"comment": list("abcdefg"), "id": range(1, 8)}, "the texts in “comment” are not"),
+        ({"Inhalt": [*SHUFFLED[:5], "", ""], "id": range(1, 8)}, "the texts in “Inhalt” are not"),
+        *(({name: [6, 4, 1, 7, 5, 2, 3]}, f"neither the texts nor the IDs.*“{name}”")
+          for name in ("cluster_id", "author_id", "paid", "valid", "Grid")),
         ({"text": [*SHUFFLED[:5], "snow!", None]}, "no vector for 1 of the 6 different texts of "
          "“c” .column “text”."),
         ({"documents": pa.array([*SHUFFLED[:5], None, "x"]).dictionary_encode()}, "“documents”"),
@@ -269,6 +278,23 @@ def test_vectors_without_known_texts_are_refused_unless_they_are_in_order(
         done = import_vectors(store, corpus, read_vectors(source), in_order=True)
         assert done.matched.startswith("Matched by row, in the order of the corpus.")
         assert store.vectors.get(done.kept, store.keys(corpus))[3, 0] == 3
+
+
+@pytest.mark.parametrize("column", ["text", "Inhalt"])
+def test_ids_that_the_texts_beside_them_contradict_are_refused(
+    store: CorpusStore, column: str
+) -> None:
+    """Also ids that are no numbers: those of another data set, or rows that were moved."""
+    ids = tuple(f"d{place}" for place in range(7))
+    corpus = store.add("c", ReadTexts(TEXTS, ids=ids))
+    columns = {"text": list("abcdefg"), "Inhalt": [*SHUFFLED[:5], "", ""]}
+    read = read_vectors(of_texts(doc=ids, **{column: columns[column]}))
+    with pytest.raises(TextError, match=f"the texts in “{column}” are not. If the IDs are"):
+        import_vectors(store, corpus, read)
+    in_their_rows = [*TEXTS[:5], "cut", "off"]
+    done = import_vectors(store, corpus, read_vectors(of_texts(doc=ids, Inhalt=in_their_rows)))
+    assert done.matched.startswith("Matched by the IDs in the column “doc”.")
+    assert store.vectors.get(done.kept, store.keys(corpus))[:, 0].tolist() == [0, 1, 0, 3, 4, 5, 6]
 
 
 def test_line_breaks_of_another_system_are_no_difference(store: CorpusStore) -> None:

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 from sklearn.linear_model import LinearRegression
 
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, Stopped, TextError
@@ -139,6 +140,9 @@ def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
     assert again.results[place].trained.weights == ladder.results[place].trained.weights
     assert again.curves[place].losses == ladder.curves[place].losses
     assert np.array_equal(again.curves[place].rebuilt, ladder.curves[place].rebuilt)
+    about, arrays = read_npz(content)
+    with pytest.raises(ValueError, match="of another version"):  # whose layers had other vectors
+        read_ladder(npz_bytes(about | {"format": 1}, arrays))
     with pytest.raises(ValueError, match="no file of arrays"):
         read_ladder(content[:-100])
     with pytest.raises(ValueError, match="no file of arrays"):

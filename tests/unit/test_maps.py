@@ -99,8 +99,8 @@ def test_what_a_map_depends_on_is_written_down(store: CorpusStore):
     corpus, embedder = embedded(store)
     key = maps.cache_key(corpus, embedder, PCA)
     assert key == (
-        f'neuralviz-map/1:{{"corpus":"{corpus.id}","embedder":"{embedder.id}",'
-        '"equal":"one place","settings":{"dimensions":3,"metric":"cosine","reducer":"pca"}}'
+        f'neuralviz-map/2:{{"corpus":"{corpus.id}","embedder":"{embedder.id}",'
+        '"settings":{"dimensions":3,"metric":"cosine","reducer":"pca"}}'
     )
     assert make_map(store, corpus, embedder, PCA).id == sha256(key.encode()).hexdigest()[:24]
 

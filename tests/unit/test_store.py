@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -15,8 +16,10 @@ import pyarrow as pa
 import pytest
 
 from neuralviz.embedders import EmbedderSpec, embedder_spec
+from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import SettingsError, StoreError
 from neuralviz.maps.search import find_words
+from neuralviz.models.language_model import LanguageModel
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -140,6 +143,23 @@ def test_whole_columns_have_room_for_more_than_two_gigabytes_of_text(
     assert (codes.tolist(), names) == ([0, -1, 1, 0], ("x", "y"))
     read = ReadTexts(("a", "b", "c", "d"), labels={"topic": topics, "year": ("1", "2", "", "4")})
     assert store.find("four", read) == corpus
+
+
+def test_only_a_cache_key_finds_vectors(store: CorpusStore, tiny: LanguageModel) -> None:
+    """A key that leaves out a part, such as how texts pass the model, is another one."""
+    embedder = PooledEmbedder(tiny)
+    model = f"'pooled', {tiny.id!r}, {tiny.fingerprint!r}"
+    layers = tuple(embedder.depends_on["layers"])
+    short = hashlib.sha256(f"({model}, ('mean', {layers!r}, True))".encode()).hexdigest()[:24]
+    corpus = store.add("c", READ)
+    wrong = store.vectors.restore(short, "", embedder.dim)
+    vectors, losses = np.ones((3, embedder.dim)), np.full((3, 2), np.nan)
+    store.vectors.put(wrong, np.unique(store.keys(corpus)), vectors, losses)
+    assert store.vectors.of(embedder) is None
+    *_, event = embed_corpus(store, corpus, embedder)
+    assert (event.found, event.done) == (0, 3)
+    kept = store.vectors.get(event.embedder, store.keys(corpus))
+    np.testing.assert_allclose(kept, embedder.encode(READ.texts), atol=1e-6)
 
 
 def test_texts_are_taken_out_by_their_keys_and_counted_again(store: CorpusStore):

@@ -17,7 +17,7 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.models.shared import LOADERS, NotHeldError, held_model
 from neuralviz.models.trained import trained_encoder
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.vectors import embedder_ids
+from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,12 +61,12 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
     maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
     try:
-        ids = embedder_ids(make_embedder(choice.spec, HELD))
+        ids = {embedder_id(make_embedder(choice.spec, HELD))}
     except (NotHeldError, NeuralvizError):  # or this method is not for this model
         models = models_now([choice.spec])
         trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
         since = max((one.changed() for one in trained), default=0.0)
-        ids = tuple(one.id for one in by_name if not _is_older(maps[one], since))
+        ids = {one.id for one in by_name if not _is_older(maps[one], since)}
         is_folder = sum(one.files is not None for one in models) > len(trained)
     else:
         is_folder = False

@@ -27,7 +27,8 @@ from neuralviz.maps.neighbourhoods import K, fitting_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
-from neuralviz.store.importing import imported_by_label, imported_specs
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.corpora import corpus_store
@@ -40,11 +41,14 @@ from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from streamlit.delta_generator import DeltaGenerator
 
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
 
 MAX_K = 1000
 OWN_METHODS = "Methods"
@@ -166,10 +170,27 @@ def _imported(given: Given) -> dict[str, EmbedderSpec]:
         found = imported_specs(store.vectors, text_keys(given.data.texts))
         if not found:
             return {}
-        seen = {spec for one in store.corpora() for spec in imported_by_label(store, one).values()}
+        wanted = {spec.to_json() for spec in found.values()}
+        seen = {
+            kept.spec
+            for kept in store.vectors.embedders()
+            if kept.spec in wanted and _is_beside_corpus(store, kept)
+        }
     except StoreError:  # whoever opens a saved corpus meets the error
         return {}
-    return {label: spec for label, spec in found.items() if spec in seen}
+    return {label: spec for label, spec in found.items() if spec.to_json() in seen}
+
+
+def _is_beside_corpus(store: CorpusStore, kept: KeptEmbedder) -> bool:
+    version = store.vectors.version(kept)
+    return any(_has_all(store.folder, corpus, kept, version) for corpus in store.corpora())
+
+
+@st.cache_data(max_entries=1024, show_spinner=False)
+def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> bool:
+    """Whether all texts of a corpus have a vector; asked anew when the vectors change."""
+    store = CorpusStore(folder)
+    return bool(store.vectors.has(kept, store.keys(corpus)).all())
 
 
 def _choose_methods(

@@ -12,10 +12,6 @@ from neuralviz.ui.stage import on_stage
 
 PAGE = "followed"
 OF_SIDEBAR = "Model in the sidebar"
-FORMER_NAMES = {  # in links of versions before
-    "layers-view": {"Micro-tuning": "Change by block"},
-    "layers-model": {"Sidebar's model": OF_SIDEBAR},
-}
 EXAMPLES = {
     "Two banks": "The bank by the river bank closed early on Friday.",
     "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.layers import FORMER_NAMES, blocks, pairs, text, words
+from neuralviz.ui.layers import blocks, pairs, text, words
 
 VIEWS = {
     "A text": text.show,
@@ -17,7 +17,6 @@ VIEWS = {
 
 def show() -> None:
     """The view that is chosen."""
-    _rename_choices_of_old_links()
     view = choose_one(
         st.segmented_control,
         "View",
@@ -29,14 +28,6 @@ def show() -> None:
         label_visibility="collapsed",
     )
     VIEWS[view]()
-
-
-def _rename_choices_of_old_links() -> None:
-    for key, names in FORMER_NAMES.items():
-        choice = st.query_params.get(key)
-        if choice in names:
-            st.query_params[key] = names[choice]
-            st.rerun()  # a widget reads the address that a script run begins with
 
 
 def _leave_texts() -> None:
