@@ -339,7 +339,9 @@ def test_comments_above_rows_that_begin_like_them_are_skipped() -> None:
 )
 def test_long_cells_of_odd_signs_take_no_long_time(cell: str) -> None:
     begin = time.perf_counter()
-    read_texts(Source("t.csv", f"my_name,my_text\n{cell},{cell} word\n{cell},{cell} word\n".encode()))
+    read_texts(
+        Source("t.csv", f"my_name,my_text\n{cell},{cell} word\n{cell},{cell} word\n".encode())
+    )
     assert time.perf_counter() - begin < 0.3
 
 
