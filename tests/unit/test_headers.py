@@ -113,7 +113,12 @@ SENTENCES = st.lists(st.sampled_from(WORDS), min_size=3, max_size=9).map(
     lambda words: " ".join(words).capitalize() + "."
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "texts": st.one_of(SENTENCES, SENTENCES.map(lambda text: f'He said: "{text}"')),
+    "texts": st.one_of(
+        SENTENCES,
+        SENTENCES.map(lambda text: f'He said: "{text}"'),
+        SENTENCES.map(lambda text: f'"{text}" she said'),
+        SENTENCES.map(lambda text: f"#{text}"),
+    ),
     "category": st.sampled_from(["news", "sport", "arts"]),
     "number": st.integers(1, 500),
     "share": st.integers(1, 40).map(lambda value: value / 4 + 0.125),
