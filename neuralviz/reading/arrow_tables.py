@@ -26,9 +26,12 @@ _BINARY = (
     *(types.is_binary, types.is_large_binary, types.is_binary_view),
     types.is_fixed_size_binary,
 )
-_LISTS = (
-    *(types.is_list, types.is_large_list, types.is_fixed_size_list),
-    *(types.is_list_view, types.is_large_list_view),
+_LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+_LEFT_OUT = (
+    (types.is_run_end_encoded, "run-end encoded values"),
+    (types.is_union, "values of several types"),
+    (types.is_list_view, "views of lists"),
+    (types.is_large_list_view, "views of lists"),
 )
 
 
@@ -182,7 +185,11 @@ def is_dictionary(kind: pa.DataType) -> bool:
     """Whether a column holds texts by their numbers in a dictionary."""
     if not types.is_dictionary(kind):
         return False
-    return types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
+    return _is_text(kind.value_type)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def count_bytes(column: pa.Array) -> int:
@@ -195,12 +202,20 @@ def count_bytes(column: pa.Array) -> int:
     if types.is_nested(kind):
         return count_bytes(column.flatten())
     if is_dictionary(column.type):
-        lengths = compute.binary_length(column.dictionary).take(column.indices)
-    elif types.is_string(column.type) or types.is_large_string(column.type):
-        lengths = compute.binary_length(column)
+        lengths = _lengths(column.dictionary).take(column.indices)
+    elif _is_text(column.type):
+        lengths = _lengths(column)
     else:
         return column.nbytes
     return compute.sum(lengths).as_py() or 0
+
+
+def _lengths(texts: pa.Array) -> pa.Array:
+    """Bytes of each text; of views, which may share their bytes, the first number of each."""
+    if not types.is_string_view(texts.type):
+        return compute.binary_length(texts)
+    views = np.frombuffer(texts.buffers()[1], np.int32).reshape(-1, 4)
+    return pa.array(views[texts.offset : texts.offset + len(texts), 0].astype(np.int64))
 
 
 def _unwanted(kind: pa.DataType) -> str:
@@ -208,6 +223,11 @@ def _unwanted(kind: pa.DataType) -> str:
     if types.is_struct(kind):  # an image or a sound with its path
         inner = (kind.field(at).type for at in range(kind.num_fields))
         return "binary data" if any(map(_unwanted, inner)) else ""
+    if types.is_map(kind):
+        return _unwanted(kind.key_type) or _unwanted(kind.item_type)
+    for is_kind, what in _LEFT_OUT:
+        if is_kind(kind):
+            return what
     if any(is_kind(kind) for is_kind in _BINARY):
         return "binary data"
     if any(is_kind(kind) for is_kind in _LISTS):
@@ -229,7 +249,7 @@ def _values(column: pa.Array, plain: pa.DataType) -> list[Any]:
     if is_dictionary(column.type):  # equal texts are one object
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         used, places = np.unique(codes[codes >= 0], return_inverse=True)
-        texts = [*column.dictionary.take(pa.array(used)).to_pylist(), None]
+        texts = [*(column.dictionary[at].as_py() for at in used.tolist()), None]
         rows = np.full(len(codes), len(used))
         rows[codes >= 0] = places
         return [texts[row] for row in rows.tolist()]

@@ -43,7 +43,8 @@ def _duration_text(value: timedelta) -> str:
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     sign = "-" if value < timedelta() else ""
-    fraction = f".{rest.microseconds:06}".rstrip("0") if rest else ""
+    nanoseconds = getattr(rest, "nanoseconds", 0)  # of a duration of pandas
+    fraction = f".{rest.microseconds:06}{nanoseconds:03}".rstrip("0") if rest else ""
     return f"{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"
 
 

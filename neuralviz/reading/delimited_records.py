@@ -22,9 +22,9 @@ def divide_records(
 
     A line whose quotation marks match in no way is put on ``unmatched``, and the next line begins a
     row of its own: what is lost to a quotation mark that is never closed is one line. Between tabs,
-    marks that do not enclose a field are characters, so nothing is lost, and lines are joined only to
-    a row of the right number of fields; ``odd_marks`` gets lines
-    whose marks may have been meant to enclose the ends of lines, each of which is a whole row.
+    marks that do not enclose a field are characters, so nothing is lost, and lines are joined only
+    to a row of the right number of fields; ``odd_marks`` gets lines whose marks may have been meant
+    to enclose several lines, each of which is read as a row.
     """
     next_field = re.escape(separator)
     inside = '[^"]*+(?:""[^"]*+)*+'

@@ -29,7 +29,7 @@ username value values var variable vector version views week year""".split()
 _PLAIN = re.compile(r"[\W_]+")
 _KNOWN = {_PLAIN.sub("", name) for name in (*TEXT_COLUMNS, *ID_COLUMNS, *_OTHER_NAMES)}
 _UNNAMED = re.compile(r"unnamed: ?\d+", re.IGNORECASE)
-_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*")  # snake_case, camelCase
+_IDENTIFIER = re.compile(r"[A-Za-z][^\W_]*+_\w++|[a-z]++[A-Z]\w*+")  # snake_case, camelCase
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?.*")
 _NUMBER = re.compile(r"[-+]?[$€£]?\d[\d.,]*\s?[%$€£]?")
 _WEB = re.compile(r"[a-z]+://\S+|\S+@\S+\.\w+")
@@ -40,6 +40,7 @@ _LIKE_DATA = -3  # evidence of a cell that looks like those below
 _FEW = 5  # numbers of which the range says little
 _FEWEST = 3  # texts that a word is compared with
 _ALIKE = 0.8  # share of a column that decides its kind
+_TELLING = 200  # first characters of a cell by which its kind is known
 _SHOWN = 60  # characters of a cell in a message
 
 
@@ -288,6 +289,7 @@ def _is_near(title: str, cells: Sequence[str]) -> bool:
 
 def _kind(cell: str) -> str:
     """What a cell that is not blank looks like."""
+    cell = cell[:_TELLING]
     if _DATE.fullmatch(cell):
         return "date"
     if _NUMBER.fullmatch(cell) or finite_number(cell) is not None:

@@ -16,7 +16,7 @@ _KEYS = (*TEXT_COLUMNS, "full_text", "value", "parts")
 _PYTHON = re.compile(r"\[\s*(['\"{[]|\])|\{\s*'")  # how Python prints lists and objects
 _NUMPY = re.compile(r"(['\"])\s+(?=['\"])")  # how numpy prints arrays: no commas between texts
 _COMMAS = re.compile(r"['\"],\s")
-_VECTOR = re.compile(r"\[[-+\d.eE\s,]*(?:\.\.\.)?[-+\d.eE\s,]*\]")
+_VECTOR = re.compile(r"\[[-+\d.eE\s,]*+\]")
 _LONGEST = 200_000  # characters of what Python printed
 _PARTS = ("type", "text")  # of formatted texts, whose blanks stand in the parts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -112,7 +113,12 @@ SENTENCES = st.lists(st.sampled_from(WORDS), min_size=3, max_size=9).map(
     lambda words: " ".join(words).capitalize() + "."
 )
 VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "texts": st.one_of(SENTENCES, SENTENCES.map(lambda text: f'He said: "{text}"')),
+    "texts": st.one_of(
+        SENTENCES,
+        SENTENCES.map(lambda text: f'He said: "{text}"'),
+        SENTENCES.map(lambda text: f'"{text}" she said'),
+        SENTENCES.map(lambda text: f"#{text}"),
+    ),
     "category": st.sampled_from(["news", "sport", "arts"]),
     "number": st.integers(1, 500),
     "share": st.integers(1, 40).map(lambda value: value / 4 + 0.125),
@@ -331,6 +337,17 @@ def test_comments_above_rows_that_begin_like_them_are_skipped() -> None:
     table = read_table(Source("t.csv", content.encode()))
     assert rows_of(table) == rows
     assert "Skipped 1 comment line at the head of t.csv." in table.notes
+
+
+@pytest.mark.parametrize(
+    "cell", ["@." * 1500, "a@" * 1500 + ".", "a_" * 20_000 + "!", "[" + "1" * 20_000]
+)
+def test_long_cells_of_odd_signs_take_no_long_time(cell: str) -> None:
+    begin = time.perf_counter()
+    read_texts(
+        Source("t.csv", f"my_name,my_text\n{cell},{cell} word\n{cell},{cell} word\n".encode())
+    )
+    assert time.perf_counter() - begin < 0.3
 
 
 def test_a_separator_may_be_named_without_a_header() -> None:

@@ -167,6 +167,55 @@ def test_offsets_beyond_the_texts_are_refused() -> None:
         read_table(Source("t.arrow", file.getvalue().replace(offsets, beyond)))
 
 
+def as_stream(columns: dict[str, pa.Array], compression: str | None = None) -> bytes:
+    batch, file = pa.RecordBatch.from_pydict(columns), io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(file, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("as_dictionary", [False, True])
+def test_views_of_one_long_text_are_refused(as_dictionary: bool) -> None:
+    text = b"x" * (1 << 20)
+    view = np.frombuffer(np.int32(len(text)).tobytes() + text[:4] + bytes(8), np.int32)
+    n_rows = 1 if as_dictionary else 4000
+    buffers = [None, pa.py_buffer(np.tile(view, n_rows)), pa.py_buffer(text)]
+    views = pa.Array.from_buffers(pa.string_view(), n_rows, buffers)
+    if as_dictionary:
+        views = pa.DictionaryArray.from_arrays(pa.array([0] * 4000, pa.int32()), views)
+    content = as_stream({"text": views})
+    assert len(content) < 1 << 21
+    with pytest.raises(TextError, match="more than 2,147,483,648 characters"):
+        read_table(Source("t.arrow", content))
+
+
+def test_views_in_a_dictionary_are_texts() -> None:
+    views = pa.array(["One", "Two", "One", None], pa.string_view()).dictionary_encode()
+    table = read_table(Source("t.arrow", as_stream({"text": views.slice(1)})))
+    assert table.column("text") == ["Two", "One"]
+
+
+def test_columns_of_kinds_that_are_not_read_are_named() -> None:
+    texts = pa.array(["One", "Two"])
+    union = pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [texts, pa.array([1, 2])])
+    columns = {
+        "text": texts,
+        "union": union,
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), texts),
+        "views": pa.array([["a"], ["b"]], pa.list_view(pa.string())),
+        "length": pa.array([86_400_000_000_001, 60_000_000_000], pa.duration("ns")),
+    }
+    table = read_table(Source("t.arrow", as_stream(columns)))
+    assert table.columns == ("text", "length")
+    assert table.column("length") == ["24:00:00.000000001", "00:01:00"]
+    assert table.notes == (
+        "Skipped the values of several types in the column “union”.",
+        "Skipped the run-end encoded values in the column “runs”.",
+        "Skipped the views of lists in the column “views”.",
+    )
+
+
 # --- folders of `datasets` -----------------------------------------------------------------------
 
 TEXTS = ["One river.", "Two houses.", "Three old trees.", "Four roads."]
