@@ -150,7 +150,7 @@ def encode_together(
 
 @torch.no_grad()
 def _check_context(encoder: SentenceTransformer, name: str) -> None:
-    """Check that a token changed by its id, whatever letters the tokenizer knows, is seen by others.
+    """Check that other tokens see one that is changed by its id, whatever letters are known.
 
     Raises:
         ModelError: no token knows of another.
