@@ -15,7 +15,6 @@ from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.roles import pair_columns
 from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
@@ -46,18 +45,6 @@ def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
         SettingsError: one is no pair, or a role comes twice.
     """
     return split_options(typed or [], "role", "ROLE=COLUMN")
-
-
-def find_pair_columns(path: Path, roles: Mapping[str, str]) -> tuple[str, str, str | None] | None:
-    """The columns of two texts and a score in a table; None to go by their names alone.
-
-    Raises:
-        NeuralvizError: the table cannot be read, or does not have a role or its column.
-    """
-    if not roles:
-        return None
-    table = read_table(Source.at(path), max_rows=1)
-    return pair_columns(path.name, table.columns, roles)
 
 
 def read_sets(

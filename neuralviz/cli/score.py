@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +11,13 @@ import pyarrow as pa
 import typer
 
 from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
-from neuralviz.cli.data_sets import RoleOption, find_pair_columns, split_roles
+from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.reading.pairs import read_text_pairs
+from neuralviz.evaluation.roles import pair_columns
+from neuralviz.reading.pairs import find_columns, read_text_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
@@ -59,7 +61,9 @@ def score(
     if output is not None:
         check_destination(output)
     found = similarity.load_similarity_model(model)
-    read = read_text_pairs(Source.at(pairs), find_pair_columns(pairs, split_roles(role)))
+    roles = split_roles(role)
+    find = partial(pair_columns, roles=roles) if roles else find_columns
+    read = read_text_pairs(Source.at(pairs), find)
     for note in read.notes:
         say(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,16 +16,17 @@ from rich.text import Text
 import neuralviz.models
 from neuralviz import evaluation
 from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
-from neuralviz.cli.data_sets import RoleOption, find_pair_columns, split_roles
+from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import progress_bars
-from neuralviz.errors import NeuralvizError, Stopped, TextError
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
 from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
 from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
 from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
+from neuralviz.evaluation.roles import ROLES, pair_columns
 from neuralviz.models.names import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -143,15 +145,9 @@ def _read(path: Path, roles: Mapping[str, str]) -> ScoredPairs:
     Raises:
         NeuralvizError: they cannot be read, or there is no column for a role.
     """
-    columns = find_pair_columns(path, roles)
-    if columns is None:
+    if not roles:
         return read_pairs(Source.at(path))
-    first, second, score = columns
-    if score is None:
-        raise TextError(
-            f"{path.name} also needs a column for score. Name the column with --role score=…."
-        )
-    return read_pairs(Source.at(path), (first, second, score))
+    return read_pairs(Source.at(path), partial(pair_columns, roles=roles, needed=ROLES["pairs"]))
 
 
 def _save(ladder: Ladder, model: str, name: str) -> None:

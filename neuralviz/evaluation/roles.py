@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import SettingsError, TextError
@@ -105,7 +105,10 @@ def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> 
 
 
 def pair_columns(
-    name: str, columns: Sequence[str], roles: Mapping[str, str]
+    name: str,
+    columns: Sequence[str],
+    roles: Mapping[str, str],
+    needed: Iterable[str] = ("text1", "text2"),
 ) -> tuple[str, str, str | None]:
     """The columns of two texts and of their score, which may be missing.
 
@@ -113,9 +116,10 @@ def pair_columns(
         name: of the file, for messages.
         columns: of the table.
         roles: role to column, declared.
+        needed: roles that must have a column.
 
     Raises:
-        SettingsError: a declared role or its column does not exist, or a text has no column.
+        SettingsError: a declared role or its column does not exist, or a needed one has none.
     """
     check_roles(name, columns, roles)
     if others := set(roles) - set(ROLES["pairs"]):
@@ -124,7 +128,7 @@ def pair_columns(
             f"{', '.join(ROLES['pairs'])}."
         )
     found = columns_of("pairs", columns, roles)
-    for role in ("text1", "text2"):
+    for role in needed:
         if role not in found:
             raise SettingsError(
                 f"{name} also needs a column for {role}. Its columns are: {_listed(columns)}. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ SCORE_COLUMNS = ("score", "similarity")
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
 _NO_SCORES = np.zeros(0)
+FindColumns = Callable[[str, Sequence[str]], tuple[str, str, str | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,28 +71,45 @@ class ScoredPairs:
         )
 
 
+def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | None]:
+    """The columns of two sentences and of their score by their names; None without a score.
+
+    Raises:
+        TextError: there are none of two sentences.
+    """
+    by_name = _by_name(columns)
+    pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
+    if pair is None:
+        raise TextError(
+            f"{name} needs the columns “sentence1” and “sentence2” in its header line. "
+            f"It has: {_list_names(columns)}."
+        )
+    first, second = (columns[by_name[one]] for one in pair)
+    return first, second, next((columns[by_name[s]] for s in SCORE_COLUMNS if s in by_name), None)
+
+
 def read_pairs(
-    source: Source,
-    columns: tuple[str, str, str] | None = None,
-    *,
-    max_rows: int | None = None,
+    source: Source, find: FindColumns = find_columns, *, max_rows: int | None = None
 ) -> ScoredPairs:
     """Read scored pairs from a table in a file (see ``source.TABLES``).
 
     Args:
         source: a table with the columns ``sentence1``, ``sentence2`` (or
             ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
-        columns: names of the two sentences' columns and of the score's, where they are others.
+        find: gives the names of the two sentences' columns and of the score's, for the name of
+            the file and all its columns, where they are others.
         max_rows: of the table; those behind are left out, with a note.
 
     Raises:
         TextError: it is no such table, a column is missing, or fewer than 3 pairs can be used.
     """
     table = read_table(source, max_rows=max_rows)
-    if columns is None:
-        first, second, score = (table.columns[at] for at in _places(source.name, table.columns))
-    else:
-        first, second, score = columns
+    first, second, score = find(source.name, table.columns)
+    if score is None:
+        raise TextError(
+            f"{source.name} needs the columns “sentence1”, “sentence2” and “score” in its header "
+            f"line. It has: {_list_names(table.columns)}."
+        )
     rows = usable_rows(table, texts=(first, second), numbers=(score,))
     used = rows.places
     if len(used) < FEWEST_PAIRS:
@@ -114,16 +132,13 @@ def read_pairs(
 
 
 def read_text_pairs(
-    source: Source,
-    columns: tuple[str, str, str | None] | None = None,
-    *,
-    max_rows: int | None = None,
+    source: Source, find: FindColumns = find_columns, *, max_rows: int | None = None
 ) -> ScoredPairs:
     """Read pairs of sentences from a table; a column of scores may be there or not.
 
     Args:
         source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
-        columns: as of `read_pairs`; None for the score's where there is none.
+        find: as of `read_pairs`; it gives None for the score's column where there is none.
         max_rows: of the table; those behind are left out, with a note.
 
     Returns:
@@ -133,28 +148,18 @@ def read_text_pairs(
         TextError: it is no such table, a column of sentences is missing, or no pair can be used.
     """
     table = read_table(source, max_rows=max_rows)
-    by_name = _by_name(table.columns)
-    if columns is None:
-        pair = _sentence_columns(by_name)
-        if pair is None:
-            raise TextError(
-                f"{source.name} needs the columns “sentence1” and “sentence2” in its header line. "
-                f"It has: {_found(table.columns)}."
-            )
-        first, second = (table.columns[by_name[name]] for name in pair)
-        named = (table.columns[by_name[name]] for name in SCORE_COLUMNS if name in by_name)
-        columns = first, second, next(named, None)
-    rows = usable_rows(table, texts=columns[:2])
+    first, second, score = find(source.name, table.columns)
+    rows = usable_rows(table, texts=(first, second))
     if not rows.places:
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
     scores = np.full(len(rows.places), np.nan)
-    if columns[2] is not None:
-        read = numbers_of(table.column(columns[2]))
+    if score is not None:
+        read = numbers_of(table.column(score))
         scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
 
 
-def _found(columns: Sequence[str]) -> str:
+def _list_names(columns: Sequence[str]) -> str:
     """The first few names of columns."""
     found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
     return found + " …" * (len(columns) > 12)
@@ -163,21 +168,3 @@ def _found(columns: Sequence[str]) -> str:
 def _by_name(columns: Sequence[str]) -> dict[str, int]:
     """Where each column stands."""
     return {column.strip().lower(): place for place, column in enumerate(columns)}
-
-
-def _sentence_columns(by_name: Mapping[str, int]) -> tuple[str, str] | None:
-    """The names of the two sentences' columns; None without both."""
-    return next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
-
-
-def _places(name: str, columns: Sequence[str]) -> tuple[int, int, int]:
-    """Where the two sentences and the score stand."""
-    by_name = _by_name(columns)
-    pair = _sentence_columns(by_name)
-    score = next((column for column in SCORE_COLUMNS if column in by_name), None)
-    if pair is None or score is None:
-        raise TextError(
-            f"{name} needs the columns “sentence1”, “sentence2” and “score” in its header "
-            f"line. It has: {_found(columns)}."
-        )
-    return by_name[pair[0]], by_name[pair[1]], by_name[score]

@@ -154,11 +154,12 @@ def _keys_of_rows(
         if rows is None:
             continue
         of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
-        names = TEXT_COLUMNS if _are_numbers(ids) else ("text",)
+        text_columns = TEXT_COLUMNS if _are_numbers(ids) else ("text",)
         others = [
             one
             for one, texts in of_texts.items()
-            if one != title and (_named(one) in names or _are_elsewhere(texts, of_rows, wanted))
+            if one != title
+            and (_named(one) in text_columns or _are_elsewhere(texts, of_rows, wanted))
         ]
         if not others:
             return of_rows, f"Matched by the IDs in the column “{title[:40]}”."

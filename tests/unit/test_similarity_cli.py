@@ -146,7 +146,7 @@ def test_pairs_are_scored(pairs: Path, bert_folder: Path, tmp_path: Path) -> Non
 
 
 def test_columns_with_other_names_have_roles_as_in_evaluate(
-    pairs: Path, bert_folder: Path, tmp_path: Path
+    pairs: Path, bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = tmp_path / "named.csv"
     _, *rows = pairs.read_text("utf-8").splitlines()
@@ -157,8 +157,12 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     result = trained(named, bert_folder, "-o", NAME, *roles)
     assert result.exit_code == 0, result.output
     assert "26 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
-    scored = run("score", named, "--model", NAME, *roles)
+    opened, at = [], Source.at
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "at", staticmethod(lambda path: opened.append(path) or at(path)))
+        scored = run("score", named, "--model", NAME, *roles)
     assert scored.exit_code == 0, scored.output
+    assert opened == [named], "the table is read more than once"
     read = list(csv.DictReader(io.StringIO(scored.stdout.lstrip("\ufeff"))))
     assert [one["score"] for one in read[2:5]] == ["2", "", "4"]
     assert "Spearman with the scores of the table" in scored.stderr
