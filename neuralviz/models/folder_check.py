@@ -273,14 +273,11 @@ def _own_classes(auto_map: Any, architectures: Any) -> list[str]:
 
 def _unknown_architectures(config: dict[str, Any]) -> list[str]:
     """Classes that a checkpoint was saved from and `transformers` would replace by its own."""
-    with quiet_transformers():
-        import transformers
-        from transformers import CONFIG_MAPPING
-
+    with quiet_transformers() as transformers:
+        families, known = transformers.CONFIG_MAPPING, {n.lower() for n in dir(transformers)}
     names = config.get("architectures")
-    if not isinstance(names, list) or str(config.get("model_type")) not in CONFIG_MAPPING:
+    if not isinstance(names, list) or str(config.get("model_type")) not in families:
         return []
-    known = {name.lower() for name in dir(transformers)}
     return [n for n in map(str, names) if re.sub("^(TF|Flax)", "", n).lower() not in known]
 
 

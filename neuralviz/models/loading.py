@@ -202,9 +202,7 @@ def load_folder(
     if not any(folder.glob("*.safetensors")):
         raise missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
-        with quiet_transformers():
-            import transformers
-
+        with quiet_transformers() as transformers:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             if config.is_encoder_decoder:
                 raise ModelError(
