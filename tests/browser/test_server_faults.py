@@ -83,7 +83,7 @@ def test_a_page_whose_connection_was_cut_goes_on_with_its_run(
         page.wait_for_timeout(5_000)
         proxy.mend()
         page.wait_for_function(
-            f"Number(document.body.innerText.match(/tep ([0-9]+) of 1,000/)?.[1]) > {before + 20}",
+            f"Number(document.body.innerText.match(/poch ([0-9]+) of 1,000/)?.[1]) > {before + 20}",
             timeout=60_000,
         )
         expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
