@@ -17,6 +17,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
+from neuralviz.jobs import returning
 from neuralviz.jobs.keeping import reopened, result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.returning import STOPPED, work_of
@@ -76,8 +77,11 @@ def messages(page: AppTest) -> str:
     return " ".join(element.value for element in [*page.error, *page.warning, *page.info])
 
 
-def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(bundled) -> None:
+def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
+    bundled, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorded, table = recorded_run(), RunTable()
+    monkeypatch.setattr(returning, "_returning", returning.Returning(RunTable()))  # of this home
     task = TuneTexts(ModelRef.now("bundled"), recorded.texts, recorded.settings)
     table.add("anId", work_of(result_key(task)))
     table.end("anId", "stopped")

@@ -112,7 +112,10 @@ def test_maps_of_one_method_by_two_models_are_told_apart() -> None:
     for choice in choices:
         *_, last = embed_corpus(store, corpus, choice.spec)
         made.append(make_map(store, corpus, last.embedder, choice.settings))
-    assert [one.label for one in open_maps(corpus, made)] == [f"mean ({MINE})", "mean (all-MiniLM-L6-v2)"]
+    assert [one.label for one in open_maps(corpus, made)] == [
+        f"mean ({MINE})",
+        "mean (all-MiniLM-L6-v2)",
+    ]
     assert [one.label for one in open_maps(corpus, made[:1])] == ["mean"]
     assert [one.label for one in open_maps(corpus, made[:1] * 2)] == ["mean", "mean"]
 
