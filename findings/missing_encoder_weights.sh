@@ -4,7 +4,7 @@
 # A weight that is missing from `model.safetensors` ought to be an error. It is drawn anew at every
 # load, and only a report in the log tells: the same text has another vector each time.
 #
-# Seen: "largest difference between two loads: 0.2" or so, where 0 is right.
+# Seen: "largest difference between two loads: 0.02" or so, where 0 is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
