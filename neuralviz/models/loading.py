@@ -120,7 +120,7 @@ def resolve(model_id: str) -> tuple[Path, str]:
     try:
         path = Path(model_id).expanduser()
         if path.is_dir():
-            return path, _folder_fingerprint(path)
+            return path, _folder_fingerprint(path) if _holds_model(path) else ""
         is_file = path.exists()
     except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
         reason = getattr(error, "strerror", None) or error
@@ -141,6 +141,11 @@ def resolve(model_id: str) -> tuple[Path, str]:
             raise
         raise ModelError(f"{error} No encoder that was trained here has this name.") from error
     return folder, folder.name
+
+
+def _holds_model(folder: Path) -> bool:
+    """Whether a folder can be a model, so that its files are read: a home folder is not."""
+    return any(folder.glob("*config.json")) or (folder / "modules.json").is_file()
 
 
 def _folder_fingerprint(folder: Path) -> str:
