@@ -92,7 +92,7 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
 
     def progress(self, result: RunRecord) -> Progress:
         if not result.epochs_reached:
-            return Progress(doing=_before_first_step(self.model))
+            return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
         doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
@@ -246,7 +246,7 @@ class TuneBlocks(Task["TuningEvent", Marks]):
 
     def progress(self, result: Marks) -> Progress:
         if not (done := result.epochs_known):
-            return Progress(doing=_before_first_step(self.model))
+            return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
         epochs = self.settings.epochs
         return Progress(done, epochs, doing=f"Epoch {done:,} of {epochs:,}")
 
@@ -266,6 +266,8 @@ def _alone(place: int, events: Iterable[WatchedEvent]) -> Generator[Told[Watched
     yield [(place, None)]
 
 
-def _before_first_step(model: ModelRef) -> str:
-    """What goes on until then; the first step of a long text takes seconds."""
-    return "Computing the first step …" if is_held("masked", model.id) else "Loading the model …"
+def _before_first_epoch(model: ModelRef, epochs: int) -> str:
+    """What goes on until then; the first epoch of a long text takes seconds."""
+    if not is_held("masked", model.id):
+        return "Loading the model …"
+    return f"Computing the first of {epochs:,} epochs …" if epochs > 1 else "Computing the epoch …"

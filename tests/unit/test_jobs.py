@@ -606,7 +606,7 @@ def test_micro_tuning_says_what_goes_on_before_its_first_step(bundled, monkeypat
     monkeypatch.setattr(shared, "_models", dict(only_vectors))
     assert task.progress(task.start()).doing == "Loading the model …"
     monkeypatch.setattr(shared, "_models", {("bundled", None): bundled})
-    assert task.progress(task.start()).doing == "Computing the first step …"
+    assert task.progress(task.start()).doing == "Computing the first of 10 epochs …"
 
 
 @pytest.mark.parametrize(
