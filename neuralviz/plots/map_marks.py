@@ -139,9 +139,11 @@ def name_labels(
     for name, place in zip(names, at, strict=True):
         x, y = ((place[:2] - low) * per_unit).tolist()
         half = len(name) * _CHARACTER / 2
+        hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
+        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # as a point of equal texts is
         free = (
             step
-            for step in (_NAME_STEPS if flat else (0,))
+            for step in (_NAME_STEPS[is_lone:] if flat else (0,))
             if all(
                 abs(y + step - other_y) >= _NAME_HEIGHT or abs(x - other_x) >= half + other_half
                 for other_x, other_y, other_half in taken

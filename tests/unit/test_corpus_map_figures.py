@@ -190,6 +190,13 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     assert space.layout.scene.annotations[0].text == "<b>1 a</b>"
 
 
+def test_the_name_of_equal_texts_stands_beside_their_place() -> None:
+    places = np.array([[0, 0]] * 9 + [[9, 9], [9, -9]], dtype=np.float32)
+    names = [("1 comment", places[0])]
+    figure = map_figure(places, np.arange(11), title="", standout=Standout(names=names))
+    assert [label.yshift for label in figure.layout.annotations] == [20]
+
+
 def test_no_name_of_a_cluster_lies_on_the_label_of_a_new_sentence() -> None:
     coordinates = points(50, 2)
     low, high = coordinates.min(axis=0), coordinates.max(axis=0)
