@@ -27,9 +27,10 @@ app: ## set up if needed, and open the app
 test: set-up lint browser ## set up, check the code, and run the tests (with a browser)
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: set-up ## check style, formatting and types
+lint: set-up ## check style, formatting, imports and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
 
 format: set-up ## format the code
