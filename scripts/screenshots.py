@@ -7,6 +7,7 @@ python scripts/screenshots.py --all DIR  # every page, both widths, light and da
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -85,7 +86,8 @@ def main() -> None:
                         page.locator(FIGURE).first.wait_for(timeout=90_000)
                         tune_live(page)
                     elif name == "compare":
-                        page.get_by_text("Done in").wait_for(timeout=180_000)
+                        over = page.get_by_text(re.compile("Done in|Result of"))
+                        over.first.wait_for(timeout=180_000)
                     target = f"{name}-{size}-{theme}.png" if args.all else f"{name}.png"
                     photograph(page, folder / target, whole=bool(args.all))
                     context.close()
