@@ -22,7 +22,8 @@ from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.nested import flatten_texts
-from neuralviz.reading.texts import ID_COLUMNS, guess_column
+from neuralviz.reading.text_columns import guess_column
+from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.pieces import write_piece
 from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number
 from neuralviz.words import free_name, many

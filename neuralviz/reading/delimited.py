@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import compress
+from operator import ne
 from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import csv
 
 from neuralviz.errors import TextError
+from neuralviz.reading.cells import restore_inert
 from neuralviz.reading.delimited_layout import ADVICE, Layout, find_layout
 from neuralviz.reading.delimited_records import divide_records
 from neuralviz.reading.lines import TextLines
@@ -27,6 +29,7 @@ from neuralviz.reading.table import MAX_CHARACTERS, MAX_COLUMNS, Table
 from neuralviz.words import many, name_lines
 
 AT_ONCE = 1 << 22  # characters of delimited text that are split at once
+_WRITTEN = ("id", "text")  # the first columns of what `neuralviz.store.writing` writes
 
 
 def read_delimited(
@@ -71,7 +74,9 @@ def delimited_blocks(
                 places = [batch[place][0] for place in wrong]
                 notes += _skipped(unmatched, places, odd_marks, separator)
                 lines_of_rows = [batch[place][0] for place in at]
-                yield Table(columns, values, lines_of_rows, notes, header=layout.header)
+                yield _restore_cells(
+                    Table(columns, values, lines_of_rows, notes, header=layout.header)
+                )
                 unmatched.clear()
                 odd_marks.clear()
                 notes = ()
@@ -140,7 +145,28 @@ def _read_records(name: str, layout: Layout, max_rows: int | None, at_once: int)
             f"{name_lines(unmatched)}). {ADVICE}"
         )
     notes = layout.notes + _skipped(unmatched, too_long, odd_marks, separator)
-    return Table(columns, table, kept, notes, header=layout.header)
+    return _restore_cells(Table(columns, table, kept, notes, header=layout.header))
+
+
+def _restore_cells(table: Table) -> Table:
+    """A table that neuralviz wrote, without the apostrophes that keep its cells from being run.
+
+    Such a table begins with the columns id and text, and each cell that could be run has one.
+    """
+    if table.columns[:2] != _WRITTEN:
+        return table
+    columns = [restore_inert(title) for title in table.columns]
+    values = [list(map(restore_inert, column)) for column in table.values]
+    if None in columns or any(None in column for column in values):
+        return table
+    n_changed = sum(sum(map(ne, *both)) for both in zip(values, table.values, strict=True))
+    notes = table.notes
+    if n_changed:
+        notes += (
+            f"Took away the apostrophe before {many(n_changed, 'cell')} that a spreadsheet would "
+            "run, as neuralviz writes them.",
+        )
+    return replace(table, columns=tuple(columns), values=tuple(values), notes=notes)
 
 
 def _batches(

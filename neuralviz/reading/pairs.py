@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.rows import numbers_of, usable_rows
+from neuralviz.reading.rows import check_numbers, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
@@ -154,7 +154,7 @@ def read_text_pairs(
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
     scores = np.full(len(rows.places), np.nan)
     if score is not None:
-        read = numbers_of(table.column(score))
+        read = check_numbers(table, score)
         scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
 
