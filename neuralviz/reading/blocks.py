@@ -18,7 +18,6 @@ from neuralviz.errors import TextError, UnreadFileError
 from neuralviz.reading.delimited import delimited_blocks
 from neuralviz.reading.json_tables import json_lines_blocks
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.not_data import HEAD, check_is_content
 from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
 from neuralviz.reading.patient_file import BUFFER, PatientFile
@@ -86,12 +85,11 @@ class FilePart:
         try:
             with self.opened() as file:
                 if self.ending == ".parquet":
-                    blocks = parquet_blocks(self.name, file, self.groups)
+                    yield from parquet_blocks(self.name, file, self.groups)
                 elif self.ending in (".csv", ".tsv"):
-                    blocks = delimited_blocks(self.name, file, self.header)
+                    yield from delimited_blocks(self.name, file, self.header)
                 else:
-                    blocks = json_lines_blocks(self.name, file, ROWS)
-                yield from map(blank_missing, blocks)
+                    yield from json_lines_blocks(self.name, file, ROWS)
         except OSError as error:
             raise UnreadFileError(f"Could not read {self.name}: {_reason(error)}.") from error
 

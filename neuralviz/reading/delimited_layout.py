@@ -266,6 +266,8 @@ def _candidate(
     if not kept:
         return None
     rows = [_without_empty_end(cut[place]) for place in kept]
+    if header is None and unmatched and len(rows) == 1:
+        header = records[kept[0]][0]  # what is below it cannot be read
     return _Candidate(
         separator,
         [records[place][0] for place in kept],

@@ -42,8 +42,11 @@ _ENCODINGS = {
     "euc_kr": "EUC-KR",
 }
 _LATIN = ("cp1252", "cp1250", "iso8859_2", "cp1254")
-_LETTERS_OF_MAC = re.compile(rb"(?<=[A-Za-z])([\x80-\x84\x86-\x90\x98-\x9f]|\x95(?=[a-z]))")
-_LETTERS_OF_WINDOWS = re.compile(rb"(?<=[A-Za-z])[\xc0-\xff](?=[a-z])")
+_LETTERS_OF_MAC = re.compile(
+    rb"(?<=[A-Za-z])[\x80-\x84\x86-\x90\x98-\x9f]|(?<=[a-z])[\x95\x96\xd5](?=[a-z])"
+)
+_LETTERS_OF_WINDOWS = re.compile(rb"[\xb3\xb9\xbe\xbf\xdf-\xff]")
+_APOSTROPHE = b"\xd5"
 _BOTH = {bytes([code]) for code in (0x8A, 0x8C, 0x8E, 0x9A, 0x9C, 0x9E)}  # š, œ, ž of Windows
 _MARKS = (  # that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -241,7 +244,8 @@ def _is_mac_roman(sample: bytes) -> bool:
     inside = _LETTERS_OF_MAC.findall(sample)
     n_elsewhere = len(_LETTERS_OF_WINDOWS.findall(sample))
     kinds = set(inside)
-    return len(kinds) > 1 and bool(kinds - _BOTH) and len(inside) > 3 * n_elsewhere
+    is_sure = len(kinds) > 1 or _APOSTROPHE in kinds
+    return is_sure and bool(kinds - _BOTH) and len(inside) > 3 * n_elsewhere
 
 
 def _detect_of_sample(sample: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from neuralviz.reading.table import Table
@@ -20,16 +20,21 @@ _MOST_BLANKS = 8  # around such a word
 _ALIKE = 0.8  # share of the other values that are codes of the same form
 
 
-def blank_missing(table: Table) -> Table:
+def blank_missing(table: Table, titles: Collection[str] | None = None) -> Table:
     """A table in which words such as ``NA`` are empty, with notes that count them.
 
     A word stays where the other values of its column are codes of its form: ``NA`` beside ``DE``
     and ``FR`` is a country.
+
+    Args:
+        table: any.
+        titles: of the columns to look at; by default all.
     """
     values: list[Sequence[str]] = []
     notes: list[str] = []
     for title, column in zip(table.columns, table.values, strict=True):
-        counts = Counter(word for value in column if (word := _missing_word(value)))
+        looked_at = column if titles is None or title in titles else ()
+        counts = Counter(word for value in looked_at if (word := _missing_word(value)))
         codes = _find_codes(counts, column) if counts else []
         if codes:
             notes.append(

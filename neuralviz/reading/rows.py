@@ -12,6 +12,7 @@ import numpy as np
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import many, name_lines
@@ -45,13 +46,14 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     """The rows that have all of some columns.
 
     Args:
-        table: any.
+        table: any; see `blank_missing`.
         texts: columns that may not be blank, and not too long.
         numbers: columns that have to hold numbers.
 
     Raises:
         TextError: as `check_numbers`.
     """
+    table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     written = [values for values, _ in flat]
     typed = [check_numbers(table, name) for name in numbers]
@@ -109,8 +111,9 @@ def check_numbers(table: Table, title: str) -> list[float | None]:
         at = unread[0]
         raise TextError(
             f"{len(unread):,} of {many(n_numbers, 'number')} in the column “{title[:40]}” cannot "
-            f"be read, such as “{column[at].strip()[:40]}” ({table.unit} {table.lines[at]:,}). Write "
-            "all with the same decimal sign, without thousands separators, and all or none with %."
+            f"be read, such as “{column[at].strip()[:40]}” ({table.unit} {table.lines[at]:,}). "
+            "Write all with the same decimal sign, without thousands separators, and all or none "
+            "with %."
         )
     return numbers
 

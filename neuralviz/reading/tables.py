@@ -17,7 +17,6 @@ from neuralviz.reading.arrow_tables import read_arrow
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.excel_tables import read_excel
 from neuralviz.reading.json_tables import read_json, read_json_lines
-from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.saved_data_sets import is_saved_data_set, read_saved
 from neuralviz.reading.source import Source
@@ -38,8 +37,8 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     """Read a table by the ending of its name; one of none of ``source.TABLES`` is read as CSV.
 
     Values become text as a person would write them: 1.0 is ``1``, a date ``2024-05-01``, a nested
-    value JSON. Words such as ``NA`` are missing values (`blank_missing`). Columns of binary data
-    and of lists of many numbers are left out.
+    value JSON; words for missing values stay (see `blank_missing`). Columns of binary data and of
+    lists of many numbers are left out.
 
     - Delimited text: tab, semicolon, bar or comma, whichever divides the first rows best, or what
       a line ``sep=;`` says; fields may be missing at the end of a row. Line breaks in a field
@@ -59,7 +58,7 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     """
     if isinstance(source.content, Path) and is_saved_data_set(source.content):
         table = read_saved(source.name, source.content, max_rows)
-        return blank_missing(_limited(source.name, table, max_rows))
+        return _limited(source.name, table, max_rows)
     reader = _READERS.get(source.ending)
     if reader is not None and source.header is not None:
         raise TextError(
@@ -72,8 +71,7 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
             table = read_excel(source.name, file, max_rows, source.header)
         else:
             table = read_delimited(source.name, file, max_rows, source.header)
-    table = _without_repeated_header(source.name, table)
-    return blank_missing(_limited(source.name, table, max_rows))
+    return _limited(source.name, _without_repeated_header(source.name, table), max_rows)
 
 
 def _without_repeated_header(name: str, table: Table) -> Table:

@@ -30,22 +30,25 @@ def guess_column(file_name: str, table: Table) -> str:
         table: with a column.
 
     Raises:
-        TextError: no column has a word in it.
+        TextError: no column has a word in it, nor a usual name.
     """
     samples = dict(zip(table.columns, map(_sample, table.values), strict=True))
     rates = {title: rate_texts(values) for title, values in samples.items()}
-    if len(table) and not any(rates.values()):
+    by_name = {title.strip().lower(): title for title in reversed(table.columns)}
+    named = [by_name[title] for title in TEXT_COLUMNS if title in by_name]
+    if not any(rates.values()):
+        filled = [title for title in named if samples[title] or not len(table)]
+        if filled or not len(table):
+            return next(iter(filled), table.columns[0])
         listed = ", ".join(f"“{title[:40]}”" for title in table.columns[:12])
         sentence = (
             f"{file_name} has no column with texts: no words in {listed}. If one of them contains "
             "the texts, rename it to “text”."
         )
         raise TextError(" ".join([sentence, *table.notes]))
-    by_name = {title.strip().lower(): title for title in reversed(table.columns)}
-    named = [by_name[title] for title in TEXT_COLUMNS if title in by_name]
     texts = [title for title in named if rates[title] >= 2]
-    if texts or not len(table):
-        return next(iter(texts or named), table.columns[0])
+    if texts:
+        return texts[0]
     sentences = [title for title in table.columns if rates[title] == 3]
     words = [title for title in named if rates[title]]
     if words and not sentences:

@@ -13,6 +13,7 @@ from neuralviz.reading.headers import ID_COLUMNS as ID_COLUMNS
 from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import TextLines, tidy
+from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table
@@ -90,7 +91,7 @@ def read_texts(
     most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     name = source.name
     if source.is_table:
-        table = read_table(source, max_rows=most)
+        table = blank_missing(read_table(source, max_rows=most))
         read = _texts_of(name, table, column, id_column)
     elif column is not None or id_column is not None:
         wanted = id_column if column is None else column
