@@ -13,7 +13,7 @@ from neuralviz.reading.table import Table
 
 _LOOKED_AT = 2000  # values of a column, about
 _PHRASE = 1.5  # words of a value, on average, from which a column reads as texts
-_SENTENCE = 4  # words from which it does without doubt
+_SENTENCE = 3  # words from which it does without doubt
 _VECTOR = re.compile(r"\[[-+\d.eE\s,]*+\]")
 _WORD = re.compile(r"[^\W\d_]")
 _WITHOUT_BLANKS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u2e80-\uabff\uf900-\ufaff]")
@@ -95,10 +95,11 @@ def _plain(value: str) -> str:
 
 
 def _count_words(text: str) -> float:
-    """Words with a letter; two characters count as one in scripts without blanks."""
+    """Words with a letter, less numbers; in scripts without blanks, two characters are one."""
     n_wide = 0 if text.isascii() else len(_WITHOUT_BLANKS.findall(text))
-    n_words = sum(1 for word in text.split() if _WORD.search(word) and not _is_number(word))
-    return max(n_words, n_wide / 2)
+    parts = text.split()
+    n_words = sum(1 for part in parts if _WORD.search(part) and not _is_number(part))
+    return max(min(n_words, 1), 2 * n_words - len(parts), n_wide / 2)
 
 
 def _is_number(word: str) -> bool:

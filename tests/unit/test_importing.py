@@ -342,9 +342,9 @@ def test_texts_that_differ_in_capitals_or_blanks_are_counted_and_never_matched(
         import_vectors(store, corpus, read_vectors(near))
     with pytest.raises(TextError, match=says):
         import_by_text(store.vectors, read_vectors(near), ("Rain", "rain", "A river", "snow"))
-    with pytest.raises(TextError, match="neither the texts nor the IDs.*“text” has 2 of them"):
+    with pytest.raises(TextError, match=r"neither the texts nor the IDs.*“text” has 2 of them"):
         import_vectors(store, store.add("d", ReadTexts(("A RIVER", "RAIN"))), read_vectors(near))
-    equal = of_texts(text=["snow ", "rain", " Rain", "A river"])  # as files are read, without blanks
+    equal = of_texts(text=["snow ", "rain", " Rain", "A river"])  # blanks around are none
     kept = import_vectors(store, corpus, read_vectors(equal)).kept
     rows = store.vectors.get(kept, store.keys(corpus))[:, 0]
     assert rows.tolist() == [2, 1, 3, 0]
