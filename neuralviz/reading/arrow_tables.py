@@ -78,9 +78,7 @@ class Columns:
         """
         if not self.places:
             return
-        file.seek(0)
-        schema = read_schema(name, file)
-        check_unpacked(name, file, schema, self.places)
+        check_unpacked(name, file)
         file.seek(0)
         is_file = file.read(len(_FILE)) == _FILE
         file.seek(0)
