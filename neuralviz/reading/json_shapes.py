@@ -171,7 +171,7 @@ def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:
 
 def _refuse(name: str, content: Any) -> NoReturn:
     parts = content if isinstance(content, Mapping) else {}
-    lists = {key: value for key, value in parts.items() if isinstance(value, list | dict)}
+    lists: dict[str, Any] = {key: v for key, v in parts.items() if isinstance(v, list | dict)}
     has = f" It has {_describe_lists(lists)}." if lists else ""
     raise TextError(
         f"{name} does not contain a table that can be read in one way only.{has} Save the rows as "

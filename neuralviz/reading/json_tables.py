@@ -15,6 +15,7 @@ from neuralviz.reading.objects import Objects
 from neuralviz.reading.table import Table
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file
+_WRONG = "not a JSON object"
 _MOST_DIGITS = 1000  # of whole numbers that are read as such
 
 
@@ -24,19 +25,11 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
         with suppress(ValueError, RecursionError):
             return _table_of(name, *_read_whole(name, file, MAX_WHOLE), max_rows)
     lines, objects = TextLines(name, file), Objects(name, "line")
-    with closing(iter(lines)) as numbered:
-        for number, line in numbered:
-            if not line or line.isspace():
-                continue
-            try:
-                row = _parse(line)
-            except (ValueError, RecursionError):
-                objects.wrong.append(number)
-                continue
-            objects.add(number, row)
-            if max_rows is not None and len(objects.lines) > max_rows:
-                break
-    return objects.table("not a JSON object", lines.notes)
+    for number, row in _numbered_rows(lines):
+        objects.add(number, row)
+        if max_rows is not None and len(objects.lines) > max_rows:
+            break
+    return objects.table(_WRONG, lines.notes)
 
 
 def json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Table]:
@@ -51,18 +44,24 @@ def json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Table]:
             f"{name} holds one JSON value, not an object a line. Save it as JSON Lines."
         )
     lines, objects = TextLines(name, file), Objects(name, "line", is_part=True)
+    for number, row in _numbered_rows(lines):
+        objects.add(number, row)
+        if len(objects.lines) + len(objects.wrong) >= rows:
+            yield objects.table(_WRONG)
+            objects = Objects(name, "line", is_part=True)
+    yield objects.table(_WRONG, lines.notes)
+
+
+def _numbered_rows(lines: TextLines) -> Iterator[tuple[int, Any]]:
+    """What each line holds, with its number; a list, which is no row, where it is no JSON."""
     with closing(iter(lines)) as numbered:
         for number, line in numbered:
-            if not line or line.isspace():
-                continue
-            try:
-                objects.add(number, _parse(line))
-            except (ValueError, RecursionError):
-                objects.wrong.append(number)
-            if len(objects.lines) + len(objects.wrong) >= rows:
-                yield objects.table("not a JSON object")
-                objects = Objects(name, "line", is_part=True)
-    yield objects.table("not a JSON object", lines.notes)
+            if line and not line.isspace():
+                try:
+                    row = _parse(line)
+                except (ValueError, RecursionError):
+                    row = []
+                yield number, row
 
 
 def read_json(
