@@ -37,9 +37,9 @@ def check_unpacked(name: str, file: IO[bytes], most: int = MAX_UNPACKED) -> None
         if kind not in (_DICTIONARY, _BATCH) or not _field(data, batch, 3):
             continue  # nothing is packed
         packed = unpacked = 0
-        for at in _entries(data, batch, 2, _BUFFER):
-            length = _number(data, at + 8, 8)
-            file.seek(body + max(0, _number(data, at, 8)))
+        for buffer in _entries(data, batch, 2, _BUFFER):
+            length = _number(data, buffer + 8, 8)
+            file.seek(body + max(0, _number(data, buffer, 8)))
             packed += length
             unpacked += max(length, int.from_bytes(file.read(8), "little", signed=True))
         if unpacked > max(most, _USUAL * packed):
@@ -59,9 +59,11 @@ def _find_messages(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         length = int.from_bytes(file.read(4), "little")
         file.seek(max(0, end - length))
         footer = file.read(length)
-        for at in [one for n in (2, 3) for one in _entries(footer, _root(footer), n, _BLOCK)]:
-            file.seek(_number(footer, at, 8))
-            yield _number(footer, at, 8) + _number(footer, at + 8, 4), _next_metadata(file)
+        for field in (2, 3):  # dictionaries, and batches
+            for block in _entries(footer, _root(footer), field, _BLOCK):
+                start = _number(footer, block, 8)
+                file.seek(start)
+                yield start + _number(footer, block + 8, 4), _next_metadata(file)
         return
     file.seek(0)
     while data := _next_metadata(file):
@@ -89,8 +91,8 @@ def _root(data: bytes) -> int:
 
 def _table(data: bytes, table: int, field: int) -> int:
     """The position of what a field of a table refers to; 0 where it has none."""
-    at = _field(data, table, field)
-    return at + _number(data, at, 4) if at else 0
+    position = _field(data, table, field)
+    return position + _number(data, position, 4) if position else 0
 
 
 def _field(data: bytes, table: int, field: int) -> int:
@@ -100,6 +102,8 @@ def _field(data: bytes, table: int, field: int) -> int:
     return table + offset if offset else 0
 
 
-def _number(data: bytes, at: int, size: int) -> int:
+def _number(data: bytes, start: int, size: int) -> int:
     """The number at a position; 0 where nothing is."""
-    return int.from_bytes(data[at : at + size], "little", signed=size > 2) if at > 0 else 0
+    if start <= 0:
+        return 0
+    return int.from_bytes(data[start : start + size], "little", signed=size > 2)

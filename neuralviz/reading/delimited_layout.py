@@ -138,8 +138,8 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     Raises:
         TextError: the header cannot be read, or the lines are no table.
     """
-    lines, titled_by, comments = _without_markdown(name, lines)
-    is_chosen, header = header is not None, titled_by if header is None else header
+    lines, markdown_header, comments = _without_markdown(name, lines)
+    is_chosen, header = header is not None, markdown_header if header is None else header
     found = next(((at, line) for at, line in lines if line and not line.isspace()), None)
     if found is None:
         return None
@@ -147,7 +147,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     directive = _SEPARATOR_LINE.fullmatch(found[1])
     if directive is not None:
         separators = directive[1].replace("\\t", "\t")
-    elif titled_by:
+    elif markdown_header:
         separators = "|"
     rest = lines if directive is not None else chain([found], lines)
     if header:
@@ -180,7 +180,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
                 start = sample[0][0]
                 comments = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
     suitable = candidates_of(sample)
-    if directive is None and not titled_by:
+    if directive is None and not markdown_header:
         suitable = [one for one in suitable if one.suits]
     best = max(suitable, key=lambda one: one.quality, default=None)
     one_column = LINES_OF_TABS if name.lower().endswith(".tsv") else ONE_COLUMN
@@ -207,7 +207,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         start if place is not None else at,
         row,
         is_clear=best.header.is_clear,
-        is_chosen=is_chosen or bool(titled_by),
+        is_chosen=is_chosen or bool(markdown_header),
     )
     body = ((number, line) for number, line in chain(sample, rest) if number >= below_header)
     if best.is_spaced:
@@ -310,10 +310,12 @@ def _without_markdown(
     for place, ((number, line), (_, below)) in enumerate(pairwise(first)):
         if "|" in line and _DASHES.fullmatch(below):
             rows = (
-                (at, one) for at, one in chain(first[place:], lines) if not _DASHES.fullmatch(one)
+                (row_number, _enclose_cells(row))
+                for row_number, row in chain(first[place:], lines)
+                if not _DASHES.fullmatch(row)
             )
             notes = (f"Skipped {many(place, 'line')} before the table in {name}.",) if place else ()
-            return ((at, _enclose_cells(one)) for at, one in rows), number, notes
+            return rows, number, notes
     return chain(first, lines), None, ()
 
 

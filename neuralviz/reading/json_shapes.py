@@ -71,14 +71,14 @@ def _join_splits(name: str, splits: Mapping[str, Any]) -> tuple[list[Any], tuple
         split: [row if isinstance(row, dict) else {"text": row} for row in rows]
         for split, (rows, _) in found.items()
     }
-    said = joined([f"“{split}” ({len(of_splits.get(split, ())):,})" for split in splits])
+    counts = joined([f"“{split}” ({len(of_splits.get(split, ())):,})" for split in splits])
     rows = [row for rows in of_splits.values() for row in rows]
     notes = tuple(note for _, notes in found.values() for note in notes)
     if len(of_splits) < 2:
-        return rows, (f"{name} has the splits {said}.", *notes)
+        return rows, (f"{name} has the splits {counts}.", *notes)
     title = free_name("split", {str(key) for row in rows for key in row})
     rows = [{**row, title: split} for split, some in of_splits.items() for row in some]
-    note = f"{name} has the splits {said}. All are read; the column “{title}” says which."
+    note = f"{name} has the splits {counts}. All are read; the column “{title}” says which."
     return rows, (note, *notes)
 
 
@@ -86,9 +86,11 @@ def _split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of a data frame that pandas wrote with the orient *split* or *tight*."""
     columns, data = frame["columns"], frame["data"]
     are_lists = isinstance(columns, list) and isinstance(data, list)
-    if not are_lists or any(not isinstance(r, list) or len(r) != len(columns) for r in data):
+    if not are_lists or any(not isinstance(row, list) or len(row) != len(columns) for row in data):
         _refuse(name, frame)
-    titles = column_names(" ".join(map(str, t)) if isinstance(t, list) else str(t) for t in columns)
+    titles = column_names(
+        " ".join(map(str, title)) if isinstance(title, list) else str(title) for title in columns
+    )
     return [dict(zip(titles, row, strict=True)) for row in data]
 
 
@@ -120,22 +122,29 @@ def _are_counted(keys: Iterable[str]) -> bool:
 def _questions(name: str, articles: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
     """A row for each question of SQuAD; rows of another kind as they are."""
     if not all(
-        isinstance(one, dict) and isinstance(one.get("paragraphs"), list) for one in articles
+        isinstance(article, dict) and isinstance(article.get("paragraphs"), list)
+        for article in articles
     ):
         return articles, ()
     rows: list[dict[str, Any]] = []
     for article in articles:
-        for paragraph in article["paragraphs"]:
+        for paragraph in _objects_in(article["paragraphs"]):
             about = {"context": paragraph.get("context"), "title": article.get("title")}
-            for asked in paragraph.get("qas") or [{}]:
-                answers = asked.get("answers") or [{}]
-                answer = {"answer": answers[0].get("text"), "id": asked.get("id")}
-                rows.append({"question": asked.get("question"), **about, **answer})
+            for question in _objects_in(paragraph.get("qas")):
+                answers = _objects_in(question.get("answers"))
+                answer = {"answer": answers[0].get("text"), "id": question.get("id")}
+                rows.append({"question": question.get("question"), **about, **answer})
     note = (
         f"{name} has paragraphs with questions, as SQuAD has. Each question is a row, with its "
         "paragraph in the column “context” and its first answer in “answer”."
     )
     return rows, (note,)
+
+
+def _objects_in(values: Any) -> list[dict[str, Any]]:
+    """The objects in a list; an empty one where there are none."""
+    objects = values if isinstance(values, list) else []
+    return [value for value in objects if isinstance(value, dict)] or [{}]
 
 
 def _columns_or_labels(
@@ -164,9 +173,9 @@ def _columns_or_labels(
 
 
 def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:
-    said = [f"“{key[:40]}” ({many(len(one), 'value')})" for key, one in lists.items()]
-    more = len(said) - _NAMED
-    return joined([*said[:_NAMED], *([f"{more:,} more"] if more > 0 else [])])
+    names = [f"“{key[:40]}” ({many(len(values), 'value')})" for key, values in lists.items()]
+    more = len(names) - _NAMED
+    return joined([*names[:_NAMED], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _refuse(name: str, content: Any) -> NoReturn:

@@ -101,19 +101,19 @@ def check_numbers(table: Table, title: str) -> list[float | None]:
     """
     column = table.column(title)
     numbers = numbers_of(column)
-    unread = [
+    unread_places = [
         place
         for place, (value, number) in enumerate(zip(column, numbers, strict=True))
         if number is None and _LIKE_NUMBER.fullmatch(value.strip())
     ]
-    n_numbers = len(numbers) - numbers.count(None) + len(unread)
-    if unread and len(unread) >= _MOST_UNREAD * n_numbers:
-        at = unread[0]
+    n_numbers = len(numbers) - numbers.count(None) + len(unread_places)
+    if unread_places and len(unread_places) >= _MOST_UNREAD * n_numbers:
+        first = unread_places[0]
+        example = f"“{column[first].strip()[:40]}” ({table.unit} {table.lines[first]:,})"
         raise TextError(
-            f"{len(unread):,} of {many(n_numbers, 'number')} in the column “{title[:40]}” cannot "
-            f"be read, such as “{column[at].strip()[:40]}” ({table.unit} {table.lines[at]:,}). "
-            "Write all with the same decimal sign, without thousands separators, and all or none "
-            "with %."
+            f"{len(unread_places):,} of {many(n_numbers, 'number')} in the column “{title[:40]}” "
+            f"cannot be read, such as {example}. Write all with the same decimal sign, without "
+            "thousands separators, and all or none with %."
         )
     return numbers
 

@@ -211,8 +211,8 @@ def _describe_near(
     n_near: dict[str, int] = {}
     for title, of_rows in of_texts.items():
         missing = {texts[at] for at in np.flatnonzero(~np.isin(keys, of_rows)).tolist()}
-        there = set(map(_fold, read.strings(title)))
-        n_near[title] = sum(_fold(text) in there for text in missing)
+        folded = set(map(_fold, read.strings(title)))
+        n_near[title] = sum(_fold(text) in folded for text in missing)
     title = max(n_near, key=n_near.__getitem__, default="")
     if not n_near.get(title):
         return ""
