@@ -36,7 +36,7 @@ def main() -> None:
     if not folder:
         sys.exit("Needs the STS benchmark. Set NEURALVIZ_DATA to the folder that contains stsb/.")
     path = Path(folder) / "stsb" / "test.csv"
-    data = read_data(Source.at(path), **({"max_rows": args.limit} if args.limit else {}))
+    data = read_data(Source.from_path(path), **({"max_rows": args.limit} if args.limit else {}))
     typed = {} if args.precision == "exact" else {"precision": args.precision}
     rows = experiment_rows(
         args.experiment,

@@ -77,7 +77,7 @@ def row(name: str, work: Callable[[], str]) -> None:
 def stsb(folder: Path) -> str:
     """Embed and measure, with nothing kept from before."""
     path = folder / "stsb" / "test.csv"
-    plan = EvaluationPlan((read_data(Source.at(path)),), method_rows(["mean"], {}))
+    plan = EvaluationPlan((read_data(Source.from_path(path)),), method_rows(["mean"], {}))
     with TemporaryDirectory() as kept:
         events = evaluate(plan, kept_vectors(Path(kept)))
         cells = [event for event in events if isinstance(event, Cell)]

@@ -65,7 +65,7 @@ def main() -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     train, dev, test = (
-        read_pairs(Source.at(Path(data) / "stsb" / f"{name}.csv"))
+        read_pairs(Source.from_path(Path(data) / "stsb" / f"{name}.csv"))
         for name in ("train", "dev", "test")
     )
     if options.cost:

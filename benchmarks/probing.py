@@ -59,7 +59,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.threads:
         torch.set_num_threads(args.threads)
-    texts = list(read_texts(Source.at(args.texts)).texts) if args.texts else sentences()
+    texts = list(read_texts(Source.from_path(args.texts)).texts) if args.texts else sentences()
     begun = time.perf_counter()
     tasks = [probing_task(name, "texts", texts, args.seed) for name in TASKS]
     rows = experiment_rows(

@@ -141,7 +141,7 @@ def add(
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
     file = Path(path[0])
-    if paragraphs and Source.at(file).is_table and not file.is_dir():
+    if paragraphs and Source.from_path(file).is_table and not file.is_dir():
         raise NeuralvizError(f"{file.name} is a table. Use --paragraphs only with plain text.")
     if id_column is not None and file.is_dir():
         raise NeuralvizError(
@@ -207,7 +207,7 @@ def import_embeddings(
 
     store = open_store()
     found = find_corpus(store, corpus)
-    imported = import_vectors(store, found, read_vectors(Source.at(file)), in_order=in_order)
+    imported = import_vectors(store, found, read_vectors(Source.from_path(file)), in_order=in_order)
     label = imported_label(store, found, imported.kept)
     say(
         f"Imported {many(found.n_texts, 'embedding')} of {imported.kept.dim:,} values as "

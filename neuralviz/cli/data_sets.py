@@ -111,7 +111,7 @@ def _read(
     else:
         path = _path(name)
         try:
-            table = read_table(Source.at(path, header), max_rows=max_rows)
+            table = read_table(Source.from_path(path, header), max_rows=max_rows)
             said = table.describe_header(path.name)
             if said:
                 say(said)
@@ -140,7 +140,7 @@ def _texts(
         return data.name, data.texts
     path = _path(name)
     try:
-        read = read_texts(Source.at(path, header), roles.get("text"), max_texts=max_rows)
+        read = read_texts(Source.from_path(path, header), roles.get("text"), max_texts=max_rows)
     except OSError as error:
         raise _unreadable(path, error) from error
     _say_notes(list(filter(None, (read.describe_header(path.name), *read.notes))))

@@ -258,7 +258,7 @@ def _imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     path = Path(name.removeprefix(FILE).strip()).expanduser()
     if path.is_file():
         try:
-            read = read_vectors(Source.at(path))
+            read = read_vectors(Source.from_path(path))
         except OSError as error:
             raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
         found = import_by_text(lab.kept_vectors(), read, texts)

@@ -85,8 +85,8 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     if spec.is_imported:
         return imported_for([store.vectors], spec, store.keys(corpus))[1]
     (embedder,) = load_embedders([spec])
-    kept = store.vectors.of(embedder)
-    if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
+    kept = store.vectors.find_embedder(embedder)
+    if kept is None or not store.vectors.has_vectors(kept, store.keys(corpus)).all():
         labels = embedder_labels(store.vectors.embedders())
         complete = [
             entry["method"]
@@ -125,8 +125,8 @@ def _lacking(
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
     for embedder in embedders:
         for part in embedder.parts:
-            kept = store.vectors.of(part)
-            has = np.zeros_like(missing) if kept is None else store.vectors.has(kept, keys)
+            kept = store.vectors.find_embedder(part)
+            has = np.zeros_like(missing) if kept is None else store.vectors.has_vectors(kept, keys)
             if not has.all():
                 lacking.append(part)
                 missing |= ~has
@@ -268,7 +268,7 @@ def embedded_by(
     keys = store.keys(corpus)
     found = []
     for kept in store.vectors.embedders():
-        embedded = int(store.vectors.has(kept, keys).sum())
+        embedded = int(store.vectors.has_vectors(kept, keys).sum())
         if embedded:
             label = labels.get(kept.id, kept.id)
             found.append({"method": label, "embedded": embedded, "dim": kept.dim})

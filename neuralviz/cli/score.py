@@ -63,7 +63,7 @@ def score(
     found = similarity.load_similarity_model(model)
     roles = split_roles(role)
     find = partial(pair_columns, roles=roles) if roles else find_columns
-    read = read_text_pairs(Source.at(pairs), find)
+    read = read_text_pairs(Source.from_path(pairs), find)
     for note in read.notes:
         say(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:

@@ -146,8 +146,10 @@ def _read(path: Path, roles: Mapping[str, str]) -> ScoredPairs:
         NeuralvizError: they cannot be read, or there is no column for a role.
     """
     if not roles:
-        return read_pairs(Source.at(path))
-    return read_pairs(Source.at(path), partial(pair_columns, roles=roles, needed=ROLES["pairs"]))
+        return read_pairs(Source.from_path(path))
+    return read_pairs(
+        Source.from_path(path), partial(pair_columns, roles=roles, needed=ROLES["pairs"])
+    )
 
 
 def _save(ladder: Ladder, model: str, name: str) -> None:

@@ -141,7 +141,7 @@ def read_file(
             read = read_folder(path, column, mode=mode or "one", max_texts=limit)
         else:
             read = read_texts(
-                Source.at(path, header),
+                Source.from_path(path, header),
                 column,
                 mode=mode or "line",
                 id_column=id_column,

@@ -63,7 +63,7 @@ def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
     keys = np.unique(store.keys(corpus))
     found: dict[EmbedderSpec, None] = {}
     for kept in store.vectors.embedders():
-        if kept.spec and store.vectors.has(kept, keys).all():
+        if kept.spec and store.vectors.has_vectors(kept, keys).all():
             try:
                 found[EmbedderSpec.from_json(kept.spec)] = None
             except SettingsError:  # of a version that had other methods

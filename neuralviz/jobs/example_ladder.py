@@ -23,7 +23,7 @@ RECORDED = "recorded_ladder.npz"
 
 def example_pairs() -> ScoredPairs:
     """The pairs that come with neuralviz."""
-    return read_pairs(Source.at(sample_data() / EXAMPLE))
+    return read_pairs(Source.from_path(sample_data() / EXAMPLE))
 
 
 def example_ladder() -> ClimbLadder:

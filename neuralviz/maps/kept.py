@@ -23,7 +23,7 @@ from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.store.database import PATIENCE, all_rows, list_array, now, rows_of
+from neuralviz.store.database import PATIENCE, all_rows, current_time, list_array, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -324,7 +324,7 @@ def _new(
         table=f"map-{new_id}-{secrets.token_hex(4)}",
         corpus=corpus.id,
         embedder=embedder.id,
-        created=now(),
+        created=current_time(),
         settings=projection.settings,
         min_cluster_size=clusters.min_cluster_size,
         cluster_words=tuple(map(tuple, cluster_words)),

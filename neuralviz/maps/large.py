@@ -146,7 +146,7 @@ def _first_rows(store: CorpusStore, corpus: Corpus) -> np.ndarray:
 def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
     """Find out before hours of work whether a text has no vector."""
     keys = np.unique(store.keys(corpus))
-    missing = keys[~store.vectors.has(embedder, keys)]
+    missing = keys[~store.vectors.has_vectors(embedder, keys)]
     if len(missing):
         raise not_embedded(len(missing), len(keys))
 

@@ -19,13 +19,13 @@ _DICTIONARY, _BATCH = 2, 3  # kinds of messages
 _BUFFER, _BLOCK = 16, 24  # bytes of an entry
 
 
-def check_unpacked(name: str, file: IO[bytes], most: int = MAX_UNPACKED) -> None:
+def check_unpacked(name: str, file: IO[bytes], max_bytes: int = MAX_UNPACKED) -> None:
     """Refuse a file with a small batch that becomes a very large one, whatever its columns.
 
     Args:
         name: of the file.
         file: an Arrow file or stream; it is read from its beginning, without the batches.
-        most: bytes that a batch may have.
+        max_bytes: bytes that a batch may have.
 
     Raises:
         TextError: one has more, and is far smaller as it is packed.
@@ -42,7 +42,7 @@ def check_unpacked(name: str, file: IO[bytes], most: int = MAX_UNPACKED) -> None
             file.seek(body + max(0, _number(data, buffer, 8)))
             packed += length
             unpacked += max(length, int.from_bytes(file.read(8), "little", signed=True))
-        if unpacked > max(most, _USUAL * packed):
+        if unpacked > max(max_bytes, _USUAL * packed):
             raise TextError(
                 f"{name} has a batch of {unpacked:,} bytes when unpacked. Save it in smaller "
                 "batches, or as Parquet."

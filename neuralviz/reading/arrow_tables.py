@@ -54,18 +54,18 @@ class Columns:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> Columns:
+    def from_schema(cls, schema: pa.Schema) -> Columns:
         """Those of a schema; binary data and lists of numbers are left out."""
         unwanted = [_unwanted(field.type) for field in schema]
-        places = [at for at, what in enumerate(unwanted) if not what]
+        places = [position for position, kind in enumerate(unwanted) if not kind]
         return cls(
             places,
-            column_names(schema.names[at] for at in places),
-            [schema.field(at).type for at in places],
+            column_names(schema.names[position] for position in places),
+            [schema.field(position).type for position in places],
             tuple(
-                left_out(name, what)
-                for name, what in zip(schema.names, unwanted, strict=True)
-                if what
+                left_out(name, kind)
+                for name, kind in zip(schema.names, unwanted, strict=True)
+                if kind
             ),
         )
 
@@ -109,7 +109,7 @@ def read_arrow(name: str, file: IO[bytes], max_rows: int | None) -> Table:
     with check_damage(name):
         schema = read_schema(name, file)
         check_width(name, len(schema.names))
-        columns = Columns.of(schema)
+        columns = Columns.from_schema(schema)
         return read_batches(name, columns, columns.batches(name, file), max_rows)
 
 
@@ -151,14 +151,14 @@ def check_damage(name: str, kind: str = "an Arrow file") -> Iterator[None]:
         raise TextError(f"{name} is damaged, or not {kind}.") from error
 
 
-def check_n_rows(name: str, n_rows: int, max_rows: int | None, most: int = MAX_ROWS) -> None:
+def check_n_rows(name: str, n_rows: int, max_rows: int | None, limit: int = MAX_ROWS) -> None:
     """Refuse a file of too many rows, unless only some are wanted.
 
     Raises:
-        TextError: it has more than ``most``.
+        TextError: it has more than ``limit``.
     """
-    if n_rows > most and max_rows is None:
-        raise TextError(f"{name} has {n_rows:,} rows. Up to {most:,} can be read: split the file.")
+    if n_rows > limit and max_rows is None:
+        raise TextError(f"{name} has {n_rows:,} rows. Up to {limit:,} can be read: split the file.")
 
 
 def read_batches(
@@ -167,7 +167,7 @@ def read_batches(
     batches: Iterable[pa.RecordBatch],
     max_rows: int | None,
     max_characters: int = MAX_TEXT,
-    most: int = MAX_ROWS,
+    limit: int = MAX_ROWS,
 ) -> Table:
     """The rows of batches as a table.
 
@@ -177,7 +177,7 @@ def read_batches(
         batches: of some thousand rows, with these columns alone.
         max_rows: as of `read_table`.
         max_characters: of all rows.
-        most: rows.
+        limit: rows.
 
     Raises:
         TextError: there are too many rows or characters.
@@ -192,8 +192,8 @@ def read_batches(
             )
         columns.add_rows(batch, objects, number)
         number += len(batch)
-        check_n_rows(name, number, max_rows, most)
-        if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
+        check_n_rows(name, number, max_rows, limit)
+        if number >= limit or (max_rows is not None and len(objects.lines) > max_rows):
             break
     return objects.table("", columns.notes)
 
@@ -238,13 +238,13 @@ def _lengths(texts: pa.Array) -> pa.Array:
 def _unwanted(kind: pa.DataType) -> str:
     """What is in a column that holds no labels; empty if it may."""
     if types.is_struct(kind):  # an image or a sound with its path
-        inner = (kind.field(at).type for at in range(kind.num_fields))
+        inner = (kind.field(position).type for position in range(kind.num_fields))
         return "binary data" if any(map(_unwanted, inner)) else ""
     if types.is_map(kind):
         return _unwanted(kind.key_type) or _unwanted(kind.item_type)
-    for is_kind, what in _LEFT_OUT:
+    for is_kind, content in _LEFT_OUT:
         if is_kind(kind):
-            return what
+            return content
     if any(is_kind(kind) for is_kind in _BINARY):
         return "binary data"
     if any(is_kind(kind) for is_kind in _LISTS):
@@ -266,7 +266,7 @@ def _values(column: pa.Array, plain: pa.DataType) -> list[Any]:
     if is_dictionary(column.type):  # equal texts are one object
         codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         used, places = np.unique(codes[codes >= 0], return_inverse=True)
-        texts = [*(column.dictionary[at].as_py() for at in used.tolist()), None]
+        texts = [*(column.dictionary[code].as_py() for code in used.tolist()), None]
         rows = np.full(len(codes), len(used))
         rows[codes >= 0] = places
         return [texts[row] for row in rows.tolist()]

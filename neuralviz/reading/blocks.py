@@ -124,33 +124,33 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     Raises:
         TextError: one names nothing, or there is no file that can be read piece by piece.
     """
-    found: dict[tuple[str, str], tuple[FilePart, FileInfo]] = {}
+    parts_by_path: dict[tuple[str, str], tuple[FilePart, FileInfo]] = {}
     notes: list[str] = []
     for path in paths:
         files, name, infos = _look(path)
-        for info in sorted(infos, key=lambda one: one.path.split("/")):
+        for info in sorted(infos, key=lambda info: info.path.split("/")):
             part = FilePart(_called(info.path, name), info.path, files, header=header)
             hidden = any(step.startswith(".") for step in part.name.split("/"))
             if hidden or part.ending not in ENDINGS:
-                why = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
-                notes.append(f"Skipped {part.name}: {why}.")
+                reason = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
+                notes.append(f"Skipped {part.name}: {reason}.")
             elif not info.size:
                 notes.append(f"Skipped {part.name}: empty.")
             else:
-                found.setdefault((files.type_name, info.path), (part, info))
-    if not found:
+                parts_by_path.setdefault((files.type_name, info.path), (part, info))
+    if not parts_by_path:
         raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
-    names = [part.name for part, _ in found.values()]
+    names = [part.name for part, _ in parts_by_path.values()]
     if len(set(names)) < len(names):  # from several folders: their whole paths tell them apart
-        for key, (part, info) in found.items():
-            found[key] = (replace(part, name=tidy(part.path)), info)
+        for key, (part, info) in parts_by_path.items():
+            parts_by_path[key] = (replace(part, name=tidy(part.path)), info)
     parts: list[FilePart] = []
     n_broken = 0
     whole = hashlib.sha256(b"" if header is None else f"header {header}".encode())
-    for _, info in found.values():
+    for _, info in parts_by_path.values():
         whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
-        for divided in pool.map(_divided_or_why, (part for part, _ in found.values())):
+        for divided in pool.map(_divided_or_why, (part for part, _ in parts_by_path.values())):
             if isinstance(divided, str):
                 notes.append(divided)
                 n_broken += 1
@@ -219,10 +219,10 @@ def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
         inside = files.get_file_info(FileSelector(inner, recursive=True))
     except (OSError, ValueError, NotImplementedError) as error:
         raise TextError(f"Could not read {path}: {_reason(error)}.") from error
-    infos = [one for one in inside if one.is_file]
+    infos = [entry for entry in inside if entry.is_file]
     if pattern:
-        wanted = f"{inner.rstrip('/')}/{pattern}"
-        infos = [one for one in infos if _matches(one.path, wanted)]
+        full_pattern = f"{inner.rstrip('/')}/{pattern}"
+        infos = [entry for entry in infos if _matches(entry.path, full_pattern)]
         if not infos:
             raise TextError(f"No file matches {path}.")
     return files, inner, infos
@@ -233,12 +233,12 @@ def _matches(path: str, pattern: str) -> bool:
     return _steps_match(path.split("/"), pattern.split("/"))
 
 
-def _steps_match(steps: list[str], wanted: list[str]) -> bool:
-    if not wanted:
+def _steps_match(steps: list[str], patterns: list[str]) -> bool:
+    if not patterns:
         return not steps
-    if wanted[0] == "**":
-        return any(_steps_match(steps[at:], wanted[1:]) for at in range(len(steps) + 1))
-    return bool(steps) and fnmatch(steps[0], wanted[0]) and _steps_match(steps[1:], wanted[1:])
+    if patterns[0] == "**":
+        return any(_steps_match(steps[start:], patterns[1:]) for start in range(len(steps) + 1))
+    return bool(steps) and fnmatch(steps[0], patterns[0]) and _steps_match(steps[1:], patterns[1:])
 
 
 def _fixed_part(path: str) -> tuple[str, str]:
@@ -250,9 +250,9 @@ def _fixed_part(path: str) -> tuple[str, str]:
     return path, ""
 
 
-def _called(path: str, below: str) -> str:
+def _called(path: str, folder: str) -> str:
     """What people call a file: its path below a folder."""
-    inside = path.removeprefix(below).lstrip("/") if path.startswith(below) else path
+    inside = path.removeprefix(folder).lstrip("/") if path.startswith(folder) else path
     return tidy(inside)
 
 

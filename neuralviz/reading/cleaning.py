@@ -39,14 +39,16 @@ def clean_texts(
     left_out = len(parts) - len(texts) - len(too_long)
     if blanks and left_out:
         is_row = blanks == "row"  # whose other fields may hold something
-        what = f"{many(left_out, 'row')} without a text" if is_row else many(left_out, "empty line")
-        notes.append(f"Skipped {what}.")
+        left_out_parts = (
+            f"{many(left_out, 'row')} without a text" if is_row else many(left_out, "empty line")
+        )
+        notes.append(f"Skipped {left_out_parts}.")
     if too_long:
         notes.append(
             f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "
             f"characters ({name_lines(too_long, unit)})."
         )
-    longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
+    longest = max(range(len(texts)), key=lambda index: len(texts[index]), default=0)
     if texts and len(texts[longest]) > LONG_TEXT:
         notes.append(
             f"The longest text has {len(texts[longest]):,} characters ("
@@ -57,26 +59,26 @@ def clean_texts(
 
 def unique_ids(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Ids of which no two are alike and none is missing, with notes; None if all are missing."""
-    taken = {one for one in ids if one}
-    if not taken:
+    used_ids = {text_id for text_id in ids if text_id}
+    if not used_ids:
         return None, ()
-    seen: dict[str, int] = {}  # how often, by id
+    counts: dict[str, int] = {}  # how often, by id
     free = numbers(1)
     unique: list[str] = []
     repeated = missing = 0
-    for one in ids:
-        if not one:
+    for text_id in ids:
+        if not text_id:
             missing += 1
-            one = next(text for number in free if (text := str(number)) not in taken)
-        elif one in seen:
+            text_id = next(text for number in free if (text := str(number)) not in used_ids)
+        elif text_id in counts:
             repeated += 1
-            first = one
-            while one in taken:
-                seen[first] += 1
-                one = f"{first} ({seen[first]})"
-        seen.setdefault(one, 1)
-        taken.add(one)
-        unique.append(one)
+            first = text_id
+            while text_id in used_ids:
+                counts[first] += 1
+                text_id = f"{first} ({counts[first]})"
+        counts.setdefault(text_id, 1)
+        used_ids.add(text_id)
+        unique.append(text_id)
     notes = []
     if repeated:
         notes.append(f"Added a number in brackets to {many(repeated, 'duplicate ID')}.")

@@ -52,12 +52,12 @@ def read_delimited(
         broken = _Broken(layout.separator)
         table: tuple[list[str], ...] = tuple([] for _ in layout.columns)
         kept: list[int] = []
-        wanted = None if max_rows is None else max_rows + 1
-        for columns, places in _portions(layout, broken, wanted, at_once):
+        n_wanted = None if max_rows is None else max_rows + 1
+        for columns, places in _portions(layout, broken, n_wanted, at_once):
             for values, column in zip(table, columns, strict=True):
                 values += column
             kept += places
-            if wanted is not None and len(kept) >= wanted:
+            if n_wanted is not None and len(kept) >= n_wanted:
                 break
     if not kept:
         broken.check(name)
@@ -103,16 +103,16 @@ class _Broken:
         Raises:
             TextError: some are broken.
         """
-        why = ""
+        reason = ""
         if self.too_long:
-            why = f"its rows have more fields than its header. {self._advice}"
+            reason = f"its rows have more fields than its header. {self._advice}"
         elif self.unmatched:
-            why = (
+            reason = (
                 f"{many(len(self.unmatched), 'row')} with an unmatched quotation mark ("
                 f"{name_lines(self.unmatched)}). {ADVICE}"
             )
-        if why:
-            raise TextError(f"Could not read {name} as a table: {why}")
+        if reason:
+            raise TextError(f"Could not read {name} as a table: {reason}")
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences on these rows, which are forgotten then."""
@@ -145,10 +145,10 @@ def _portions(
     separator, width = layout.separator, layout.width
     records = divide_records(layout.lines, separator, width, broken.unmatched, broken.odd_marks)
     for batch in _batches(records, first, at_once):
-        fields, at, wrong = _fields([record for _, record in batch], width, separator)
+        fields, kept, wrong = _fields([record for _, record in batch], width, separator)
         broken.too_long += [batch[place][0] for place in wrong]
         columns = tuple([value[: MAX_CHARACTERS + 1] for value in column] for column in fields)
-        yield columns, [batch[place][0] for place in at]
+        yield columns, [batch[place][0] for place in kept]
 
 
 def _restore_cells(table: Table) -> Table:
@@ -162,7 +162,7 @@ def _restore_cells(table: Table) -> Table:
     titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]
     if any(None in cells for cells in restored):
         return table
-    n_changed = sum(sum(map(ne, *both)) for both in zip(values, table.values, strict=True))
+    n_changed = sum(sum(map(ne, *pair)) for pair in zip(values, table.values, strict=True))
     notes = table.notes
     if n_changed:
         notes += (
@@ -177,11 +177,11 @@ def _batches(
 ) -> Iterator[list[tuple[int, str]]]:
     """Records in portions that are split at once; the first few early, if few are wanted."""
     batch: list[tuple[int, str]] = []
-    size, wanted = 0, first
+    size, n_wanted = 0, first
     for record in records:
         batch.append(record)
         size += len(record[1])
-        if size > at_once or len(batch) == wanted:
+        if size > at_once or len(batch) == n_wanted:
             yield batch
             batch, size = [], 0
     if batch:
@@ -207,8 +207,8 @@ def _fields(
             if n_fields < width:
                 mended[place] = record + separator * (width - n_fields)
             else:
-                cut, *beyond = record.rsplit(separator, n_fields - width)
-                if any(map(str.strip, beyond)):
+                cut, *extra = record.rsplit(separator, n_fields - width)
+                if any(map(str.strip, extra)):
                     wrong.append(place)
                 else:
                     mended[place] = cut
@@ -217,8 +217,8 @@ def _fields(
             table = [old + new for old, new in zip(table, added, strict=True)]
             places += mended
         order = sorted(range(len(places)), key=places.__getitem__)
-        table = [[values[at] for at in order] for values in table]
-        places = [places[at] for at in order]
+        table = [[values[index] for index in order] for values in table]
+        places = [places[index] for index in order]
     filled = [any(map(str.strip, row)) for row in zip(*table, strict=True)]
     if not all(filled):
         table = [list(compress(values, filled)) for values in table]

@@ -17,7 +17,7 @@ from neuralviz.reading.headers import (
     Header,
     find_header,
     header_notes,
-    is_known,
+    is_usual_name,
 )
 from neuralviz.reading.not_data import check_is_delimited
 from neuralviz.reading.table import check_width, column_names, name_columns
@@ -92,7 +92,7 @@ class _Candidate:
         if max(map(len, self.rows)) < 2 or len(self.titles) == 1:
             return False
         if len(self.titles) > 1 and self.header.is_clear:
-            if any(map(is_known, self.titles)):
+            if any(map(is_usual_name, self.titles)):
                 return True
             if len(self.rows) > 1 and not self._is_prose:
                 return True
@@ -102,7 +102,7 @@ class _Candidate:
     @property
     def quality(self) -> tuple[int, float, bool, bool, int]:
         """How well the separator divides the rows; the largest is the best of those that suit."""
-        n_known = sum(map(is_known, self.titles)) if len(self.titles) > 1 else 0
+        n_known = sum(map(is_usual_name, self.titles)) if len(self.titles) > 1 else 0
         n_fields, n_rows = self.usual_width
         later = [cell for row in self.rows for cell in row[1:] if cell]
         begins_blank = any(cell[0] == " " for cell in later)
@@ -124,7 +124,9 @@ class _Candidate:
         if not self.is_spaced and any(cell[0] != " " for cell in later):
             return False
         columns = list(zip(*self.rows, strict=False))
-        return not any(all(finite_number(cell) is not None for cell in one) for one in columns)
+        return not any(
+            all(finite_number(cell) is not None for cell in column) for column in columns
+        )
 
 
 def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None) -> Layout | None:
@@ -140,18 +142,20 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     """
     lines, markdown_header, comments = _without_markdown(name, lines)
     is_chosen, header = header is not None, markdown_header if header is None else header
-    found = next(((at, line) for at, line in lines if line and not line.isspace()), None)
-    if found is None:
+    first_line = next(
+        ((number, line) for number, line in lines if line and not line.isspace()), None
+    )
+    if first_line is None:
         return None
-    start, separators = found[0], "\t;|,"
-    directive = _SEPARATOR_LINE.fullmatch(found[1])
+    start, separators = first_line[0], "\t;|,"
+    directive = _SEPARATOR_LINE.fullmatch(first_line[1])
     if directive is not None:
         separators = directive[1].replace("\\t", "\t")
     elif markdown_header:
         separators = "|"
-    rest = lines if directive is not None else chain([found], lines)
+    rest = lines if directive is not None else chain([first_line], lines)
     if header:
-        start, rest = header, ((at, line) for at, line in rest if at >= header)
+        start, rest = header, ((number, line) for number, line in rest if number >= header)
     sample = _first_lines(rest)
     if not sample or (header and sample[0][0] != header):
         if header:
@@ -162,27 +166,37 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     is_whole = len(sample) < LOOKED_AT and sum(len(line) for _, line in sample) <= _SAMPLE
 
     def candidates_of(lines: Sequence[tuple[int, str]]) -> list[_Candidate]:
-        each = [_candidate(lines, one, header, is_whole=is_whole) for one in separators]
-        return [one for one in each if one is not None]
+        candidates = [
+            _candidate(lines, separator, header, is_whole=is_whole) for separator in separators
+        ]
+        return [candidate for candidate in candidates if candidate is not None]
 
     n_comments = 0 if header is not None else _n_comments(sample)
     if n_comments:
-        (at, title), below = sample[n_comments - 1], sample[n_comments:]
-        titled = [(at, title.lstrip("#").lstrip()), *below]
-        named = [one for one in candidates_of(titled) if title[0:1] == "#" and _names_columns(one)]
-        plain = [one for one in candidates_of(below) if one.suits or _names_columns(one)]
+        (row_number, title), rows_below = sample[n_comments - 1], sample[n_comments:]
+        titled = [(row_number, title.lstrip("#").lstrip()), *rows_below]
+        named = [
+            candidate
+            for candidate in candidates_of(titled)
+            if title[0:1] == "#" and _names_columns(candidate)
+        ]
+        plain = [
+            candidate
+            for candidate in candidates_of(rows_below)
+            if candidate.suits or _names_columns(candidate)
+        ]
         if named:
-            below, plain, n_comments = titled, named, n_comments - 1
+            rows_below, plain, n_comments = titled, named, n_comments - 1
         if plain:
             n_skipped = _n_before_rows(sample[:n_comments], max(plain, key=lambda c: c.quality))
-            sample = below if n_skipped == n_comments else sample[n_skipped:]
+            sample = rows_below if n_skipped == n_comments else sample[n_skipped:]
             if n_skipped:
                 start = sample[0][0]
                 comments = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
     suitable = candidates_of(sample)
     if directive is None and not markdown_header:
-        suitable = [one for one in suitable if one.suits]
-    best = max(suitable, key=lambda one: one.quality, default=None)
+        suitable = [candidate for candidate in suitable if candidate.suits]
+    best = max(suitable, key=lambda candidate: candidate.quality, default=None)
     one_column = LINES_OF_TABS if name.lower().endswith(".tsv") else ONE_COLUMN
     best = best or _candidate(sample, one_column, header, is_whole=is_whole)
     if best is None:
@@ -198,13 +212,13 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     if place is not None and _rows_are_numbered(best, width):
         filled, width = ["", *filled], width + 1
     columns = name_columns(width) if place is None else column_names(filled)
-    at = best.numbers[place or 0]
-    below_header = at if place is None else at + best.n_lines[place]
+    row_number = best.numbers[place or 0]
+    below_header = row_number if place is None else row_number + best.n_lines[place]
     notes = header_notes(
         name,
         "line",
-        0 if place is None else at,
-        start if place is not None else at,
+        0 if place is None else row_number,
+        start if place is not None else row_number,
         row,
         is_clear=best.header.is_clear,
         is_chosen=is_chosen or bool(markdown_header),
@@ -214,7 +228,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         body = ((number, _close_up(line, separator)) for number, line in body)
     if separator == one_column:
         body = ((number, line.replace(separator, " ")) for number, line in body)
-    return Layout(separator, columns, body, 0 if place is None else at, comments + notes)
+    return Layout(separator, columns, body, 0 if place is None else row_number, comments + notes)
 
 
 def _rows_are_numbered(candidate: _Candidate, width: int) -> bool:
@@ -230,9 +244,9 @@ def _first_lines(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
     """Some of the lines, from the first that is not blank."""
     sample: list[tuple[int, str]] = []
     size = 0
-    for at, line in lines:
+    for number, line in lines:
         if sample or (line and not line.isspace()):
-            sample.append((at, line))
+            sample.append((number, line))
             size += len(line)
         if size > _SAMPLE or len(sample) == LOOKED_AT:
             break
@@ -252,7 +266,7 @@ def _candidate(
     """
     is_spaced = _is_spaced([line for _, line in lines], separator)
     if is_spaced:
-        lines = [(at, _close_up(line, separator)) for at, line in lines]
+        lines = [(number, _close_up(line, separator)) for number, line in lines]
     counts = Counter(line.count(separator) + 1 for _, line in lines if separator in line)
     width = max(counts, key=lambda n: (counts[n], n), default=1)
     unmatched: list[int] = []
@@ -294,7 +308,7 @@ def _close_up(line: str, separator: str) -> str:
     return re.sub(
         rf'(?P<before>^|{re.escape(separator)}) *(?P<field>"[^"]*+(?:""[^"]*+)*+") *'
         rf'(?={re.escape(separator)}|$)|"[^"]*+"',
-        lambda found: found[0] if found["field"] is None else found["before"] + found["field"],
+        lambda match: match[0] if match["field"] is None else match["before"] + match["field"],
         line,
     )
 
@@ -307,8 +321,8 @@ def _without_markdown(
     Lines of another kind come back as they are, with None for the header.
     """
     first = list(islice(lines, _MOST_BEFORE))
-    for place, ((number, line), (_, below)) in enumerate(pairwise(first)):
-        if "|" in line and _DASHES.fullmatch(below):
+    for place, ((number, line), (_, next_line)) in enumerate(pairwise(first)):
+        if "|" in line and _DASHES.fullmatch(next_line):
             rows = (
                 (row_number, _enclose_cells(row))
                 for row_number, row in chain(first[place:], lines)
@@ -342,16 +356,16 @@ def _n_comments(lines: Sequence[tuple[int, str]]) -> int:
     return 0
 
 
-def _n_before_rows(lines: Sequence[tuple[int, str]], below: _Candidate) -> int:
+def _n_before_rows(lines: Sequence[tuple[int, str]], rows_below: _Candidate) -> int:
     """How many of the lines that look like comments come before one that is a row as those below.
 
     Above names of columns there are no rows.
     """
-    if _names_columns(below):
+    if _names_columns(rows_below):
         return len(lines)
     for n, (_, line) in enumerate(lines):
-        fields = _without_empty_end(cut_fields(line, below.separator))
-        if line.strip() and len(fields) == below.usual_width[0]:
+        fields = _without_empty_end(cut_fields(line, rows_below.separator))
+        if line.strip() and len(fields) == rows_below.usual_width[0]:
             return n
     return len(lines)
 
@@ -359,5 +373,5 @@ def _n_before_rows(lines: Sequence[tuple[int, str]], below: _Candidate) -> int:
 def _names_columns(candidate: _Candidate) -> bool:
     """Whether the first row is a header beyond doubt, by names that are usual."""
     names, header = candidate.titles, candidate.header
-    n_known = sum(map(is_known, names))
+    n_known = sum(map(is_usual_name, names))
     return header.place == 0 and header.is_clear and n_known >= min(len(names), 2)

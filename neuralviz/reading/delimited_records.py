@@ -49,27 +49,29 @@ def divide_records(
         if whole.fullmatch(line) and (not is_row or len(cut_fields(line, separator)) == width):
             yield item
             continue
-        more: list[tuple[int, str]] = []
+        joined_lines: list[tuple[int, str]] = []
         closed = False
         size = len(line) if opening.fullmatch(line) else MAX_RECORD
         while not closed and size < MAX_RECORD and (following := take()) is not None:
-            more.append(following)
+            joined_lines.append(following)
             size += len(following[1]) + 1
             closed = closing_line.fullmatch(following[1]) is not None
             if not closed and not within.fullmatch(following[1]):
                 break
-        record = "\n".join([line, *(text for _, text in more)])
+        record = "\n".join([line, *(text for _, text in joined_lines)])
         if closed and has_tabs:
             n_fields = len(cut_fields(record, separator))
             closed = n_fields == width
-            are_rows = is_row and all(text.count(separator) + 1 == width for _, text in more)
+            are_rows = is_row and all(
+                text.count(separator) + 1 == width for _, text in joined_lines
+            )
             if n_fields < width or (closed and are_rows):
                 odd_marks.append(number)
                 closed = False
         if closed:
             yield number, record
             continue
-        again.extendleft(reversed(more))
+        again.extendleft(reversed(joined_lines))
         if has_tabs:
             yield number, _with_marks_enclosed(line, separator, width)
         else:
@@ -78,15 +80,15 @@ def divide_records(
 
 def cut_fields(record: str, separator: str) -> list[str]:
     """The fields of a record that is sound."""
-    fields, at = [], 0
+    fields, position = [], 0
     pattern = _field_pattern(separator)
-    while at <= len(record):
-        match = pattern.match(record, at)
+    while position <= len(record):
+        match = pattern.match(record, position)
         if match is None:  # a mark that closes too early
             return record.split(separator)
         quoted, plain = match.groups()
         fields.append(plain if quoted is None else quoted.replace('""', '"'))
-        at = match.end() + 1
+        position = match.end() + 1
     return fields
 
 

@@ -18,7 +18,7 @@ from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
-from neuralviz.reading.headers import LOOKED_AT, Header, find_header, header_notes, is_known
+from neuralviz.reading.headers import LOOKED_AT, Header, find_header, header_notes, is_usual_name
 from neuralviz.reading.table import MAX_COLUMNS, Table, column_names, name_columns
 from neuralviz.words import many, name_lines
 
@@ -49,7 +49,7 @@ def read_excel(
 ) -> Table:
     """The first visible sheet that has cells; see `neuralviz.reading.tables.read_table`."""
     has_formulas = _look_through(name, file, max_unpacked)
-    most = None if max_rows is None else max(max_rows, LOOKED_AT) + LOOKED_AT
+    limit = None if max_rows is None else max(max_rows, LOOKED_AT) + LOOKED_AT
     without: Mapping[int, Sequence[int]] = {}
     try:
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
@@ -61,7 +61,7 @@ def read_excel(
         merged: list[int] = []
         for sheet in sheets:
             title = sheet.title
-            rows, errors = _read_rows(name, sheet, most, times)
+            rows, errors = _read_rows(name, sheet, limit, times)
             merged = _fill_merged(file, sheet, rows)
             if has_formulas:
                 without = _without_results(file, title)
@@ -71,8 +71,8 @@ def read_excel(
         raise
     except Exception as error:  # whatever the parts of a broken workbook may run into
         raise TextError(_damaged(name)) from error
-    table, left = _table_of(name, rows, header)
-    notes = table.notes + _formula_notes(name, without, table, left)
+    table, first_column = _table_of(name, rows, header)
+    notes = table.notes + _formula_notes(name, without, table, first_column)
     if merged:
         notes += (f"Filled merged cells with their value ({name_lines(merged, 'row')}).",)
     if errors:
@@ -121,7 +121,7 @@ def _has_formulas(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
 
 
 def _read_rows(
-    name: str, sheet: Any, most: int | None, times: Collection[int]
+    name: str, sheet: Any, limit: int | None, times: Collection[int]
 ) -> tuple[Rows, list[int]]:
     """The rows of a sheet that hold something, and the numbers of those with errors in a cell.
 
@@ -149,7 +149,7 @@ def _read_rows(
         n_characters += sum(map(len, row))
         if n_characters > MAX_CHARACTERS:
             raise TextError(f"{name} has more than {MAX_CHARACTERS:,} characters. Split it.")
-        if most is not None and len(rows) > most:
+        if limit is not None and len(rows) > limit:
             break
     return rows, errors
 
@@ -184,7 +184,7 @@ def _find_merged(file: IO[bytes], part: str) -> set[str]:
     before = b""
     with zipfile.ZipFile(file) as archive, archive.open(part.lstrip("/")) as content:
         while piece := content.read(_AT_ONCE):
-            references |= {found.decode() for found in _MERGED.findall(before + piece)}
+            references |= {reference.decode() for reference in _MERGED.findall(before + piece)}
             before = piece[-128:]
     return references
 
@@ -242,18 +242,21 @@ def _table_of(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
         TextError: there is nothing in the row that shall be the header.
     """
     if header:
-        rows = [(at, row) for at, row in rows if at >= header]
+        rows = [(row_number, row) for row_number, row in rows if row_number >= header]
         if not rows or rows[0][0] != header:
             raise TextError(f"{name} has nothing in row {header:,} that could name its columns.")
     if not rows:
         return Table((), (), (), unit="row"), 0
-    left = min(next(at for at, cell in enumerate(row) if cell) for _, row in rows)
-    width = max(len(row) for _, row in rows) - left
-    rows = [(at, [*row[left:], *[""] * (width + left - len(row))]) for at, row in rows]
-    found = Header(0 if header else None)
+    first_column = min(next(index for index, cell in enumerate(row) if cell) for _, row in rows)
+    width = max(len(row) for _, row in rows) - first_column
+    rows = [
+        (row_number, [*row[first_column:], *[""] * (width + first_column - len(row))])
+        for row_number, row in rows
+    ]
+    header_row = Header(0 if header else None)
     if header is None:
-        found = find_header([row for _, row in rows[:LOOKED_AT]])
-    place = found.place
+        header_row = find_header([row for _, row in rows[:LOOKED_AT]])
+    place = header_row.place
     number, row = rows[place or 0]
     notes = header_notes(
         name,
@@ -261,15 +264,15 @@ def _table_of(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
         0 if place is None else number,
         rows[0][0],
         row,
-        is_clear=found.is_clear,
+        is_clear=header_row.is_clear,
         is_chosen=header is not None,
     )
     body = rows if place is None else rows[place + 1 :]
-    values = tuple([row[at] for _, row in body] for at in range(width))
-    lines = [at for at, _ in body]
+    values = tuple([row[column] for _, row in body] for column in range(width))
+    lines = [row_number for row_number, _ in body]
     if place is None:
-        return Table(name_columns(width), values, lines, notes, "row", 0), left
-    return Table(column_names(row), values, lines, notes, "row", number), left
+        return Table(name_columns(width), values, lines, notes, "row", 0), first_column
+    return Table(column_names(row), values, lines, notes, "row", number), first_column
 
 
 def _without_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
@@ -284,18 +287,18 @@ def _without_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
         )
         sheets.append(workbook[title])
         sheets[-1].reset_dimensions()
-    found: dict[int, list[int]] = defaultdict(list)
+    rows_by_column: dict[int, list[int]] = defaultdict(list)
     for written, results in zip(
         *(sheet.iter_rows(max_row=_LAST_ROW) for sheet in sheets), strict=True
     ):
         for cell, result in zip(written, results, strict=True):
             if cell.data_type == "f" and result.value is None and result.data_type != "str":
-                found[cell.column - 1].append(cell.row)
-    return found
+                rows_by_column[cell.column - 1].append(cell.row)
+    return rows_by_column
 
 
 def _formula_notes(
-    name: str, without: Mapping[int, Sequence[int]], table: Table, left: int
+    name: str, without: Mapping[int, Sequence[int]], table: Table, first_column: int
 ) -> tuple[str, ...]:
     """Sentences on formulas without results.
 
@@ -303,21 +306,21 @@ def _formula_notes(
         name: of the file.
         without: rows by column, as of `_without_results`.
         table: that was read.
-        left: the first column of the table.
+        first_column: the first column of the table.
 
     Raises:
         TextError: a column that is likely to be needed has no other values.
     """
     notes: tuple[str, ...] = ()
     for column, rows in without.items():
-        at = column - left
-        title = table.columns[at] if 0 <= at < len(table.columns) else f"column {column + 1}"
+        index = column - first_column
+        title = table.columns[index] if 0 <= index < len(table.columns) else f"column {column + 1}"
         sentence = (
             f"{many(len(rows), 'formula')} in the column “{title[:40]}” of {name} "
             f"{'has' if len(rows) == 1 else 'have'} no stored result ({name_lines(rows, 'row')}). "
             "Open the workbook in Excel or LibreOffice, save it, and use that file."
         )
-        if not len(table) or (is_known(title) and not any(table.column(title))):
+        if not len(table) or (is_usual_name(title) and not any(table.column(title))):
             raise TextError(sentence)
         notes += (sentence,)
     return notes

@@ -70,21 +70,21 @@ def read_folder(
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
     files, skipped = _files_of(path, max_files)
-    given = _without_notes([Source(name, file) for file, name in files])
-    return _read_each(given, skipped, f"the folder {path}", column, mode, max_texts)
+    sources = _without_notes([Source(name, file) for file, name in files])
+    return _read_each(sources, skipped, f"the folder {path}", column, mode, max_texts)
 
 
 def _without_notes(files: Sequence[Source]) -> list[Source]:
     """Files without those in which a saved data set says what it is, and without its caches."""
     paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
     with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
-    above = {folder.rpartition("/")[0] for folder in with_arrow}
+    parents = {folder.rpartition("/")[0] for folder in with_arrow}
     saved = {folder for _, folder, name in paths if name == STATE and folder in with_arrow}
     return [
         source
         for source, folder, name in paths
         if not (folder in with_arrow and name in (STATE, INFO))
-        and not (folder in above and name == SPLITS)
+        and not (folder in parents and name == SPLITS)
         and not (folder in saved and name.startswith("cache-"))
     ]
 
@@ -92,31 +92,33 @@ def _without_notes(files: Sequence[Source]) -> list[Source]:
 def _read_each(
     files: Sequence[Source],
     skipped: list[str],
-    where: str,
+    place: str,
     column: str | None,
     mode: Mode,
     max_texts: int | None,
 ) -> ReadTexts:
-    most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
-    found: list[tuple[str, ReadTexts]] = []
+    limit = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
+    read_by_name: list[tuple[str, ReadTexts]] = []
     n_texts, notes = 0, []
     for source in files:
         name = source.name
-        if n_texts >= most:
-            notes.append(f"Limited to the first {many(most, 'text')}. There are more files.")
+        if n_texts >= limit:
+            notes.append(f"Limited to the first {many(limit, 'text')}. There are more files.")
             break
-        wanted = column if source.is_table else None
+        text_column = column if source.is_table else None
         try:
-            read = read_texts(source, wanted, mode=mode, max_texts=most - n_texts)
+            read = read_texts(source, text_column, mode=mode, max_texts=limit - n_texts)
         except TextError as error:
             skipped.append(str(error))
             continue
-        found.append((name, read))
+        read_by_name.append((name, read))
         n_texts += len(read.texts)
         notes += [note if name in note else f"{name}: {note}" for note in read.notes]
-    if not found:
-        raise TextError(" ".join([f"No text found in {where}.", *_few(skipped)]))
-    return _put_together(found, tuple(_few(skipped) + _few(notes, _MOST_NOTES)))
+    if not read_by_name:
+        raise TextError(" ".join([f"No text found in {place}.", *_shorten_list(skipped)]))
+    return _put_together(
+        read_by_name, tuple(_shorten_list(skipped) + _shorten_list(notes, _MOST_NOTES))
+    )
 
 
 def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], list[str]]:
@@ -126,8 +128,8 @@ def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], lis
     skipped: list[str] = []
 
     def unreadable(error: OSError) -> None:
-        where = Path(str(error.filename)).relative_to(folder).as_posix()
-        skipped.append(f"Could not read {where}: {error.strerror}.")
+        path_inside = Path(str(error.filename)).relative_to(folder).as_posix()
+        skipped.append(f"Could not read {path_inside}: {error.strerror}.")
 
     n_entries = 0
     for top, inner, names in os.walk(folder, onerror=unreadable):
@@ -152,7 +154,7 @@ def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], lis
             else:
                 files.append((file, name))
         inner[:] = [entry for entry in inner if not entry.startswith(".")]
-    return sorted(files, key=lambda one: one[0].relative_to(folder).parts), sorted(skipped)
+    return sorted(files, key=lambda entry: entry[0].relative_to(folder).parts), sorted(skipped)
 
 
 def _is_inside(file: Path, root: Path) -> bool:
@@ -162,21 +164,23 @@ def _is_inside(file: Path, root: Path) -> bool:
         return False
 
 
-def _few(sentences: Sequence[str], most: int = _NAMED_FILES) -> list[str]:
+def _shorten_list(sentences: Sequence[str], n_shown: int = _NAMED_FILES) -> list[str]:
     """The first few of some sentences, and how many more there are."""
-    more = len(sentences) - most
-    return [*sentences[:most], *([f"And {more:,} more like this."] if more > 0 else [])]
+    n_more = len(sentences) - n_shown
+    return [*sentences[:n_shown], *([f"And {n_more:,} more like this."] if n_more > 0 else [])]
 
 
-def _put_together(found: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
+def _put_together(
+    read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]
+) -> ReadTexts:
     """The texts of several files with the labels of all, and those that say where each is from."""
-    columns = tuple(dict.fromkeys(name for _, read in found for name in read.columns))
-    names = tuple(dict.fromkeys(name for _, read in found for name in read.labels))
+    columns = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.columns))
+    names = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.labels))
     labels: dict[str, list[str]] = {name: [] for name in names}
     files: list[str] = []
     folders: list[str] = []
     ids: list[str] = []
-    for file, read in found:
+    for file, read in read_by_name:
         n_texts = len(read.texts)
         for name, values in labels.items():
             values += read.labels.get(name, [""] * n_texts)
@@ -188,10 +192,10 @@ def _put_together(found: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]
         labels[free_name("folder", columns)] = folders
     unique, id_notes = unique_ids(ids)
     return ReadTexts(
-        texts=tuple(text for _, read in found for text in read.texts),
+        texts=tuple(text for _, read in read_by_name for text in read.texts),
         notes=notes + id_notes,
         ids=unique,
-        column=next((read.column for _, read in found if read.column is not None), None),
+        column=next((read.column for _, read in read_by_name if read.column is not None), None),
         columns=columns,
         labels={name: tuple(values) for name, values in labels.items()},
     )

@@ -27,7 +27,7 @@ score section sent sentiment sex similarity sno source speaker split stars start
 tags target time timestamp token tokens topic topics train tweets type updated url user userid
 username value values var variable vector version views week year""".split()
 _PLAIN = re.compile(r"[\W_]+")
-_KNOWN = {_PLAIN.sub("", name) for name in (*TEXT_COLUMNS, *ID_COLUMNS, *_OTHER_NAMES)}
+_USUAL_NAMES = {_PLAIN.sub("", name) for name in (*TEXT_COLUMNS, *ID_COLUMNS, *_OTHER_NAMES)}
 _UNNAMED = re.compile(r"unnamed: ?\d+", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z][^\W_]*+_\w++|[a-z]++[A-Z]\w*+")  # snake_case, camelCase
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d\d(:\d\d)?.*")
@@ -37,11 +37,11 @@ _CODE = re.compile(r"(?=\S*\d)[\w.:-]+")
 _ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)»]*$")
 _MOST_BEFORE = 30  # rows above a header
 _LIKE_DATA = -3  # evidence of a cell that looks like those below
-_FEW = 5  # numbers of which the range says little
+_FEW_NUMBERS = 5  # numbers of which the range says little
 _FEWEST = 3  # texts that a word is compared with
 _ALIKE = 0.8  # share of a column that decides its kind
 _TELLING = 200  # first characters of a cell by which its kind is known
-_SHOWN = 60  # characters of a cell in a message
+_MAX_SHOWN = 60  # characters of a cell in a message
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
     if below_title is not None:
         return Header(below_title)
     title = rows[0][0]
-    if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_known(title):
+    if width > 1 and title.strip() and _n_filled(rows[0]) == 1 and not is_usual_name(title):
         return Header(None)  # a title above rows that nothing names
     if width == 1:
         return Header(0 if evidence.total >= 2 else None)
@@ -100,9 +100,9 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
         n_filled = _n_filled(row)
         if widest < n_filled and _evidence(row, rows[place + 1 :]).total >= 2:
-            n_known = sum(map(is_known, row))
+            n_known = sum(map(is_usual_name, row))
             is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
-            if is_named and n_known > sum(map(is_known, rows[0])):
+            if is_named and n_known > sum(map(is_usual_name, rows[0])):
                 return place
             if plain is None and n_filled >= width and (evidence < 2 or _n_filled(rows[0]) == 1):
                 plain = place
@@ -112,10 +112,14 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     return plain
 
 
-def is_known(title: str) -> bool:
+def is_usual_name(title: str) -> bool:
     """Whether a column is often called so, alone or with a number: ``Text``, ``sentence 2``."""
     name = _PLAIN.sub("", title).lower()
-    return name in _KNOWN or name.rstrip("0123456789") in _KNOWN or bool(_UNNAMED.fullmatch(title))
+    return (
+        name in _USUAL_NAMES
+        or name.rstrip("0123456789") in _USUAL_NAMES
+        or bool(_UNNAMED.fullmatch(title))
+    )
 
 
 def describe_row(row: Sequence[str]) -> str:
@@ -123,7 +127,7 @@ def describe_row(row: Sequence[str]) -> str:
     cells = [" ".join(cell.split()) for cell in row]
     while len(cells) > 1 and not cells[-1]:
         cells.pop()
-    cut = [cell if len(cell) <= _SHOWN else f"{cell[: _SHOWN - 1]}…" for cell in cells[:6]]
+    cut = [cell if len(cell) <= _MAX_SHOWN else f"{cell[: _MAX_SHOWN - 1]}…" for cell in cells[:6]]
     return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
 
 
@@ -207,18 +211,22 @@ class Evidence:
     is_mixed: bool
 
 
-def _evidence(row: Sequence[str], below: Sequence[Sequence[str]]) -> Evidence:
+def _evidence(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
     """What speaks for a row as the header of those below."""
-    others = [other for other in below if list(other) != list(row)]
+    other_rows = [other_row for other_row in rows_below if list(other_row) != list(row)]
     columns = [
-        [cell for other in others if place < len(other) and (cell := other[place].strip())]
+        [
+            cell
+            for other_row in other_rows
+            if place < len(other_row) and (cell := other_row[place].strip())
+        ]
         for place in range(len(row))
     ]
-    found = [
+    scores = [
         _evidence_of(title.strip(), cells, place)
         for place, (title, cells) in enumerate(zip(row, columns, strict=True))
     ]
-    return Evidence(sum(found), _LIKE_DATA in found)
+    return Evidence(sum(scores), _LIKE_DATA in scores)
 
 
 def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
@@ -230,7 +238,7 @@ def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
         return -2
     kinds = Counter(map(_kind, cells))
     usual, n_usual = kinds.most_common(1)[0] if cells else ("words", 0)
-    if is_known(title):
+    if is_usual_name(title):
         return 3 if usual == "words" else 6
     if not cells:
         return 0
@@ -282,7 +290,7 @@ def _is_near(title: str, cells: Sequence[str]) -> bool:
     if mine is None or not numbers:
         return True
     low, high = min(numbers), max(numbers)
-    reach = (2 if len(numbers) > _FEW else 20) * max(high - low, abs(high), 1)
+    reach = (2 if len(numbers) > _FEW_NUMBERS else 20) * max(high - low, abs(high), 1)
     return low - reach <= mine <= high + reach
 
 

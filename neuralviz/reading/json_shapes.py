@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from neuralviz.errors import TextError
-from neuralviz.reading.headers import is_known
+from neuralviz.reading.headers import is_usual_name
 from neuralviz.reading.table import column_names
 from neuralviz.reading.text_columns import rate_texts
 from neuralviz.words import free_name, joined, many
@@ -63,21 +63,21 @@ def find_rows(name: str, content: Any) -> tuple[Iterable[Any], tuple[str, ...]]:
 
 def _join_splits(name: str, splits: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:
     """The rows of all splits; a column says which, where more than one has rows."""
-    found = {split: find_rows(name, value) for split, value in splits.items() if value}
-    found = {split: (list(rows), notes) for split, (rows, notes) in found.items()}
-    if any(isinstance(row, list) for rows, _ in found.values() for row in rows):
+    rows_and_notes = {split: find_rows(name, value) for split, value in splits.items() if value}
+    rows_and_notes = {split: (list(rows), notes) for split, (rows, notes) in rows_and_notes.items()}
+    if any(isinstance(row, list) for rows, _ in rows_and_notes.values() for row in rows):
         _refuse(name, splits)
     of_splits = {
         split: [row if isinstance(row, dict) else {"text": row} for row in rows]
-        for split, (rows, _) in found.items()
+        for split, (rows, _) in rows_and_notes.items()
     }
     counts = joined([f"“{split}” ({len(of_splits.get(split, ())):,})" for split in splits])
     rows = [row for rows in of_splits.values() for row in rows]
-    notes = tuple(note for _, notes in found.values() for note in notes)
+    notes = tuple(note for _, notes in rows_and_notes.values() for note in notes)
     if len(of_splits) < 2:
         return rows, (f"{name} has the splits {counts}.", *notes)
     title = free_name("split", {str(key) for row in rows for key in row})
-    rows = [{**row, title: split} for split, some in of_splits.items() for row in some]
+    rows = [{**row, title: split} for split, split_rows in of_splits.items() for row in split_rows]
     note = f"{name} has the splits {counts}. All are read; the column “{title}” says which."
     return rows, (note, *notes)
 
@@ -96,15 +96,18 @@ def _split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _frame_of_objects(name: str, objects: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of an object of objects, each of which is a column or a row."""
-    first, *others = (list(inner) for inner in objects.values())
+    first, *other_keys = (list(inner) for inner in objects.values())
     is_lists = any(
         isinstance(value, list) for inner in objects.values() for value in inner.values()
     )
-    alike = all(set(inner) == set(first) for inner in others)
-    shared = set(first).intersection(*others)
+    alike = all(set(inner) == set(first) for inner in other_keys)
+    shared = set(first).intersection(*other_keys)
     count_outside, count_inside = _are_counted(objects), _are_counted(first)
     if count_outside == count_inside:  # names tell which of both are columns
-        count_outside, count_inside = any(map(is_known, shared)), any(map(is_known, objects))
+        count_outside, count_inside = (
+            any(map(is_usual_name, shared)),
+            any(map(is_usual_name, objects)),
+        )
     if is_lists or count_outside == count_inside or (count_inside and not alike) or not shared:
         _refuse(name, objects)
     if count_inside:
@@ -129,11 +132,11 @@ def _questions(name: str, articles: Sequence[Any]) -> tuple[Sequence[Any], tuple
     rows: list[dict[str, Any]] = []
     for article in articles:
         for paragraph in _objects_in(article["paragraphs"]):
-            about = {"context": paragraph.get("context"), "title": article.get("title")}
+            context = {"context": paragraph.get("context"), "title": article.get("title")}
             for question in _objects_in(paragraph.get("qas")):
                 answers = _objects_in(question.get("answers"))
                 answer = {"answer": answers[0].get("text"), "id": question.get("id")}
-                rows.append({"question": question.get("question"), **about, **answer})
+                rows.append({"question": question.get("question"), **context, **answer})
     note = (
         f"{name} has paragraphs with questions, as SQuAD has. Each question is a row, with its "
         "paragraph in the column “context” and its first answer in “answer”."
@@ -156,7 +159,7 @@ def _columns_or_labels(
     columns.
     """
     has_one_length = len({len(values) for values in lists.values()}) == 1
-    has_known = any(map(is_known, lists))
+    has_known = any(map(is_usual_name, lists))
     are_strings = all(isinstance(value, str) for values in lists.values() for value in values)
     are_alike = are_strings and len({rate_texts(values) for values in lists.values() if values}) < 2
     if has_one_length and (has_known or not are_alike):
@@ -174,15 +177,15 @@ def _columns_or_labels(
 
 def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:
     names = [f"“{key[:40]}” ({many(len(values), 'value')})" for key, values in lists.items()]
-    more = len(names) - _NAMED
-    return joined([*names[:_NAMED], *([f"{more:,} more"] if more > 0 else [])])
+    n_more = len(names) - _NAMED
+    return joined([*names[:_NAMED], *([f"{n_more:,} more"] if n_more > 0 else [])])
 
 
 def _refuse(name: str, content: Any) -> NoReturn:
     parts = content if isinstance(content, Mapping) else {}
     lists: dict[str, Any] = {key: v for key, v in parts.items() if isinstance(v, list | dict)}
-    has = f" It has {_describe_lists(lists)}." if lists else ""
+    listed = f" It has {_describe_lists(lists)}." if lists else ""
     raise TextError(
-        f"{name} does not contain a table that can be read in one way only.{has} Save the rows as "
-        "a list of objects, one a row, with a key for each column."
+        f"{name} does not contain a table that can be read in one way only.{listed} Save the rows "
+        "as a list of objects, one a row, with a key for each column."
     )

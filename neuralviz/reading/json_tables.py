@@ -75,9 +75,9 @@ def read_json(
     except ValueError as error:
         if _starts_with_row(name, file):
             return read_json_lines(name, file, max_rows)
-        where = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
+        place = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
         raise TextError(
-            f"{name} is not valid JSON: it is incomplete or has an error{where}."
+            f"{name} is not valid JSON: it is incomplete or has an error{place}."
         ) from error
     return _table_of(name, content, notes, max_rows)
 
@@ -100,12 +100,12 @@ def _read_whole(name: str, file: IO[bytes], max_bytes: int) -> tuple[Any, tuple[
 
 def _table_of(name: str, content: Any, notes: tuple[str, ...], max_rows: int | None) -> Table:
     objects = Objects(name, "row")
-    rows, more = find_rows(name, content)
+    rows, shape_notes = find_rows(name, content)
     for number, row in enumerate(rows, 1):
         objects.add(number, row)
         if max_rows is not None and len(objects.lines) > max_rows:
             break
-    return objects.table("neither an object nor a string", notes + more)
+    return objects.table("neither an object nor a string", notes + shape_notes)
 
 
 def _parse(text: str) -> Any:

@@ -47,7 +47,9 @@ _LETTERS_OF_MAC = re.compile(
 )
 _LETTERS_OF_WINDOWS = re.compile(rb"[\xb3\xb9\xbe\xbf\xdf-\xff]")
 _APOSTROPHE = b"\xd5"
-_BOTH = {bytes([code]) for code in (0x8A, 0x8C, 0x8E, 0x9A, 0x9C, 0x9E)}  # š, œ, ž of Windows
+_AMBIGUOUS_BYTES = {
+    bytes([code]) for code in (0x8A, 0x8C, 0x8E, 0x9A, 0x9C, 0x9E)
+}  # š, œ, ž of Windows
 _MARKS = (  # that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -55,7 +57,7 @@ _MARKS = (  # that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_OTHERS = {  # what files of other kinds begin with
+_OTHER_KINDS = {  # what files of other kinds begin with
     b"PK\x03\x04": "an Excel workbook or another zip archive",
     b"\xd0\xcf\x11\xe0": "an old Office document",
     b"\x1f\x8b": "a compressed file",
@@ -99,7 +101,7 @@ class TextLines:
         self._name, self._file = name, file
         file.seek(0)
         head = file.read(sample)
-        kind = next((kind for start, kind in _OTHERS.items() if head.startswith(start)), None)
+        kind = next((kind for start, kind in _OTHER_KINDS.items() if head.startswith(start)), None)
         if kind is not None:
             raise TextError(
                 f"{name} looks like {kind}, not text. Correct its file extension, or save it "
@@ -123,10 +125,10 @@ class TextLines:
             notes.append(f"{self._name} is not UTF-8. It was read as {encoding}.")
         if self._strays:
             read_as = "read as Windows-1252" if encoding == "UTF-8" else "replaced by “\ufffd”"
-            where = name_lines(list(dict.fromkeys(self._strays)))
+            place = name_lines(list(dict.fromkeys(self._strays)))
             n = len(self._strays)
-            what = "1 character is" if n == 1 else f"{n:,} characters are"
-            notes.append(f"{what} not valid {encoding}: {read_as} ({where}).")
+            subject = "1 character is" if n == 1 else f"{n:,} characters are"
+            notes.append(f"{subject} not valid {encoding}: {read_as} ({place}).")
         return tuple(notes)
 
     def __iter__(self) -> Generator[tuple[int, str], None, None]:
@@ -209,7 +211,7 @@ def _is_wide(head: bytes, encoding: str) -> bool:
         text = head.decode(encoding)
     except UnicodeDecodeError:
         return False
-    odd = sum(not one.isprintable() and not one.isspace() for one in text)
+    odd = sum(not character.isprintable() and not character.isspace() for character in text)
     return odd <= _BINARY_SHARE * len(text)
 
 
@@ -245,7 +247,7 @@ def _is_mac_roman(sample: bytes) -> bool:
     n_elsewhere = len(_LETTERS_OF_WINDOWS.findall(sample))
     kinds = set(inside)
     is_sure = len(kinds) > 1 or _APOSTROPHE in kinds
-    return is_sure and bool(kinds - _BOTH) and len(inside) > 3 * n_elsewhere
+    return is_sure and bool(kinds - _AMBIGUOUS_BYTES) and len(inside) > 3 * n_elsewhere
 
 
 def _detect_of_sample(sample: bytes) -> str:

@@ -61,12 +61,14 @@ def _missing_word(value: str) -> str:
 
 def _find_codes(words: Iterable[str], column: Sequence[str]) -> list[str]:
     """The words that have the form of the other values of their column."""
-    others = {value.strip() for value in column} - MISSING - {""}
-    forms = Counter(map(_form, others))
+    other_values = {value.strip() for value in column} - MISSING - {""}
+    forms = Counter(map(_form, other_values))
     return [
         word
         for word in sorted(words)
-        if word.isalpha() and len(others) > 1 and forms[_form(word)] >= _ALIKE * len(others)
+        if word.isalpha()
+        and len(other_values) > 1
+        and forms[_form(word)] >= _ALIKE * len(other_values)
     ]
 
 

@@ -139,16 +139,16 @@ def _check_is_no_refusal(name: str, text: str) -> None:
     Raises:
         TextError: it is one.
     """
-    says = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
+    message = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
     if text.startswith("{"):
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return
-        said = [value[key] for key in _ERROR_KEYS & value.keys()]
-        said += [error.get("message") for error in said if isinstance(error, dict)]
-        if value.keys() <= _ANSWER_KEYS and any(isinstance(error, str) for error in said):
-            says = text
-    if says:
-        shown = " ".join(says.split())[:100]
-        raise TextError(f"{name} holds a server's message, not data: “{shown}”. {_AGAIN}")
+        errors = [value[key] for key in _ERROR_KEYS & value.keys()]
+        errors += [error.get("message") for error in errors if isinstance(error, dict)]
+        if value.keys() <= _ANSWER_KEYS and any(isinstance(error, str) for error in errors):
+            message = text
+    if message:
+        excerpt = " ".join(message.split())[:100]
+        raise TextError(f"{name} holds a server's message, not data: “{excerpt}”. {_AGAIN}")

@@ -57,11 +57,11 @@ class Objects:
             for column in self.columns.keys() - written.keys():
                 self.columns[column].append("")
 
-    def table(self, why: str, notes: tuple[str, ...] = ()) -> Table:
-        """All rows; ``why`` is what is said of those that were left out."""
+    def table(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
+        """All rows; ``reason`` is what is said of those that were left out."""
         if self.wrong:
-            where = name_lines(self.wrong, self.unit)
-            sentence = f"Skipped {many(len(self.wrong), self.unit)}: {why} ({where})."
+            place = name_lines(self.wrong, self.unit)
+            sentence = f"Skipped {many(len(self.wrong), self.unit)}: {reason} ({place})."
             if not self.lines and not self.is_part:
                 raise TextError(f"Could not read {self.name} as a table. {sentence}")
             notes += (sentence,)

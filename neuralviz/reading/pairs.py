@@ -48,7 +48,7 @@ class ScoredPairs:
     def __len__(self) -> int:
         return len(self.sentences1)
 
-    def at(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
+    def take(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
         """The pairs at some places, in that order."""
         return replace(
             self,
@@ -85,7 +85,7 @@ def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | Non
             f"{name} needs the columns “sentence1” and “sentence2” in its header line. "
             f"It has: {_list_names(columns)}."
         )
-    first, second = (columns[by_name[one]] for one in pair)
+    first, second = (columns[by_name[title]] for title in pair)
     return first, second, next((columns[by_name[s]] for s in SCORE_COLUMNS if s in by_name), None)
 
 
@@ -157,14 +157,16 @@ def read_text_pairs(
     scores = np.full(len(rows.places), np.nan)
     if score is not None:
         read = check_numbers(table, score)
-        scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
+        scores = np.array(
+            [np.nan if read[place] is None else read[place] for place in rows.places], float
+        )
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
 
 
 def _list_names(columns: Sequence[str]) -> str:
     """The first few names of columns."""
-    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
-    return found + " …" * (len(columns) > 12)
+    listed = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
+    return listed + " …" * (len(columns) > 12)
 
 
 def _by_name(columns: Sequence[str]) -> dict[str, int]:

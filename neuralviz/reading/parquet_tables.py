@@ -37,24 +37,24 @@ def read_parquet(
     file: IO[bytes],
     max_rows: int | None,
     max_characters: int = MAX_TEXT,
-    most: int = MAX_ROWS,
+    limit: int = MAX_ROWS,
 ) -> Table:
     """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
     with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
         n_rows = source.metadata.num_rows
-        check_n_rows(name, n_rows, max_rows, most)
+        check_n_rows(name, n_rows, max_rows, limit)
         check_width(name, len(schema.names))
-        columns = Columns.of(schema)
-        wanted = columns.places
+        columns = Columns.from_schema(schema)
+        fields = columns.places
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
         repeated = _nested_texts(source)
         if n_rows:
-            repeated += _long_and_repeated(file, source, wanted, max_characters)
+            repeated += _long_and_repeated(file, source, fields, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
-        batches = _batches(source, wanted, at_once) if wanted else iter(())
-        return read_batches(name, columns, batches, max_rows, max_characters, most)
+        batches = _batches(source, fields, at_once) if fields else iter(())
+        return read_batches(name, columns, batches, max_rows, max_characters, limit)
 
 
 def parquet_blocks(
@@ -75,12 +75,12 @@ def parquet_blocks(
     with check_damage(name, "a Parquet file"):
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
-        columns = Columns.of(schema)
-        wanted = columns.places
-        repeated = _nested_texts(source) + _long_and_repeated(file, source, wanted, MAX_TEXT)
+        columns = Columns.from_schema(schema)
+        fields = columns.places
+        repeated = _nested_texts(source) + _long_and_repeated(file, source, fields, MAX_TEXT)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for group in groups:
-            for batch in _batches(source, wanted, at_once, group) if wanted else ():
+            for batch in _batches(source, fields, at_once, group) if fields else ():
                 if sum(map(count_bytes, batch.columns)) > MAX_TEXT:
                     raise TextError(f"{name} has rows with more than {MAX_TEXT:,} characters.")
                 objects = Objects(name, "row", is_part=True)
@@ -96,15 +96,15 @@ def row_groups(name: str, file: IO[bytes]) -> list[int]:
         TextError: it is no Parquet file.
     """
     with check_damage(name, "a Parquet file"):
-        about = parquet.ParquetFile(file, pre_buffer=False).metadata
-    return [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
+        metadata = parquet.ParquetFile(file, pre_buffer=False).metadata
+    return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
 
 
 def _batches(
     source: pq.ParquetFile, fields: Sequence[int], n_rows: int, group: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Columns by their numbers, of all row groups or one; by name, others may come along."""
-    leaves = [leaf for at in fields for leaf in _leaves(source)[at]]
+    leaves = [leaf for field in fields for leaf in _leaves(source)[field]]
     groups = range(source.num_row_groups) if group is None else [group]
     return source.reader.iter_batches(n_rows, row_groups=groups, column_indices=leaves)
 
@@ -129,34 +129,34 @@ def _long_and_repeated(
         file, pre_buffer=False, read_dictionary=[first[field] for field in fields]
     )
     schema = dictionaries.schema_arrow
-    found = []
+    long_leaves = []
     for field in fields:
         if not is_dictionary(schema.field(field).type):
             continue
-        at = first[field]
+        leaf = first[field]
         at_most = 0
         for number, group in enumerate(groups):
-            longest = group.column(at).total_uncompressed_size
+            longest = group.column(leaf).total_uncompressed_size
             if longest * group.num_rows > _WORTH_A_LOOK:
                 texts = next(_batches(dictionaries, [field], 1, number)).column(0).dictionary
                 longest = compute.max(compute.binary_length(texts)).as_py() or 0
             at_most += longest * group.num_rows
         if at_most > max_characters:
-            found.append(at)
-    return found
+            long_leaves.append(leaf)
+    return long_leaves
 
 
 def _nested_texts(source: pq.ParquetFile) -> list[int]:
     """The numbers of the leaves of texts within lists, structures and maps."""
     return [
-        at
+        number
         for field, leaves in zip(source.schema_arrow, _leaves(source), strict=True)
         if types.is_nested(field.type)
-        for at in leaves
-        if (leaf := source.schema.column(at)).physical_type == "BYTE_ARRAY"
+        for number in leaves
+        if (leaf := source.schema.column(number)).physical_type == "BYTE_ARRAY"
         and leaf.logical_type.type != "DECIMAL"
     ]
 
 
 def _n_leaves(kind: pa.DataType) -> int:
-    return sum(_n_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
+    return sum(_n_leaves(kind.field(position).type) for position in range(kind.num_fields)) or 1

@@ -45,22 +45,22 @@ def _join_cells(lines: Sequence[str]) -> list[tuple[int, str]]:
     would be more than a cell can hold.
     """
     joined: list[tuple[int, str]] = []
-    at = 0
-    while at < len(lines):
-        end = at + 1
-        if _OPENING.fullmatch(lines[at]):
-            size = _size(lines[at])
+    start = 0
+    while start < len(lines):
+        end = start + 1
+        if _OPENING.fullmatch(lines[start]):
+            size = _size(lines[start])
             while size <= MAX_CELL and end < len(lines) and _WITHIN.fullmatch(lines[end]):
                 size += 1 + _size(lines[end])
                 end += 1
             if end < len(lines) and _CLOSING.fullmatch(lines[end]):
-                cell = "\n".join(lines[at : end + 1]).rstrip()[1:-1].replace('""', '"')
+                cell = "\n".join(lines[start : end + 1]).rstrip()[1:-1].replace('""', '"')
                 if len(cell) <= MAX_CELL:
-                    joined.append((at + 1, cell))
-                    at = end + 1
+                    joined.append((start + 1, cell))
+                    start = end + 1
                     continue
-        joined += enumerate(lines[at:end], at + 1)
-        at = end
+        joined += enumerate(lines[start:end], start + 1)
+        start = end
     return joined
 
 

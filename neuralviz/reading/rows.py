@@ -72,15 +72,15 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         else:
             used.append(place)
             values.append(finite)
-    notes = table.notes + tuple(chain.from_iterable(said for _, said in flat))
-    for lines, why in (
+    notes = table.notes + tuple(chain.from_iterable(column_notes for _, column_notes in flat))
+    for lines, reason in (
         (without_text, f"{_named(texts)} is missing"),
         (too_long, f"{_named(texts)} has more than {MAX_CHARACTERS:,} characters"),
         (without_number, f"{_named(numbers)} is not a number"),
     ):
         if lines:
-            where = name_lines(lines, table.unit)
-            notes += (f"Skipped {many(len(lines), 'row')}: {why} ({where}).",)
+            place_names = name_lines(lines, table.unit)
+            notes += (f"Skipped {many(len(lines), 'row')}: {reason} ({place_names}).",)
     return UsableRows(
         places=tuple(used),
         texts=tuple(tuple(tidy(column[place]) for place in used) for column in written),
@@ -130,11 +130,18 @@ def numbers_of(column: Sequence[str]) -> list[float | None]:
     written = [value.strip().replace("\u2212", "-") for value in column]
     bare = [_PERCENT.sub("", value) for value in written]
     numbers = [finite_number(value) for value in _with_points(bare)]
-    is_share = [one != other for one, other in zip(written, bare, strict=True)]
-    of_numbers = [one for one, number in zip(is_share, numbers, strict=True) if number is not None]
+    is_share = [
+        written_value != bare_value for written_value, bare_value in zip(written, bare, strict=True)
+    ]
+    of_numbers = [
+        is_percent
+        for is_percent, number in zip(is_share, numbers, strict=True)
+        if number is not None
+    ]
     are_shares = 2 * sum(of_numbers) > len(of_numbers)
     return [
-        number if one == are_shares else None for one, number in zip(is_share, numbers, strict=True)
+        number if is_percent == are_shares else None
+        for is_percent, number in zip(is_share, numbers, strict=True)
     ]
 
 

@@ -37,10 +37,14 @@ def find_split(name: str, folder: Path, split: str | None = None) -> Path:
     """
     if not (folder / SPLITS).is_file():
         return folder
-    splits = [one for one in _read_json(name, folder / SPLITS).get("splits", []) if _is_name(one)]
+    splits = [
+        split_name
+        for split_name in _read_json(name, folder / SPLITS).get("splits", [])
+        if _is_name(split_name)
+    ]
     if split in splits or (split is None and len(splits) == 1):
         return folder / (split or splits[0])
-    named = joined([f"“{one}”" for one in splits]) if splits else "none"
+    named = joined([f"“{split_name}”" for split_name in splits]) if splits else "none"
     raise TextError(
         f"{name} is a saved data set whose splits are: {named}. Choose one of their folders, such "
         f"as {name}/{splits[0] if splits else 'train'}."
@@ -90,7 +94,7 @@ def _open_all(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch
         raise TextError(f"{name} is not whole: {missing[0]} is missing. Copy the folder again.")
 
     with (folder / files[0]).open("rb") as content:
-        columns = Columns.of(read_schema(name, content))
+        columns = Columns.from_schema(read_schema(name, content))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
@@ -102,10 +106,10 @@ def _open_all(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch
 
 def _read_json(name: str, path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise TextError(f"{name} is a damaged data set: {path.name} cannot be read.") from error
-    return about if isinstance(about, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _is_name(name: object) -> bool:

@@ -36,7 +36,7 @@ class Source:
     header: int | None = None
 
     @classmethod
-    def at(cls, path: Path, header: int | None = None) -> Source:
+    def from_path(cls, path: Path, header: int | None = None) -> Source:
         """The file at a path.
 
         Args:
@@ -70,10 +70,10 @@ class Source:
             whole.update(self.content)
         else:
             try:
-                about = self.content.stat()
+                stat = self.content.stat()
             except OSError as error:
                 raise self._unreadable(error) from error
-            state = (str(self.content.resolve()), about.st_size, about.st_mtime_ns)
+            state = (str(self.content.resolve()), stat.st_size, stat.st_mtime_ns)
             whole.update(repr(state).encode("utf-8", "surrogatepass"))
         return whole.hexdigest()
 

@@ -56,13 +56,13 @@ class Table:
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:
     """A name for every column, no two alike."""
     names: list[str] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for number, title in enumerate(titles, 1):
         name = tidy(title) or f"column {number}"
-        while name in taken:
+        while name in used_names:
             name = f"{name} ({number})"
         names.append(name)
-        taken.add(name)
+        used_names.add(name)
     return tuple(names)
 
 

@@ -90,9 +90,9 @@ def _without_repeated_header(name: str, table: Table) -> Table:
     if not places:
         return table
     lines = [table.lines[place] for place in places]
-    where = name_lines(lines, table.unit)
+    place_names = name_lines(lines, table.unit)
     verb = "repeats" if len(places) == 1 else "repeat"
-    note = f"Skipped {many(len(places), 'row')} of {name} that {verb} the header ({where})."
+    note = f"Skipped {many(len(places), 'row')} of {name} that {verb} the header ({place_names})."
     repeated = set(places)
     kept = [place for place in range(len(table)) if place not in repeated]
     return replace(

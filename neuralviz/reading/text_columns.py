@@ -79,8 +79,8 @@ def rate_texts(values: Sequence[str]) -> int:
 def _sample(values: Sequence[str]) -> list[str]:
     """Some values from all over a column, with words in them if there are any."""
     step = max(1, len(values) // _LOOKED_AT)
-    some = [value for value in values[::step] if value.strip()]
-    return some or [value for value in values if value.strip()][:_LOOKED_AT]
+    filled = [value for value in values[::step] if value.strip()]
+    return filled or [value for value in values if value.strip()][:_LOOKED_AT]
 
 
 def _plain(value: str) -> str:

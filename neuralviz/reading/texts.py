@@ -88,42 +88,44 @@ def read_texts(
         TextError: there is no text in it, it is no text file, it is no table, it has no such
             column, or it cannot be read.
     """
-    most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
+    limit = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     name = source.name
     if source.is_table:
-        table = blank_missing(read_table(source, max_rows=most))
+        table = blank_missing(read_table(source, max_rows=limit))
         read = _texts_of(name, table, column, id_column)
     elif column is not None or id_column is not None:
-        wanted = id_column if column is None else column
-        raise TextError(f"{name} is plain text, not a table, so it has no column “{wanted}”.")
+        missing_column = id_column if column is None else column
+        raise TextError(
+            f"{name} is plain text, not a table, so it has no column “{missing_column}”."
+        )
     elif source.header is not None:
         raise TextError(f"{name} is plain text, not a table, so it has no header line.")
     else:
-        read = _plain_texts(source, mode, most)
+        read = _plain_texts(source, mode, limit)
     if not read.texts:
         raise TextError(" ".join([f"{name} contains no text.", *read.notes]))
     return read
 
 
-def _plain_texts(source: Source, mode: Mode, most: int) -> ReadTexts:
+def _plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     parts: list[str] = []
     starts: list[int] = []
     n_texts = 0
-    more: tuple[str, ...] = ()
+    limit_notes: tuple[str, ...] = ()
     with source.opened() as file:
         lines = TextLines(source.name, file)
         with closing(iter(lines)) as numbered:
             for start, part in _parts(numbered, mode):
                 blank = not part or part.isspace()
-                if n_texts == most and not blank:
-                    more = (f"Limited to the first {many(most, 'text')} of {source.name}.",)
+                if n_texts == limit and not blank:
+                    limit_notes = (f"Limited to the first {many(limit, 'text')} of {source.name}.",)
                     break
                 parts.append(part[: MAX_CHARACTERS + 1])
                 starts.append(start)
                 n_texts += not blank
         notes = lines.notes
     texts, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
-    return ReadTexts(texts, notes + cut_notes + more)
+    return ReadTexts(texts, notes + cut_notes + limit_notes)
 
 
 def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
@@ -153,10 +155,10 @@ def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, 
 
 def _texts_of(name: str, table: Table, column: str | None, id_column: str | None) -> ReadTexts:
     columns = table.columns
-    for wanted in (column, id_column):
-        if wanted is not None and wanted not in columns:
-            named = ", ".join(f"“{one[:40]}”" for one in columns) or "none"
-            raise TextError(f"{name} has no column “{wanted}”. Its columns are: {named}.")
+    for title in (column, id_column):
+        if title is not None and title not in columns:
+            named = ", ".join(f"“{title[:40]}”" for title in columns) or "none"
+            raise TextError(f"{name} has no column “{title}”. Its columns are: {named}.")
     if not columns:
         return ReadTexts((), table.notes)
     if column is None:
@@ -164,13 +166,13 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
     parts, nested_notes = flatten_texts(column, table.column(column))
     texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
     labels = {
-        other: tuple([tidy(values[place]) for place in used])
-        for other, values in zip(columns, table.values, strict=True)
-        if other != column
+        label: tuple([tidy(values[place]) for place in used])
+        for label, values in zip(columns, table.values, strict=True)
+        if label != column
     }
     if id_column is None:
-        by_name = {other.strip().lower(): other for other in reversed(list(labels))}
-        id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
+        by_name = {label.strip().lower(): label for label in reversed(list(labels))}
+        id_column = next((by_name[title] for title in ID_COLUMNS if title in by_name), None)
     ids: tuple[str, ...] | None = None
     if id_column is not None:
         ids, id_notes = unique_ids(texts if id_column == column else labels[id_column])

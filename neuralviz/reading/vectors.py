@@ -115,7 +115,7 @@ def _npy(name: str, file: IO[bytes]) -> np.ndarray:
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
         shape, _, kind = read_header(file)
-        here, end = file.tell(), file.seek(0, 2)
+        start, end = file.tell(), file.seek(0, 2)
     except (ValueError, KeyError) as error:
         raise TextError(damaged) from error
     if kind.hasobject:
@@ -129,7 +129,7 @@ def _npy(name: str, file: IO[bytes]) -> np.ndarray:
         )
     _check_kind(name, kind)
     _check_size(name, *shape)
-    if end - here != math.prod(shape) * kind.itemsize:
+    if end - start != math.prod(shape) * kind.itemsize:
         raise TextError(damaged)
     file.seek(0)
     try:
@@ -143,7 +143,7 @@ def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
     source = parquet.ParquetFile(file, pre_buffer=False)
     schema = source.schema_arrow
     vectors = _vector_column(name, schema)
-    beside = dict.fromkeys(
+    other_columns = dict.fromkeys(
         field.name
         for field in schema
         if field.name != vectors and not types.is_nested(_stored(field.type))
@@ -152,22 +152,24 @@ def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
     _check_size(name, n_rows, 1)
     parts: list[np.ndarray] = []
     read: dict[str, list[pa.Array]] = {}
-    for batch in source.iter_batches(_AT_ONCE, columns=[vectors, *beside]):
+    for batch in source.iter_batches(_AT_ONCE, columns=[vectors, *other_columns]):
         columns: dict[str, pa.Array] = {}
         for field_read, column in zip(batch.schema, batch.columns, strict=True):
             is_vector = field_read.name == vectors and _is_vector(field_read.type)
-            if is_vector or (field_read.name in beside and not types.is_nested(column.type)):
+            if is_vector or (field_read.name in other_columns and not types.is_nested(column.type)):
                 columns.setdefault(field_read.name, getattr(column, "storage", column))
         parts.append(_rows(name, columns.pop(vectors), sum(map(len, parts))))
         if parts[-1].shape[1] != parts[0].shape[1]:
             raise TextError(_not_one_length(name))
         _check_size(name, n_rows, parts[0].shape[1])
-        for title in beside:
+        for title in other_columns:
             read.setdefault(title, []).append(columns[title])
     if not parts:
         raise TextError(f"{name} has no rows.")
-    found = _checked(name, np.concatenate(parts))
-    return ReadVectors(name, found, {title: pa.chunked_array(read[title]) for title in beside})
+    vectors_read = _checked(name, np.concatenate(parts))
+    return ReadVectors(
+        name, vectors_read, {title: pa.chunked_array(read[title]) for title in other_columns}
+    )
 
 
 def _rows(name: str, column: pa.Array, before: int) -> np.ndarray:
@@ -194,8 +196,8 @@ def _not_one_length(name: str) -> str:
 def _vector_column(name: str, schema: pa.Schema) -> str:
     """The column of lists of numbers that is called like one of vectors, else the only one."""
     lists = [field.name for field in schema if _is_vector(field.type)]
-    by_name = {one.strip().lower(): one for one in reversed(lists)}
-    named = [by_name[one] for one in VECTOR_COLUMNS if one in by_name]
+    by_name = {title.strip().lower(): title for title in reversed(lists)}
+    named = [by_name[title] for title in VECTOR_COLUMNS if title in by_name]
     if not named and len(lists) != 1:
         raise TextError(
             f"{name} has {'no' if not lists else 'more than one'} column with lists of numbers. "
@@ -244,11 +246,11 @@ def _checked(name: str, vectors: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
-def _raise_at(name: str, is_good: np.ndarray, what: str) -> None:
+def _raise_at(name: str, is_good: np.ndarray, problem: str) -> None:
     bad: Sequence[int] = np.flatnonzero(~is_good.all(axis=1)).tolist()
     if bad:
-        more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
+        others_note = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
         raise TextError(
-            f"The vector in row {bad[0] + 1:,}{more} of {name} {what}. Compute it again, or "
-            "leave its text out of both files."
+            f"The vector in row {bad[0] + 1:,}{others_note} of {name} {problem}. Compute it again, "
+            "or leave its text out of both files."
         )

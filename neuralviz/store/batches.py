@@ -42,7 +42,7 @@ class SomeTexts(Protocol):
     keys: np.ndarray
     n_texts: int
 
-    def first_places(self, at: np.ndarray) -> np.ndarray:
+    def first_places(self, indices: np.ndarray) -> np.ndarray:
         """Where some of them come first among all."""
 
 
@@ -61,7 +61,7 @@ class DifferentTexts:
     def __init__(self, texts: Sequence[str], portion: int = PORTION) -> None:
         self.n_texts = len(texts)
         number: dict[str, int] = {}
-        found: list[str] = []
+        distinct: list[str] = []
         place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
         for start in range(0, len(texts), portion):
             within = list(dict.fromkeys(texts[start : start + portion]))
@@ -69,42 +69,42 @@ class DifferentTexts:
             order = sorted(range(len(within)), key=lambda i: (-_length(within[i]), keys[i]))
             for place, i in enumerate(order):
                 if within[i] not in number:
-                    number[within[i]] = len(found)
-                    found.append(within[i])
+                    number[within[i]] = len(distinct)
+                    distinct.append(within[i])
                     place_of.append((start // portion, place))
-        self.texts: Sequence[str] = found
-        self.keys = text_keys(found)
+        self.texts: Sequence[str] = distinct
+        self.keys = text_keys(distinct)
         self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
         of_text = np.array([number[text] for text in texts], dtype=np.int64)
         self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
-        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(found) + 1))
+        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(distinct) + 1))
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def batches(self, wanted: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    def batches(self, mask: np.ndarray, batch_size: int) -> list[np.ndarray]:
         """The batches in which some of them go together, whatever was done before of the others.
 
         Args:
-            wanted: [text] true for those.
+            mask: [text] true for those.
             batch_size: texts of a batch, at most.
         """
-        at = np.flatnonzero(wanted)
-        portion, place = self._place[at].T
+        indices = np.flatnonzero(mask)
+        portion, place = self._place[indices].T
         batch = place // batch_size
         ends = np.flatnonzero((np.diff(portion) != 0) | (np.diff(batch) != 0)) + 1
-        return np.split(at, ends) if len(at) else []
+        return np.split(indices, ends) if len(indices) else []
 
-    def places(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of some different texts among all, and which of ``at`` each is."""
-        counts = (self._starts[1:] - self._starts[:-1])[at]
-        of = np.repeat(np.arange(len(at)), counts)
-        within = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._by_text[self._starts[:-1][at][of] + within], of
+    def places(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of some different texts among all, and which of ``indices`` each is."""
+        counts = (self._starts[1:] - self._starts[:-1])[indices]
+        origins = np.repeat(np.arange(len(indices)), counts)
+        within = np.arange(len(origins)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._by_text[self._starts[:-1][indices][origins] + within], origins
 
-    def first_places(self, at: np.ndarray) -> np.ndarray:
+    def first_places(self, indices: np.ndarray) -> np.ndarray:
         """Where some different texts come first among all."""
-        return self._by_text[self._starts[at]]
+        return self._by_text[self._starts[indices]]
 
 
 class GivenTexts:
@@ -121,9 +121,9 @@ class GivenTexts:
         self.n_texts = int(rows.max(initial=-1)) + 1
         self._rows = rows
 
-    def first_places(self, at: np.ndarray) -> np.ndarray:
+    def first_places(self, indices: np.ndarray) -> np.ndarray:
         """Where some of them come first among all."""
-        return self._rows[at]
+        return self._rows[indices]
 
 
 class Keeper:
@@ -136,12 +136,12 @@ class Keeper:
     """
 
     def __init__(
-        self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], every: float
+        self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], interval: float
     ) -> None:
         self.kept = kept
         self._store = store
         self._before = before
-        self._every = every
+        self._every = interval
         self._waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._last = time.monotonic()
         self._pieces = 0
@@ -213,7 +213,7 @@ class Part:
     def open(
         self,
         different: SomeTexts,
-        at: np.ndarray,
+        indices: np.ndarray,
         should_stop: ShouldStop,
         left_out: dict[int, str] | None = None,
     ) -> None:
@@ -221,7 +221,7 @@ class Part:
 
         Args:
             different: of them.
-            at: which.
+            indices: which.
             should_stop: asked after every few texts.
             left_out: where texts that cannot be read are put, with the reason; without it, the
                 first of them ends the work.
@@ -232,48 +232,48 @@ class Part:
         """
         self._vectors, self._read = {}, {}
         if self._store is not None:
-            found = self._store.find(self.keeper.kept, different.keys[at])
-            assert found.vectors is not None
-            rows = zip(found.vectors, found.loss, strict=True)
-            self._vectors = dict(zip(at[found.mask].tolist(), rows, strict=True))
-            at = at[~found.mask]
-        for start in range(0, len(at), READ_AT_ONCE):
+            match = self._store.find(self.keeper.kept, different.keys[indices])
+            assert match.vectors is not None
+            rows = zip(match.vectors, match.loss, strict=True)
+            self._vectors = dict(zip(indices[match.mask].tolist(), rows, strict=True))
+            indices = indices[~match.mask]
+        for start in range(0, len(indices), READ_AT_ONCE):
             if should_stop():
                 raise Stopped
-            self._read_some(different, at[start : start + READ_AT_ONCE], left_out)
+            self._read_some(different, indices[start : start + READ_AT_ONCE], left_out)
 
     def _read_some(
-        self, different: SomeTexts, some: np.ndarray, left_out: dict[int, str] | None
+        self, different: SomeTexts, indices: np.ndarray, left_out: dict[int, str] | None
     ) -> None:
-        while len(some):
+        while len(indices):
             try:
-                read = self._embedder.read([different.texts[i] for i in some])
+                read = self._embedder.read([different.texts[i] for i in indices])
             except UnreadableTextError as error:
-                wrong = some[error.place]
+                wrong = indices[error.place]
                 if left_out is None:
                     place = int(different.first_places(np.array([wrong]))[0])
                     raise UnreadableTextError(error.reason, place, different.n_texts) from error
                 left_out[int(wrong)] = error.reason
-                some = some[some != wrong]
+                indices = indices[indices != wrong]
             else:
-                self._read.update(zip(some.tolist(), read, strict=True))
+                self._read.update(zip(indices.tolist(), read, strict=True))
                 return
 
     def embed(
-        self, different: SomeTexts, at: np.ndarray, should_stop: ShouldStop
+        self, different: SomeTexts, indices: np.ndarray, should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors and [text, 2] losses of a batch of the block."""
-        lacking = np.array([i for i in at.tolist() if i in self._read], dtype=np.int64)
+        lacking = np.array([i for i in indices.tolist() if i in self._read], dtype=np.int64)
         if len(lacking):
             read = [self._read.pop(i) for i in lacking.tolist()]
             places = different.first_places(lacking)
             batch = self._embedder.embed_read(read, places, should_stop=should_stop)
             self.keeper.add(different.keys[lacking], batch.vectors, batch.loss)
-            if len(lacking) == len(at):
+            if len(lacking) == len(indices):
                 return batch.vectors, batch.loss
             rows = zip(batch.vectors, batch.loss, strict=True)
             self._vectors.update(zip(lacking.tolist(), rows, strict=True))
-        vectors, losses = zip(*(self._vectors.pop(i) for i in at.tolist()), strict=True)
+        vectors, losses = zip(*(self._vectors.pop(i) for i in indices.tolist()), strict=True)
         return np.stack(vectors), np.stack(losses)
 
 
@@ -294,14 +294,14 @@ class AtWork:
         kept: KeptEmbedder,
         store: VectorStore,
         before: Callable[[], None] = lambda: None,
-        every: float = float("inf"),
+        interval: float = float("inf"),
     ) -> None:
         self._embedder = embedder
-        self._whole = Keeper(store, kept, before, every)
+        self._whole = Keeper(store, kept, before, interval)
         self.parts = [Part(embedder, self._whole)]
         if len(embedder.parts) > 1:
             self.parts = [
-                Part(part, Keeper(store, store.register(part), before, every), store)
+                Part(part, Keeper(store, store.register(part), before, interval), store)
                 for part in embedder.parts
             ]
         self.keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self.parts)]))
@@ -340,10 +340,12 @@ def embed_batches(
         for batch in block:
             if should_stop():
                 raise Stopped
-            at = np.array([i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64)
-            if len(at):
-                results = [part.embed(different, at, should_stop) for part in parts]
-                yield at, [vectors for vectors, _ in results], [loss for _, loss in results]
+            indices = np.array(
+                [i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64
+            )
+            if len(indices):
+                results = [part.embed(different, indices, should_stop) for part in parts]
+                yield indices, [vectors for vectors, _ in results], [loss for _, loss in results]
 
 
 def _blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:

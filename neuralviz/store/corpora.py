@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
-from neuralviz.store.corpus_reader import CorpusReader, gone, texts_table
-from neuralviz.store.database import PATIENCE, WAIT, Database, now
+from neuralviz.store.corpus_reader import CorpusReader, describe_deleted, texts_table
+from neuralviz.store.database import PATIENCE, WAIT, Database, current_time
 from neuralviz.store.lookups import key_in
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
@@ -73,8 +73,8 @@ class Corpus:
         for column in self.columns:
             if column.name == name:
                 return column
-        has = ", ".join(f"“{column.name}”" for column in self.columns) or "none"
-        raise StoreError(f"“{self.name}” has no column “{name[:40]}”. Its columns are: {has}.")
+        names = ", ".join(f"“{column.name}”" for column in self.columns) or "none"
+        raise StoreError(f"“{self.name}” has no column “{name[:40]}”. Its columns are: {names}.")
 
 
 class CorpusStore(CorpusReader):
@@ -104,10 +104,14 @@ class CorpusStore(CorpusReader):
 
     def corpora(self) -> tuple[Corpus, ...]:
         """All that are kept and may be seen, those made last first."""
-        seen = ("", self.owner)
-        return tuple(one for one in self._all() if self.owner is None or one.owner in seen)
+        owners = ("", self.owner)
+        return tuple(
+            corpus
+            for corpus in self._list_corpora()
+            if self.owner is None or corpus.owner in owners
+        )
 
-    def _all(self) -> tuple[Corpus, ...]:
+    def _list_corpora(self) -> tuple[Corpus, ...]:
         return tuple(_corpus(row) for row in reversed(self.database.entries("corpora")))
 
     def corpus(self, name_or_id: str) -> Corpus:
@@ -120,8 +124,8 @@ class CorpusStore(CorpusReader):
         for corpus in corpora:
             if name_or_id in (corpus.name, corpus.id):
                 return corpus
-        known = [corpus for corpus in corpora if corpus.owner in ("", self.owner)]
-        names = ", ".join(f"“{corpus.name}”" for corpus in known[:12]) or "none yet"
+        visible_corpora = [corpus for corpus in corpora if corpus.owner in ("", self.owner)]
+        names = ", ".join(f"“{corpus.name}”" for corpus in visible_corpora[:12]) or "none yet"
         raise StoreError(f"No corpus named “{name_or_id[:40]}”. Saved corpora: {names}.")
 
     def add(self, name: str, read: ReadTexts) -> Corpus:
@@ -158,7 +162,7 @@ class CorpusStore(CorpusReader):
             name=free_name(tidy_name(name), [corpus.name for corpus in self.corpora()]),
             n_texts=0,
             n_distinct=0,
-            created=now(),
+            created=current_time(),
             columns=columns,
             owner=self.owner or "",
             source=source,
@@ -185,16 +189,16 @@ class CorpusStore(CorpusReader):
         """
 
         def write() -> Corpus:
-            same = corpus.source and self.find_source(corpus.name, corpus.source)
-            if same:
+            earlier = corpus.source and self.find_source(corpus.name, corpus.source)
+            if earlier:
                 self.database.drop(texts_table(corpus))
-                return same
+                return earlier
             keep()
             self.database.registry("corpora").add([_entry(corpus)])
             return corpus
 
-        found = self.database.write(write, wait)
-        return found if found.id != corpus.id else self._set_apart(corpus)
+        announced = self.database.write(write, wait)
+        return announced if announced.id != corpus.id else self._set_apart(corpus)
 
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
@@ -210,12 +214,14 @@ class CorpusStore(CorpusReader):
             StoreError: the name is none, or it cannot be written; nothing is kept then.
         """
         corpus = self.new(name, tuple(columns))
-        seen: list[np.ndarray] = []
+        keys_written: list[np.ndarray] = []
 
         def write() -> None:
             table = texts_table(corpus)
-            self.database.create_from(table, corpus_schema(columns), in_batches(blocks, seen))
-            keys = np.concatenate([np.zeros(0, "S16"), *seen])
+            self.database.create_from(
+                table, corpus_schema(columns), in_batches(blocks, keys_written)
+            )
+            keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
             counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
             self.database.registry("corpora").add([_entry(counted)])
 
@@ -224,10 +230,10 @@ class CorpusStore(CorpusReader):
 
     def _set_apart(self, corpus: Corpus) -> Corpus:
         """Give a corpus another name when another process has kept one of its name meanwhile."""
-        others = [other for other in self.corpora() if other.id != corpus.id]
+        rivals = [rival for rival in self.corpora() if rival.id != corpus.id]
         first = (corpus.created, corpus.id)
-        if any(o.name == corpus.name and (o.created, o.id) < first for o in others):
-            return self.rename(corpus, free_name(corpus.name, [other.name for other in others]))
+        if any(o.name == corpus.name and (o.created, o.id) < first for o in rivals):
+            return self.rename(corpus, free_name(corpus.name, [rival.name for rival in rivals]))
         return corpus
 
     def check_kept(self, corpus: Corpus) -> None:
@@ -236,8 +242,8 @@ class CorpusStore(CorpusReader):
         Raises:
             StoreError: it was deleted.
         """
-        if corpus.id not in {one.id for one in self.corpora()}:
-            raise StoreError(gone(corpus))
+        if corpus.id not in {kept_corpus.id for kept_corpus in self.corpora()}:
+            raise StoreError(describe_deleted(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
         """The corpus that `add` made of just these texts, ids and labels under this name.
@@ -280,11 +286,13 @@ class CorpusStore(CorpusReader):
             StoreError: the name is none or taken, or the corpus is gone.
         """
         name = tidy_name(name)
-        if any(other.name == name and other.id != corpus.id for other in self.corpora()):
+        if any(rival.name == name and rival.id != corpus.id for rival in self.corpora()):
             raise StoreError(f"A corpus named “{name}” already exists. Choose another name.")
-        where = f"id = '{corpus.id}'"
+        condition = f"id = '{corpus.id}'"
         registry = self.database.registry
-        self.database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
+        self.database.write(
+            lambda: registry("corpora").update(where=condition, values={"name": name})
+        )
         return self.corpus(corpus.id)
 
     def leave_out(self, corpus: Corpus, keys: np.ndarray) -> Corpus | None:
@@ -293,13 +301,13 @@ class CorpusStore(CorpusReader):
         Raises:
             StoreError: it cannot be written.
         """
-        where = key_in(keys)
+        condition = key_in(keys)
 
         def write() -> Corpus | None:
             maps = self.database.entries("maps", ("id", "corpus", "created"))
             if any(row["corpus"] == corpus.id for row in maps):
                 return None
-            self.database.open(texts_table(corpus)).delete(where)
+            self.database.open(texts_table(corpus)).delete(condition)
             return self._recounted(corpus)
 
         return self.database.write(write, PATIENCE)
@@ -310,7 +318,7 @@ class CorpusStore(CorpusReader):
         Raises:
             StoreError: the corpus is gone, or cannot be written.
         """
-        with self.database.reading(missing=gone(corpus)):
+        with self.database.reading(missing=describe_deleted(corpus)):
             n_texts = self.database.open(texts_table(corpus)).count_rows()
         if n_texts == corpus.n_texts:
             return corpus
@@ -335,8 +343,10 @@ class CorpusStore(CorpusReader):
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
         self._forget_results(corpus)
-        others = [self.keys(other) for other in self._all()]
-        self.vectors.forget(np.setdiff1d(mine, np.concatenate(others)) if others else mine)
+        remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
+        self.vectors.forget(
+            np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
+        )
 
     def _forget_results(self, corpus: Corpus) -> None:
         try:
@@ -348,13 +358,13 @@ class CorpusStore(CorpusReader):
 
 
 def _corpus(row: Mapping[str, Any]) -> Corpus:
-    about = json.loads(row["about"])
-    about["columns"] = tuple(Column(name, kind) for name, kind in about["columns"])
-    return Corpus(row["id"], row["name"], created=row["created"], **about)
+    content = json.loads(row["about"])
+    content["columns"] = tuple(Column(name, kind) for name, kind in content["columns"])
+    return Corpus(row["id"], row["name"], created=row["created"], **content)
 
 
 def _entry(corpus: Corpus) -> dict[str, str]:
-    about = {
+    content = {
         "n_texts": corpus.n_texts,
         "n_distinct": corpus.n_distinct,
         "columns": [[column.name, column.kind] for column in corpus.columns],
@@ -362,4 +372,4 @@ def _entry(corpus: Corpus) -> dict[str, str]:
         **({"source": corpus.source} if corpus.source else {}),
     }
     columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
-    return columns | {"about": json.dumps(about)}
+    return columns | {"about": json.dumps(content)}

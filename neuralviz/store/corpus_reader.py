@@ -40,12 +40,12 @@ class CorpusReader:
 
     def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
         """The ids of a corpus, or of some of its rows, in the order asked for."""
-        found = self._column(corpus, "id", rows)
-        if not found.null_count:
-            return found.to_pylist()
-        of = np.arange(len(found)) if rows is None else np.asarray(rows)
-        numbers = zip(found.to_pylist(), of.tolist(), strict=True)
-        return [str(row + 1) if one is None else one for one, row in numbers]
+        ids = self._column(corpus, "id", rows)
+        if not ids.null_count:
+            return ids.to_pylist()
+        positions = np.arange(len(ids)) if rows is None else np.asarray(rows)
+        numbers = zip(ids.to_pylist(), positions.tolist(), strict=True)
+        return [str(row + 1) if text_id is None else text_id for text_id, row in numbers]
 
     def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
         """[text] the values of a column: strings, or float64 with NaN where there is none.
@@ -84,7 +84,7 @@ class CorpusReader:
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)
-        with self.database.reading(missing=gone(corpus)):
+        with self.database.reading(missing=describe_deleted(corpus)):
             return rows_with(self.database.open(texts_table(corpus)), terms)
 
     def label_names(self, corpus: Corpus, name: str) -> list[str]:
@@ -112,7 +112,7 @@ class CorpusReader:
             n_texts: all of its texts.
         """
         passes = min(256, -(-n_texts // KEYS_AT_ONCE))
-        edges = sorted({round(256 * at / max(passes, 1)) for at in range(passes + 1)})
+        edges = sorted({round(256 * step / max(passes, 1)) for step in range(passes + 1)})
         n = 0
         for low, high in pairwise(edges):
             within: list[np.ndarray] = [np.zeros(0, "S16")]
@@ -129,11 +129,11 @@ class CorpusReader:
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         """A column in the order of the rows, which is that in which they were written."""
-        with self.database.reading(missing=gone(corpus)):
+        with self.database.reading(missing=describe_deleted(corpus)):
             return read_column(self.database.open(texts_table(corpus)), name, rows)
 
 
-def gone(corpus: Corpus) -> str:
+def describe_deleted(corpus: Corpus) -> str:
     """What is said when a corpus is not there any more."""
     return f"The corpus “{corpus.name}” was deleted in the meantime."
 

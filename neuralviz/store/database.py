@@ -110,7 +110,7 @@ class Database:
             query = self.open(registry).search().select(list(columns or _REGISTRIES[registry]))
             return sorted(query.to_arrow().to_pylist(), key=lambda row: row["created"])
 
-    def forget(self, registry: str, **where: str) -> None:
+    def forget(self, registry: str, **values: str) -> None:
         """Delete the rows of a registry that have these values, and the tables that they name.
 
         Raises:
@@ -118,17 +118,19 @@ class Database:
         """
         if not self._is_there(registry):
             return
-        gone = [
+        forgotten = [
             row
             for row in self.entries(registry)
-            if all(row[column] == value for column, value in where.items())
+            if all(row[column] == value for column, value in values.items())
         ]
-        if not gone:
+        if not forgotten:
             return
-        condition = " AND ".join(f"{column} = '{value}'" for column, value in where.items())
+        condition = " AND ".join(f"{column} = '{value}'" for column, value in values.items())
         self.write(lambda: self.registry(registry).delete(condition))
-        about = [json.loads(row["about"]) for row in gone]
-        for table in {one[name] for one in about for name in ("table", "fit") if one.get(name)}:
+        contents = [json.loads(row["about"]) for row in forgotten]
+        for table in {
+            content[name] for content in contents for name in ("table", "fit") if content.get(name)
+        }:
             self.write(partial(self.drop, table))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -207,7 +209,7 @@ class Database:
     def _check_format(self) -> None:
         path = self.folder / "format.json"
         try:
-            found = int(json.loads(path.read_text("utf-8"))["format"])
+            stored_format = int(json.loads(path.read_text("utf-8"))["format"])
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -216,10 +218,10 @@ class Database:
                 "or set NEURALVIZ_HOME to another folder.",
                 "read",
             ) from error
-        if found != FORMAT:
+        if stored_format != FORMAT:
             raise folder_error(
                 f"The corpora in {self.folder} were saved by a newer version of neuralviz "
-                f"(format {found}; this version reads {FORMAT}). Update neuralviz, or set "
+                f"(format {stored_format}; this version reads {FORMAT}). Update neuralviz, or set "
                 "NEURALVIZ_HOME to another folder. Nothing was changed.",
                 "read",
             )
@@ -234,7 +236,7 @@ def all_rows(query: LanceQueryBuilder) -> pa.Table:
     return query.to_batches(ROWS_AT_ONCE).read_all()
 
 
-def now() -> str:
+def current_time() -> str:
     """The time as ISO 8601, UTC, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 

@@ -89,7 +89,7 @@ class SharedEvent:
 
 def embed(
     texts: Sequence[str],
-    how: EmbedderSpec | Embedder,
+    method: EmbedderSpec | Embedder,
     store: VectorStore,
     *,
     loaders: Loaders = LOADERS,
@@ -108,7 +108,7 @@ def embed(
 
     Args:
         texts: in any order; the same one twice is computed once.
-        how: an embedder, or what to make one of.
+        method: an embedder, or what to make one of.
         store: where vectors are looked for and kept.
         loaders: where models come from, by kind.
         batch_size: texts that go together, and after which there is an event; by default 32, and 8
@@ -129,33 +129,33 @@ def embed(
         ModelError: a model cannot be had, or a vector holds what is no finite number.
         SettingsError: the settings make no sense for the model, or the batch size is none.
     """
-    embedder = make_embedder(how, loaders) if isinstance(how, EmbedderSpec) else how
+    embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_batch_size(batch_size)
     check_strings(texts)
     different = DifferentTexts(texts)
     kept = store.register(embedder)
-    missing = ~store.has(kept, different.keys)
+    missing = ~store.has_vectors(kept, different.keys)
     tally = _Tally(kept, different, with_vectors)
     has_vector = np.flatnonzero(~missing)
     for start in range(0, max(len(has_vector), 1), BLOCK):
-        some = has_vector[start : start + BLOCK]
-        found = store.find(kept, different.keys[some], with_vectors=with_vectors)
-        missing[some[~found.mask]] = True  # forgotten meanwhile
-        tally.found += int(found.mask.sum())
-        yield tally.event(some[found.mask], found.vectors, found.loss)
+        indices = has_vector[start : start + BLOCK]
+        match = store.find(kept, different.keys[indices], with_vectors=with_vectors)
+        missing[indices[~match.mask]] = True  # forgotten meanwhile
+        tally.found += int(match.mask.sum())
+        yield tally.event(indices[match.mask], match.vectors, match.loss)
 
     at_work = AtWork(embedder, kept, store, before_keeping, keep_every)
     keepers = at_work.keepers
     with keeping(keepers):
-        for at, vectors, losses in embed_batches(
+        for new_indices, vectors, losses in embed_batches(
             different, different.batches(missing, batch_size), at_work.parts, should_stop
         ):
-            combined, loss = at_work.combine(different.keys[at], vectors, losses)
+            combined, loss = at_work.combine(different.keys[new_indices], vectors, losses)
             for keeper in keepers:
                 keeper.keep_in_time()
-            yield tally.event(at, combined, loss)
+            yield tally.event(new_indices, combined, loss)
     for keeper in keepers:
         keeper.compact()
 
@@ -188,9 +188,9 @@ def embed_at_once(
 
     different = DifferentTexts(texts)
     kept = [store.register(embedder) for embedder in embedders]
-    has = [store.has(one, different.keys) for one in kept]
+    masks = [store.has_vectors(kept_embedder, different.keys) for kept_embedder in kept]
     lacking: dict[bytes, list[int]] = {}
-    for place, mask in enumerate(has):
+    for place, mask in enumerate(masks):
         if not mask.all():
             lacking.setdefault(mask.tobytes(), []).append(place)
     for together in (tuple(group) for group in lacking.values() if len(group) > 1):
@@ -199,17 +199,17 @@ def embed_at_once(
             Part(embedders[place], Keeper(store, kept[place], lambda: None, keep_every))
             for place in together
         ]
-        missing = ~has[together[0]]
-        done = len(together) * int((~missing).sum())
+        missing = ~masks[together[0]]
+        n_finished = len(together) * int((~missing).sum())
         keepers = [part.keeper for part in parts]
         with keeping(keepers):
-            for at, _, _ in embed_batches(
+            for indices, _, _ in embed_batches(
                 different, different.batches(missing, batch_size), parts, should_stop
             ):
                 for keeper in keepers:
                     keeper.keep_in_time()
-                done += len(together) * len(at)
-                yield SharedEvent(together, done, len(together) * len(different))
+                n_finished += len(together) * len(indices)
+                yield SharedEvent(together, n_finished, len(together) * len(different))
         for keeper in keepers:
             keeper.compact()
 
@@ -217,7 +217,7 @@ def embed_at_once(
 def embed_corpus(
     store: CorpusStore,
     corpus: Corpus,
-    how: EmbedderSpec | Embedder,
+    method: EmbedderSpec | Embedder,
     *,
     loaders: Loaders = LOADERS,
     keep_every: float = KEPT_EVERY,
@@ -228,7 +228,7 @@ def embed_corpus(
     Args:
         store: where the corpus is kept.
         corpus: one of its corpora.
-        how, loaders, keep_every, should_stop: as of `embed`.
+        method, loaders, keep_every, should_stop: as of `embed`.
 
     Yields:
         As `embed`.
@@ -237,7 +237,7 @@ def embed_corpus(
         As `embed`; StoreError also when the corpus was deleted meanwhile, and TextError with the
         row and the id of a text that cannot be read.
     """
-    embedder = make_embedder(how, loaders) if isinstance(how, EmbedderSpec) else how
+    embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)
     try:
         yield from embed(
@@ -269,16 +269,18 @@ class _Tally:
         self._with_vectors = with_vectors
         self._done = self._n_rose = 0
 
-    def event(self, at: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray) -> EmbeddingEvent:
+    def event(
+        self, indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray
+    ) -> EmbeddingEvent:
         """Some of the different texts are done."""
-        self._done += len(at)
+        self._done += len(indices)
         self._n_rose += int(rose(loss).sum())
-        places, of = self._different.places(at)
+        places, origins = self._different.places(indices)
         return EmbeddingEvent(
             self._kept,
             places,
-            vectors[of] if vectors is not None and self._with_vectors else None,
-            loss[of],
+            vectors[origins] if vectors is not None and self._with_vectors else None,
+            loss[origins],
             self._done,
             len(self._different),
             self.found,

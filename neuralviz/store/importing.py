@@ -96,7 +96,7 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
             f"the data (column “{best[:40]}”). Every text needs one."
             + _describe_near(read, texts, keys, of_texts)
         )
-    complete = {title: of for title, of in of_texts.items() if n_found[title] == n}
+    complete = {title: row_keys for title, row_keys in of_texts.items() if n_found[title] == n}
     title = _only_texts(read, "the data", complete)
     matched = f"Matched by the texts in the column “{title[:40]}”."
     return _keep(vectors, read, of_texts[title], keys, matched)
@@ -115,13 +115,13 @@ def _keep(
         matched: how it was found out which vector is whose.
     """
     different, first, place = np.unique(of_rows, return_index=True, return_inverse=True)
-    wanted = np.isin(different, keys)
+    is_wanted = np.isin(different, keys)
     differ = np.zeros(len(different), dtype=bool)
     np.logical_or.at(differ, place, _are_apart(read.vectors, first[place]))
-    if n_differ := int((differ & wanted).sum()):
+    if n_differ := int((differ & is_wanted).sum()):
         with_several = "text has" if n_differ == 1 else "texts have"
         matched += f" {n_differ:,} {with_several} several different vectors; the first is used."
-    different, values = different[wanted], read.vectors[first[wanted]]
+    different, values = different[is_wanted], read.vectors[first[is_wanted]]
     digest = hashlib.sha256(different.tobytes() + values.tobytes()).hexdigest()[:ID_LENGTH]
     spec = imported_spec(read.name, digest)
     kept_id = hashlib.sha256(f"{VERSION}:{spec.to_json()}".encode()).hexdigest()[:ID_LENGTH]
@@ -134,9 +134,11 @@ def _texts_beside(
     read: ReadVectors, keys: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """By column, [row] keys of what it holds as texts, and how many of some texts are there."""
-    wanted = np.unique(keys)
-    of_texts = {title: _keys_of_texts(read.strings(title), wanted) for title in read.columns}
-    return of_texts, {title: int(np.isin(wanted, of).sum()) for title, of in of_texts.items()}
+    distinct = np.unique(keys)
+    of_texts = {title: _keys_of_texts(read.strings(title), distinct) for title in read.columns}
+    return of_texts, {
+        title: int(np.isin(distinct, row_keys).sum()) for title, row_keys in of_texts.items()
+    }
 
 
 def _keys_of_rows(
@@ -144,10 +146,12 @@ def _keys_of_rows(
 ) -> tuple[np.ndarray, str]:
     """[row] keys of the texts whose vectors they are, and how that was found out."""
     of_texts, n_found = _texts_beside(read, keys)
-    wanted = np.unique(keys)
-    complete = [title for title in of_texts if n_found[title] == len(wanted)]
+    distinct = np.unique(keys)
+    complete = [title for title in of_texts if n_found[title] == len(distinct)]
     if complete:
-        title = _only_texts(read, f"“{corpus.name}”", {one: of_texts[one] for one in complete})
+        title = _only_texts(
+            read, f"“{corpus.name}”", {column: of_texts[column] for column in complete}
+        )
         return of_texts[title], f"Matched by the texts in the column “{title[:40]}”."
     ids = store.ids(corpus) if read.columns else []
     for title in read.columns:
@@ -156,18 +160,18 @@ def _keys_of_rows(
             continue
         of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
         text_columns = TEXT_COLUMNS if _are_numbers(ids) else ("text",)
-        others = [
-            one
-            for one, texts in of_texts.items()
-            if one != title
-            and (_named(one) in text_columns or _are_elsewhere(texts, of_rows, wanted))
+        other_columns = [
+            column
+            for column, texts in of_texts.items()
+            if column != title
+            and (_named(column) in text_columns or _are_elsewhere(texts, of_rows, distinct))
         ]
-        if not others:
+        if not other_columns:
             return of_rows, f"Matched by the IDs in the column “{title[:40]}”."
         if not in_order:  # equal ids prove nothing where the texts are others
             raise TextError(
                 f"The IDs in the column “{title[:40]}” of {read.name} are those of "
-                f"“{corpus.name}”, but the texts in “{others[0][:40]}” are not. If the IDs "
+                f"“{corpus.name}”, but the texts in “{other_columns[0][:40]}” are not. If the IDs "
                 "are right, remove that column from the file."
             )
     if read.is_array or in_order:
@@ -181,14 +185,14 @@ def _keys_of_rows(
     best = max(n_found, key=n_found.__getitem__, default="")
     if n_found.get(best):
         raise TextError(
-            f"{read.name} has no vector for {len(wanted) - n_found[best]:,} of the "
-            f"{len(wanted):,} different texts of “{corpus.name}” (column “{best[:40]}”). Every "
+            f"{read.name} has no vector for {len(distinct) - n_found[best]:,} of the "
+            f"{len(distinct):,} different texts of “{corpus.name}” (column “{best[:40]}”). Every "
             "text of the corpus needs one." + near
         )
     names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
-    beside = f"the columns {names}" if names else "no column beside the vectors"
+    listed = f"the columns {names}" if names else "no column beside the vectors"
     raise TextError(
-        f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {beside}. "
+        f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {listed}. "
         "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
         "(on the page: “Match by row”)." + near
     )
@@ -210,7 +214,7 @@ def _describe_near(
     """
     n_near: dict[str, int] = {}
     for title, of_rows in of_texts.items():
-        missing = {texts[at] for at in np.flatnonzero(~np.isin(keys, of_rows)).tolist()}
+        missing = {texts[index] for index in np.flatnonzero(~np.isin(keys, of_rows)).tolist()}
         folded = set(map(_fold, read.strings(title)))
         n_near[title] = sum(_fold(text) in folded for text in missing)
     title = max(n_near, key=n_near.__getitem__, default="")
@@ -226,21 +230,21 @@ def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted: np.ndarray) -> bool:
+def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted_keys: np.ndarray) -> bool:
     """Whether a column has half of the wanted texts or more, and one in the row of another."""
-    is_wanted = np.isin(texts, wanted)
-    is_text_column = 2 * len(np.unique(texts[is_wanted])) >= len(wanted)
+    is_wanted = np.isin(texts, wanted_keys)
+    is_text_column = 2 * len(np.unique(texts[is_wanted])) >= len(wanted_keys)
     return is_text_column and bool((texts != of_rows)[is_wanted].any())
 
 
-def _keys_of_texts(texts: Sequence[str], wanted: np.ndarray) -> np.ndarray:
+def _keys_of_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
     """[row] keys of texts; of those that are not wanted, with line breaks as tables have them."""
     keys = text_keys(texts)
-    others = np.flatnonzero(~np.isin(keys, wanted))
-    broken = [at for at in others.tolist() if "\r" in texts[at]]
+    unmatched = np.flatnonzero(~np.isin(keys, known_keys))
+    broken = [index for index in unmatched.tolist() if "\r" in texts[index]]
     if broken:
         keys = keys.copy()
-        plain = (texts[at].replace("\r\n", "\n").replace("\r", "\n") for at in broken)
+        plain = (texts[index].replace("\r\n", "\n").replace("\r", "\n") for index in broken)
         keys[broken] = text_keys(plain)
     return keys
 
@@ -252,9 +256,9 @@ def _only_texts(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]
         called = [title for title in titles if _named(title) in TEXT_COLUMNS]
         titles = called if len(called) == 1 else [t for t in called if _named(t) == "text"]
     if not titles:
-        both = joined([f"“{title[:40]}”" for title in complete])
+        listed = joined([f"“{title[:40]}”" for title in complete])
         raise TextError(
-            f"{read.name} has the texts of {name} in the columns {both}. Rename the one "
+            f"{read.name} has the texts of {name} in the columns {listed}. Rename the one "
             "whose vectors these are to “text”."
         )
     return titles[0]
@@ -266,14 +270,14 @@ def _rows_by_id(ids: Sequence[str], title: str, column: Sequence[str]) -> np.nda
     None where some are missing. Numbers may count something else: a column of them has to be one
     of `ID_COLUMNS` and have each once, and where they only count the texts, no others.
     """
-    wanted, written = _plain_ids(ids), _plain_ids(column)
-    at = {one: place for place, one in enumerate(wanted)}
-    rows = np.array([at.get(one, -1) for one in written])
+    corpus_ids, written = _plain_ids(ids), _plain_ids(column)
+    place_by_id = {text_id: place for place, text_id in enumerate(corpus_ids)}
+    rows = np.array([place_by_id.get(text_id, -1) for text_id in written])
     counts = np.bincount(rows[rows >= 0], minlength=len(ids))
     if not counts.all():
         return None
     if _are_numbers(ids):
-        are_counted = set(map(int, wanted)) == set(range(1, len(wanted) + 1))
+        are_counted = set(map(int, corpus_ids)) == set(range(1, len(corpus_ids) + 1))
         is_id = _named(title) in ID_COLUMNS and (counts == 1).all()
         if not is_id or (are_counted and (rows < 0).any()):
             return None
@@ -284,21 +288,21 @@ def _plain_ids(ids: Sequence[str]) -> Sequence[str]:
     """Ids as they are; where all are whole numbers, without zeros before them and ``.0`` behind."""
     if not _are_numbers(ids):
         return ids
-    plain = [_WHOLE.sub(r"\1", one) for one in ids]
+    plain = [_WHOLE.sub(r"\1", text_id) for text_id in ids]
     return plain if len(set(plain)) == len(set(ids)) else ids
 
 
 def _are_numbers(ids: Sequence[str]) -> bool:
-    return all(_WHOLE.fullmatch(one) for one in ids)
+    return all(_WHOLE.fullmatch(text_id) for text_id in ids)
 
 
-def _are_apart(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _are_apart(vectors: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
     """[row] whether a vector is another than that of the row which stands for its text."""
     apart = np.zeros(len(vectors), dtype=bool)
-    (moved,) = np.nonzero(others != np.arange(len(vectors)))
-    for some in np.array_split(moved, len(moved) // _AT_ONCE + 1):
-        near = np.isclose(vectors[some], vectors[others[some]], rtol=1e-3, atol=1e-6)
-        apart[some] = ~near.all(axis=1)
+    (moved,) = np.nonzero(first_rows != np.arange(len(vectors)))
+    for rows in np.array_split(moved, len(moved) // _AT_ONCE + 1):
+        near = np.isclose(vectors[rows], vectors[first_rows[rows]], rtol=1e-3, atol=1e-6)
+        apart[rows] = ~near.all(axis=1)
     return apart
 
 
@@ -327,15 +331,15 @@ def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, Embedder
     Raises:
         StoreError: the store cannot be read.
     """
-    found: dict[str, EmbedderSpec] = {}
+    specs: dict[str, EmbedderSpec] = {}
     for kept in vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
         except SettingsError:  # of another version, or made by hand
             continue
-        if spec.is_imported and vectors.has(kept, keys).all():
-            found[free_name(spec.label, found)] = spec
-    return found
+        if spec.is_imported and vectors.has_vectors(kept, keys).all():
+            specs[free_name(spec.label, specs)] = spec
+    return specs
 
 
 def imported_for(
@@ -353,11 +357,11 @@ def imported_for(
         StoreError: the vectors were deleted, or a store cannot be read.
     """
     keys = np.unique(keys)
-    wanted, fewest = spec.to_json(), len(keys) + 1
+    spec_json, fewest = spec.to_json(), len(keys) + 1
     for store in stores:
         for kept in store.embedders():
-            if kept.spec == wanted:
-                fewest = min(fewest, int((~store.has(kept, keys)).sum()))
+            if kept.spec == spec_json:
+                fewest = min(fewest, int((~store.has_vectors(kept, keys)).sum()))
                 if not fewest:
                     return store, kept
     if fewest > len(keys):
@@ -375,5 +379,5 @@ def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> st
         StoreError: the store cannot be read.
     """
     spec = EmbedderSpec.from_json(kept.spec)
-    labels = {one: label for label, one in imported_by_label(store, corpus).items()}
+    labels = {imported: label for label, imported in imported_by_label(store, corpus).items()}
     return labels.get(spec, spec.label)

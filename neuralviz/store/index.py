@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.store.corpus_reader import gone, texts_table
-from neuralviz.store.database import PATIENCE, ROWS_AT_ONCE, Database, now, rows_of
+from neuralviz.store.corpus_reader import describe_deleted, texts_table
+from neuralviz.store.database import PATIENCE, ROWS_AT_ONCE, Database, current_time, rows_of
 from neuralviz.store.lookups import has_index, rows_with_keys
 from neuralviz.store.vectors import keys_of, vectors_table
 
@@ -41,7 +41,7 @@ QUERIES = 200  # vectors of a sample that the recall is measured with
 GOOD_RECALL = 0.97
 EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80))
 """Groups that a query looks through, and times as many vectors as wanted that are compared."""
-SAME = 1e-6  # of a product of vectors of length 1: less is rounding
+ROUNDING = 1e-6  # of a product of vectors of length 1: less is rounding
 SCANNED = 16_384  # rows that are compared at once
 _VECTOR, _KEY = "vector", "key"
 _Work = Literal["none", "measure", "extend", "build"]
@@ -72,13 +72,13 @@ def index_of(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     Raises:
         StoreError: it cannot be read.
     """
-    found = [row for row in database.entries("indexes") if row["id"] == embedder.id]
-    if not found:
+    entries = [row for row in database.entries("indexes") if row["id"] == embedder.id]
+    if not entries:
         return None
     with database.reading():
         if not has_index(database.open(vectors_table(embedder)), _VECTOR):
             return None
-    return VectorIndex(**json.loads(found[-1]["about"]))
+    return VectorIndex(**json.loads(entries[-1]["about"]))
 
 
 def build_index(
@@ -101,9 +101,9 @@ def build_index(
     Raises:
         StoreError: it cannot be written.
     """
-    work, known, _ = _look(database, embedder, smallest)
+    work, current, _ = _look(database, embedder, smallest)
     if work == "none":
-        return known
+        return current
     return database.write(partial(_do, database, embedder, smallest), PATIENCE)
 
 
@@ -115,7 +115,7 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
     """
 
     def lacks_index() -> bool:
-        with store.database.reading(missing=gone(corpus)):
+        with store.database.reading(missing=describe_deleted(corpus)):
             return not has_index(store.database.open(texts_table(corpus)), _KEY)
 
     def make() -> None:
@@ -143,7 +143,7 @@ def nearest_keys(
     """
     compared = max(index.refine * MEASURED_AT, 2 * n)  # more is only needed for more
     search: Any = table.search(query.astype(np.float32))
-    found = (
+    matches = (
         search.distance_type("cosine")
         .limit(n)
         .nprobes(index.probes)
@@ -152,9 +152,9 @@ def nearest_keys(
         .to_arrow()
         .combine_chunks()
     )
-    if not len(found):
+    if not len(matches):
         return np.zeros(0, "S16"), np.zeros((0, len(query)), np.float32)
-    return keys_of(found[_KEY].chunk(0)), rows_of(found[_VECTOR].chunk(0))
+    return keys_of(matches[_KEY].chunk(0)), rows_of(matches[_VECTOR].chunk(0))
 
 
 def vectors_of_keys(
@@ -198,24 +198,24 @@ def rows_of_keys(
         where texts are equal, none where the corpus lacks a text.
     """
     order = np.argsort(keys)
-    wanted = keys[order]
+    sorted_keys = keys[order]
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if not len(keys):
         return places[0], rows[0]
-    with store.database.reading(missing=gone(corpus)):
+    with store.database.reading(missing=describe_deleted(corpus)):
         table = store.database.open(texts_table(corpus))
         firsts, starts = _runs(store.folder, texts_table(corpus), table.version)
-        for batch in rows_with_keys(table, wanted, [], with_places=True):
+        for batch in rows_with_keys(table, sorted_keys, [], with_places=True):
             stored = keys_of(batch[_KEY])
-            at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
-            matched = wanted[at] == stored
-            places.append(order[at[matched]])
+            nearest = np.minimum(np.searchsorted(sorted_keys, stored), len(sorted_keys) - 1)
+            matched = sorted_keys[nearest] == stored
+            places.append(order[nearest[matched]])
             row_ids = batch["_rowid"].to_numpy()[matched].astype(np.int64)
             run = np.searchsorted(firsts, row_ids, side="right") - 1
             rows.append(starts[run] + row_ids - firsts[run])
-    of, found = np.concatenate(places), np.concatenate(rows)
-    by_place = np.lexsort((found, of))
-    return of[by_place], found[by_place]
+    key_places, row_numbers = np.concatenate(places), np.concatenate(rows)
+    by_place = np.lexsort((row_numbers, key_places))
+    return key_places[by_place], row_numbers[by_place]
 
 
 @lru_cache(maxsize=64)
@@ -259,25 +259,25 @@ def _look(
         if not (has_index(table, _VECTOR) and has_index(table, _KEY)):
             return "build", None, n_rows
         n_left = _n_unindexed(table)
-    known = index_of(database, embedder)
-    if known is None:
+    current = index_of(database, embedder)
+    if current is None:
         return "measure", None, n_rows
-    if n_rows > GROWTH * known.n_rows:
-        return "build", known, n_rows
-    return "extend" if n_left > UNINDEXED * n_rows else "none", known, n_rows
+    if n_rows > GROWTH * current.n_rows:
+        return "build", current, n_rows
+    return "extend" if n_left > UNINDEXED * n_rows else "none", current, n_rows
 
 
 def _do(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
     """`build_index`, within a write."""
-    work, known, n_rows = _look(database, embedder, smallest)  # another may have been faster
+    work, current, n_rows = _look(database, embedder, smallest)  # another may have been faster
     if work == "none":
-        return known
+        return current
     n_groups = round(math.sqrt(n_rows))
     if work == "build":
         _build(database, vectors_table(embedder), n_groups, embedder.dim)
-    elif known is not None:
+    elif current is not None:
         database.open(vectors_table(embedder)).optimize()
-        n_groups, n_rows = known.n_groups, known.n_rows
+        n_groups, n_rows = current.n_groups, current.n_rows
     return _keep(database, embedder, n_groups, n_rows)
 
 
@@ -309,11 +309,11 @@ def _n_unindexed(table: Table) -> int:
 
 def _keep(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int) -> VectorIndex:
     """Measure an index that was made, and keep how it is searched."""
-    found = _measured(database, embedder, n_groups, n_rows)
-    row = {"id": embedder.id, "created": now(), "about": json.dumps(asdict(found))}
+    index = _measured(database, embedder, n_groups, n_rows)
+    row = {"id": embedder.id, "created": current_time(), "about": json.dumps(asdict(index))}
     merge = database.registry("indexes").merge_insert("id")
     merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
-    return found
+    return index
 
 
 def _measured(
@@ -324,9 +324,9 @@ def _measured(
         table = database.open(vectors_table(embedder))
         n = table.count_rows()
         drawn = np.random.default_rng(0).choice(n, min(QUERIES, n), replace=False)
-        taken = table.take_offsets(np.sort(drawn).tolist()).select([_KEY, _VECTOR]).to_arrow()
-        keys = np.concatenate([keys_of(chunk) for chunk in taken[_KEY].chunks])
-        vectors = np.concatenate([rows_of(chunk) for chunk in taken[_VECTOR].chunks])
+        sample = table.take_offsets(np.sort(drawn).tolist()).select([_KEY, _VECTOR]).to_arrow()
+        keys = np.concatenate([keys_of(chunk) for chunk in sample[_KEY].chunks])
+        vectors = np.concatenate([rows_of(chunk) for chunk in sample[_VECTOR].chunks])
         has_direction = np.abs(vectors).max(axis=1) > 0
         keys, vectors = keys[has_direction], unit_vectors(vectors[has_direction])
         least = _tenth_product(database, embedder, keys, vectors)
@@ -348,8 +348,8 @@ def _tenth_product(
     """[query, 10] the largest products of each query with the other vectors, by a look at all."""
     best = np.full((len(vectors), 0), -np.inf, dtype=np.float32)
     queries = vectors.astype(np.float32)
-    for stored, some in vectors_of_keys(database, embedder):
-        products = queries @ unit_vectors(some).astype(np.float32).T
+    for stored, stored_vectors in vectors_of_keys(database, embedder):
+        products = queries @ unit_vectors(stored_vectors).astype(np.float32).T
         products[keys[:, None] == stored] = -np.inf  # itself
         best = np.concatenate([best, products], axis=1)
         best = -np.partition(-best, MEASURED_AT - 1, axis=1)[:, :MEASURED_AT]
@@ -363,8 +363,8 @@ def _recall(
     n_found = n_wanted = 0
     for key, vector, products in zip(keys, vectors, exact, strict=True):
         real = products[np.isfinite(products)]
-        found, near = nearest_keys(table, index, vector, MEASURED_AT + 1)
-        others = unit_vectors(near[found != key][: len(real)]) @ vector
-        n_found += int((others >= real.min(initial=np.inf) - SAME).sum())
+        near_keys, near = nearest_keys(table, index, vector, MEASURED_AT + 1)
+        scores = unit_vectors(near[near_keys != key][: len(real)]) @ vector
+        n_found += int((scores >= real.min(initial=np.inf) - ROUNDING).sum())
         n_wanted += len(real)
     return n_found / max(n_wanted, 1)

@@ -37,17 +37,17 @@ class LocatedVectors:
         self._database, self._embedder = database, embedder
         self._keys = np.unique(keys)
         self._places = np.zeros(len(self._keys), dtype=np.uint64)
-        found = np.zeros(len(self._keys), dtype=bool)
+        is_located = np.zeros(len(self._keys), dtype=bool)
         with database.reading():
             self._table = database.open(vectors_table(embedder))
             self._table.checkout(self._table.version)  # places are others after the next write
             for batch in rows_with_keys(self._table, self._keys, LOSSES, with_places=True):
-                at, matched = match(self._keys, keys_of(batch["key"]))
-                self._places[at] = batch["_rowid"].to_numpy()[matched]
-                found[at] = True
+                positions, matched = match(self._keys, keys_of(batch["key"]))
+                self._places[positions] = batch["_rowid"].to_numpy()[matched]
+                is_located[positions] = True
                 self.were_learnt |= not np.isnan(losses_of(batch)[matched]).all()
-        if not found.all():
-            raise not_embedded(int((~found).sum()), len(found))
+        if not is_located.all():
+            raise not_embedded(int((~is_located).sum()), len(is_located))
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] float32 vectors, and [text, 2] losses as of `KeptVectors.losses`.
@@ -65,7 +65,7 @@ class LocatedVectors:
         with self._database.reading():
             query = self._table.take_row_ids(places).select(["key", *LOSSES, "vector"])
             for batch in query.to_arrow().to_batches():
-                at, matched = match(distinct, keys_of(batch["key"]))
-                vectors[at] = rows_of(batch["vector"])[matched]
-                loss[at] = losses_of(batch)[matched]
+                positions, matched = match(distinct, keys_of(batch["key"]))
+                vectors[positions] = rows_of(batch["vector"])[matched]
+                loss[positions] = losses_of(batch)[matched]
         return vectors[order], loss[order]

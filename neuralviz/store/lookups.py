@@ -34,7 +34,7 @@ def rows_with_keys(
     queries = [table.search()]
     if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
         parts = range(0, len(keys), LOOKED_UP)
-        queries = [table.search().where(key_in(keys[at : at + LOOKED_UP])) for at in parts]
+        queries = [table.search().where(key_in(keys[start : start + LOOKED_UP])) for start in parts]
     for query in queries:
         yield from query.select(["key", *columns]).with_row_id(with_places).to_batches(ROWS_AT_ONCE)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.store.vectors import Found, KeptEmbedder, embedder_id
+from neuralviz.store.vectors import KeptEmbedder, StoredVectors, embedder_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -34,12 +34,14 @@ class MemoryVectors:
         spec = embedder.spec.to_json() if embedder.spec else ""
         return KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
 
-    def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
         with self._lock:
             return np.array([(embedder.id, key) in self._vectors for key in keys.tolist()], bool)
 
-    def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
+    def find(
+        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
+    ) -> StoredVectors:
         """What is kept of some texts; it is the last to be forgotten now."""
         rows = []
         with self._lock:
@@ -48,11 +50,11 @@ class MemoryVectors:
                 if row is not None:
                     self._vectors.move_to_end((embedder.id, key))
                 rows.append(row)
-        found = [row for row in rows if row is not None]
-        vectors = np.array([vector for vector, _ in found], np.float32).reshape(-1, embedder.dim)
-        loss = np.array([loss for _, loss in found], float).reshape(-1, 2)
+        kept = [row for row in rows if row is not None]
+        vectors = np.array([vector for vector, _ in kept], np.float32).reshape(-1, embedder.dim)
+        loss = np.array([loss for _, loss in kept], float).reshape(-1, 2)
         mask = np.array([row is not None for row in rows], bool)
-        return Found(mask, vectors if with_vectors else None, loss)
+        return StoredVectors(mask, vectors if with_vectors else None, loss)
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray

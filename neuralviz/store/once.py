@@ -49,8 +49,8 @@ def once(
 def _is_outdated(mark: Path, made_of: str, store: CorpusStore) -> bool:
     """Whether a corpus that is still there was made of something else."""
     try:
-        said = json.loads(mark.read_bytes())
-        is_same = said.get("made_of", "") == made_of
-        return not is_same and said["corpus"] in {one.id for one in store.corpora()}
+        content = json.loads(mark.read_bytes())
+        is_same = content.get("made_of", "") == made_of
+        return not is_same and content["corpus"] in {corpus.id for corpus in store.corpora()}
     except (OSError, ValueError, LookupError, AttributeError):
         return False  # nobody knows: it may have been deleted

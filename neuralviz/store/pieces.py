@@ -33,7 +33,7 @@ from neuralviz.store.vectors import KEY_BYTES, vector_rows, vectors_table
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
     from neuralviz.store.database import Database
-    from neuralviz.store.vectors import Found, KeptEmbedder, KeptVectors
+    from neuralviz.store.vectors import KeptEmbedder, KeptVectors, StoredVectors
 
 ROWS_OF_FILE = 1 << 20
 _WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
@@ -120,16 +120,18 @@ class PieceVectors:
         Raises:
             StoreError: it has not.
         """
-        kept = self._vectors.of(embedder)
+        kept = self._vectors.find_embedder(embedder)
         if kept is None:
             raise StoreError(f"No place was made for the embeddings by {embedder.name}.")
         return kept
 
-    def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
         return self._vectors.find(embedder, keys, with_vectors=False).mask
 
-    def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
+    def find(
+        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
+    ) -> StoredVectors:
         """What is kept of these texts, without what is in pieces."""
         return self._vectors.find(embedder, keys, with_vectors=with_vectors)
 
@@ -193,7 +195,7 @@ class Committer:
         """Within a write."""
         path = self._database.place(vectors_table(embedder))
         version = lance.dataset(path).version
-        pieces = [piece for piece in pieces if all(one.exists() for one in _files(path, piece))]
+        pieces = [piece for piece in pieces if all(file.exists() for file in _files(path, piece))]
         new, mixed = pieces, list[Piece]()
         if version != self._version.get(embedder.id):
             self._others.add(embedder.id)
@@ -276,7 +278,7 @@ def sweep(database: Database, but: str = "") -> None:
     """
 
     def clean() -> None:
-        if _others(database.folder / _WRITERS, but):
+        if _has_other_writers(database.folder / _WRITERS, but):
             return
         announced = {f"texts-{row['id']}" for row in database.entries("corpora", ("id", "created"))}
         for table in database.tables():
@@ -293,7 +295,7 @@ def sweep(database: Database, but: str = "") -> None:
     database.write(clean, PATIENCE)
 
 
-def _others(folder: Path, but: str) -> bool:
+def _has_other_writers(folder: Path, but: str) -> bool:
     """Whether a writer is at work; the files of those that ended in any way are deleted."""
     at_work = False
     for path in folder.glob("*.lock"):

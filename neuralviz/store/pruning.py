@@ -15,7 +15,7 @@ def prune(
     *,
     n_bytes: int,
     days: float,
-    most: int | None = None,
+    max_units: int | None = None,
     unit: Callable[[Path], str] = attrgetter("name"),
     spare: Callable[[Path], bool] = lambda _: False,
 ) -> None:
@@ -25,7 +25,7 @@ def prune(
         folder: of files and folders; when one was opened is when a file of it was changed last.
         n_bytes: there is room for.
         days: since it was last opened that a file is kept.
-        most: units that are kept; by default as many as there is room for.
+        max_units: units that are kept; by default as many as there is room for.
         unit: what of a path says which files belong together, and come and go so.
         spare: whether a path must not be deleted, asked of those that would be.
     """
@@ -34,20 +34,20 @@ def prune(
         try:
             itself = path.stat()
             inside = path.rglob("*") if stat.S_ISDIR(itself.st_mode) else ()
-            files = [itself, *(one.stat() for one in inside)]
+            files = [itself, *(entry.stat() for entry in inside)]
         except FileNotFoundError:  # another session pruned it
             continue
         opened, size, paths = units.get(unit(path), (0.0, 0, []))
         units[unit(path)] = (
-            max(opened, *(one.st_mtime for one in files)),
-            size + sum(one.st_size for one in files),
+            max(opened, *(status.st_mtime for status in files)),
+            size + sum(status.st_size for status in files),
             [*paths, path],
         )
     oldest = time.time() - days * 86400
-    newest_first = sorted(units.values(), key=lambda one: one[0], reverse=True)
+    newest_first = sorted(units.values(), key=lambda group: group[0], reverse=True)
     for place, (opened, size, paths) in enumerate(newest_first):
         n_bytes -= size
-        if n_bytes < 0 or opened < oldest or (most is not None and place >= most):
+        if n_bytes < 0 or opened < oldest or (max_units is not None and place >= max_units):
             for path in paths:
                 if not spare(path):
                     _delete(path)

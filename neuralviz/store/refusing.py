@@ -46,7 +46,7 @@ def why_not_writable(folder: Path) -> str:
     place = folder
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for place in [folder, *(one for one in folder.iterdir() if one.is_dir())]:
+        for place in [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]:
             with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=place) as file:
                 file.write(bytes(PROBE_BYTES))  # another server may delete a folder meanwhile
     except OSError as error:

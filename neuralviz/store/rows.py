@@ -80,10 +80,10 @@ def corpus_rows(
     )
 
 
-def in_batches(blocks: Iterable[pa.Table], seen: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
-    """The batches of some tables; their keys are put on ``seen`` as they go by."""
+def in_batches(blocks: Iterable[pa.Table], keys: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+    """The batches of some tables; their keys are put on ``keys`` as they go by."""
     for block in blocks:
-        seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
+        keys.extend(keys_of(chunk) for chunk in block["key"].chunks)
         yield from block.to_batches()
 
 
@@ -99,9 +99,9 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
         StoreError: there are not so many rows.
     """
     if rows is None:
-        found = all_rows(table.search().select([name]).with_row_id(True))
-        place = found["_rowid"].to_numpy()
-        values = _wide(found[name])
+        rows_read = all_rows(table.search().select([name]).with_row_id(True))
+        place = rows_read["_rowid"].to_numpy()
+        values = _wide(rows_read[name])
         if len(place) and (place[1:] < place[:-1]).any():
             values = values.take(pa.array(np.argsort(place)))
     else:
@@ -114,10 +114,10 @@ def _in_order(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
     different, places = np.unique(rows, return_inverse=True)
     if not len(different):
         return _wide(table.schema.empty_table()[name])
-    found = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
-    if len(found) < len(different):
+    values = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
+    if len(values) < len(different):
         raise StoreError("A text was deleted in the meantime. Open the corpus again.")
-    return _wide(found).take(pa.array(places))
+    return _wide(values).take(pa.array(places))
 
 
 def _wide(values: Values) -> Values:
@@ -133,8 +133,8 @@ def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
         all_rows(query.select(["key"]).with_row_id(True))["_rowid"].to_numpy()
         for query in (table.search(), table.search().where(condition))
     ]
-    everything, found = map(np.sort, places)
-    return np.searchsorted(everything, found)
+    everything, matches = map(np.sort, places)
+    return np.searchsorted(everything, matches)
 
 
 def as_numbers(values: pa.Array) -> pa.Array:
@@ -158,15 +158,15 @@ def codes_of(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     stripped = [value.strip() for value in encoded.dictionary.to_pylist()]
     names = list(dict.fromkeys(value for value in stripped if value))
-    place = {value: at for at, value in enumerate(names)}
+    place = {value: code for code, value in enumerate(names)}
     renamed = np.array([*(place.get(value, -1) for value in stripped), -1], dtype=np.int32)
     return renamed[codes], tuple(names)
 
 
 def are_whole(numbers: np.ndarray) -> bool:
     """Whether all numbers are whole, those left out that are not finite."""
-    for some in (numbers[:FIRST_LOOK], numbers):  # the first ones mostly tell
-        finite = some[np.isfinite(some)]
+    for sample in (numbers[:FIRST_LOOK], numbers):  # the first ones mostly tell
+        finite = sample[np.isfinite(sample)]
         if not (np.rint(finite) == finite).all():
             return False
     return True
@@ -179,8 +179,8 @@ def ids_of(read: ReadTexts) -> tuple[str, ...]:
 
 def labels_of(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
     """The columns beside text and id."""
-    given = read.labels.items()
-    return [_label_column(title, values) for title, values in given if values != read.ids]
+    columns = read.labels.items()
+    return [_label_column(title, values) for title, values in columns if values != read.ids]
 
 
 def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:

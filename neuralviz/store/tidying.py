@@ -12,7 +12,7 @@ from typing import Any
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database
 
-EVERY = 3600.0  # seconds between two looks of a process at a store
+INTERVAL = 3600.0  # seconds between two looks of a process at a store
 
 
 def tidy_soon(folder: Path) -> threading.Thread:
@@ -24,11 +24,11 @@ def tidy_soon(folder: Path) -> threading.Thread:
     Returns:
         The thread that does it, or did it within the hour.
     """
-    return _begun(folder, int(time.monotonic() / EVERY))
+    return _start_thread(folder, int(time.monotonic() / INTERVAL))
 
 
 @lru_cache(maxsize=64)
-def _begun(folder: Path, _hour: int) -> threading.Thread:
+def _start_thread(folder: Path, _hour: int) -> threading.Thread:
     thread = threading.Thread(target=tidy, args=(folder,), name="tidying")
     thread.start()  # a process waits for it at its end: it takes a moment
     return thread
@@ -61,7 +61,7 @@ def _has_old_files(database: Database, table: str) -> bool:
     if len(written) < 2 or time.time() - max(written) < SUPERSEDED_FOR.total_seconds():
         return False
     with database.reading():
-        about: Any = database.open(table).stats()  # a dictionary, whatever its annotation says
-    fragments = about["fragment_stats"]
+        stats: Any = database.open(table).stats()  # a dictionary, whatever its annotation says
+    fragments = stats["fragment_stats"]
     n_files = len(list((place / "data").glob("*.lance")))
     return fragments["num_small_fragments"] < 2 and n_files > fragments["num_fragments"]

@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.errors import StoreError
-from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR, Database, list_array, now, rows_of
+from neuralviz.store.database import (
+    PATIENCE,
+    SUPERSEDED_FOR,
+    Database,
+    current_time,
+    list_array,
+    rows_of,
+)
 from neuralviz.store.lookups import rows_with_keys
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ class KeptEmbedder:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class StoredVectors:
     """What is kept of some texts.
 
     Attributes:
@@ -66,10 +73,12 @@ class VectorStore(Protocol):
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
 
-    def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
 
-    def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
+    def find(
+        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
+    ) -> StoredVectors:
         """What is kept of these texts, all of it as of one moment."""
 
     def put(
@@ -90,10 +99,10 @@ class KeptVectors:
     def embedders(self) -> tuple[KeptEmbedder, ...]:
         """All of which vectors are kept, the oldest first."""
         rows = self._database.entries("embedders")
-        found = {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
-        return tuple(found.values())
+        by_id = {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
+        return tuple(by_id.values())
 
-    def of(self, embedder: Embedder) -> KeptEmbedder | None:
+    def find_embedder(self, embedder: Embedder) -> KeptEmbedder | None:
         """The place of an embedder's vectors, None without."""
         kept_id = embedder_id(embedder)
         return next((kept for kept in self.embedders() if kept.id == kept_id), None)
@@ -106,7 +115,7 @@ class KeptVectors:
     def restore(self, kept_id: str, spec: str, dim: int) -> KeptEmbedder:
         """`register` for vectors that were computed elsewhere, by an embedder of this id."""
         kept = KeptEmbedder(kept_id, spec, dim)
-        before = next((one for one in self.embedders() if one.id == kept_id), None)
+        before = next((embedder for embedder in self.embedders() if embedder.id == kept_id), None)
         if before is not None:
             return before
         schema = pa.schema(
@@ -117,7 +126,7 @@ class KeptVectors:
                 ("last_loss", pa.float32()),
             ]
         )
-        row = {"id": kept.id, "created": now(), "spec": spec, "dim": kept.dim}
+        row = {"id": kept.id, "created": current_time(), "spec": spec, "dim": kept.dim}
 
         def register() -> None:
             merge = self._database.registry("embedders").merge_insert("id")
@@ -127,12 +136,12 @@ class KeptVectors:
         self._database.write(register)
         return kept
 
-    def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
         distinct, places = np.unique(keys, return_inverse=True)
         mask = np.zeros(len(distinct), dtype=bool)
-        for at, _, _ in self._matches(embedder, distinct, []):
-            mask[at] = True
+        for positions, _, _ in self._matches(embedder, distinct, []):
+            mask[positions] = True
         return mask[places]
 
     def version(self, embedder: KeptEmbedder) -> int:
@@ -170,36 +179,38 @@ class KeptVectors:
         """
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.empty((len(distinct), embedder.dim), dtype=np.float32)
-        found = np.zeros(len(distinct), dtype=bool)
-        for at, batch, matched in self._matches(embedder, distinct, ["vector"]):
-            out[at] = rows_of(batch["vector"])[matched]
-            found[at] = True
-        if not found.all():
-            raise not_embedded(int((~found).sum()), len(distinct))
+        is_kept = np.zeros(len(distinct), dtype=bool)
+        for positions, batch, matched in self._matches(embedder, distinct, ["vector"]):
+            out[positions] = rows_of(batch["vector"])[matched]
+            is_kept[positions] = True
+        if not is_kept.all():
+            raise not_embedded(int((~is_kept).sum()), len(distinct))
         return out[places]
 
     def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.full((len(distinct), 2), np.nan)
-        for at, batch, matched in self._matches(embedder, distinct, LOSSES):
-            out[at] = losses_of(batch)[matched]
+        for positions, batch, matched in self._matches(embedder, distinct, LOSSES):
+            out[positions] = losses_of(batch)[matched]
         return out[places]
 
-    def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
+    def find(
+        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
+    ) -> StoredVectors:
         """What is kept of some texts, read in one go."""
         distinct, places = np.unique(keys, return_inverse=True)
         mask = np.zeros(len(distinct), dtype=bool)
         loss = np.full((len(distinct), 2), np.nan)
         vectors = np.empty((len(distinct) * with_vectors, embedder.dim), dtype=np.float32)
         columns = [*LOSSES, *["vector"] * with_vectors]
-        for at, batch, matched in self._matches(embedder, distinct, columns):
-            mask[at] = True
-            loss[at] = losses_of(batch)[matched]
+        for positions, batch, matched in self._matches(embedder, distinct, columns):
+            mask[positions] = True
+            loss[positions] = losses_of(batch)[matched]
             if with_vectors:
-                vectors[at] = rows_of(batch["vector"])[matched]
-        found = places[mask[places]]
-        return Found(mask[places], vectors[found] if with_vectors else None, loss[found])
+                vectors[positions] = rows_of(batch["vector"])[matched]
+        kept = places[mask[places]]
+        return StoredVectors(mask[places], vectors[kept] if with_vectors else None, loss[kept])
 
     def _matches(
         self, embedder: KeptEmbedder, distinct: np.ndarray, columns: Sequence[str]
@@ -208,8 +219,8 @@ class KeptVectors:
         with self._database.reading():
             table = self._database.open(vectors_table(embedder))
             for batch in rows_with_keys(table, distinct, columns):
-                at, matched = match(distinct, keys_of(batch["key"]))
-                yield at, batch, matched
+                positions, matched = match(distinct, keys_of(batch["key"]))
+                yield positions, batch, matched
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
@@ -236,11 +247,11 @@ class KeptVectors:
         Conditions on numbers are many times faster than those on as many keys, and smaller.
         """
         table = self._database.open(vectors_table(embedder))
-        found = [
+        row_ids = [
             batch["_rowid"].to_numpy()[match(distinct, keys_of(batch["key"]))[1]]
             for batch in rows_with_keys(table, distinct, [], with_places=True)
         ]
-        numbers = np.concatenate([np.zeros(0, np.uint64), *found])
+        numbers = np.concatenate([np.zeros(0, np.uint64), *row_ids])
         for start in range(0, len(numbers), _DELETED_AT_ONCE):
             part = map(str, numbers[start : start + _DELETED_AT_ONCE].tolist())
             table.delete(f"_rowid IN ({', '.join(part)})")
@@ -295,9 +306,9 @@ def losses_of(batch: pa.RecordBatch) -> np.ndarray:
     return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in LOSSES], axis=1)
 
 
-def not_embedded(n: int, of: int) -> StoreError:
+def not_embedded(n: int, n_texts: int) -> StoreError:
     """What is said when ``n`` of some texts have no vector."""
-    return StoreError(f"{n:,} of {of:,} texts are not embedded yet. Embed the corpus first.")
+    return StoreError(f"{n:,} of {n_texts:,} texts are not embedded yet. Embed the corpus first.")
 
 
 def vectors_table(embedder: KeptEmbedder) -> str:
@@ -305,10 +316,10 @@ def vectors_table(embedder: KeptEmbedder) -> str:
     return f"vectors-{embedder.id}"
 
 
-def match(wanted: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places in ``wanted``, sorted, of what is ``stored``, and a mask of what was found."""
-    if not len(wanted):
+def match(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in ``sorted_keys``, sorted, of what is ``stored``, and a mask of what was found."""
+    if not len(sorted_keys):
         return np.zeros(0, dtype=np.int64), np.zeros(len(stored), dtype=bool)
-    at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
-    matched = wanted[at] == stored
-    return at[matched], matched
+    positions = np.minimum(np.searchsorted(sorted_keys, stored), len(sorted_keys) - 1)
+    matched = sorted_keys[positions] == stored
+    return positions[matched], matched

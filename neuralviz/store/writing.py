@@ -31,18 +31,18 @@ ROWS_AT_A_TIME = 10_000
 BYTE_ORDER_MARK = "\ufeff"
 
 
-def check_destination(path: Path, *more: str) -> None:
+def check_destination(path: Path, *other_endings: str) -> None:
     """Find out before the work whether a table can be written to ``path``.
 
     Args:
         path: of the file.
-        more: endings that are good beside those of tables.
+        other_endings: endings that are good beside those of tables.
 
     Raises:
         NeuralvizError: its ending is none of ours, or its folder does not exist or is not ours
             to write to.
     """
-    endings = (*more, *_WRITERS)
+    endings = (*other_endings, *_WRITERS)
     if path.suffix.lower() not in endings:
         raise NeuralvizError(
             f"The output file must end in {', '.join(endings[:-1])} or "
@@ -125,10 +125,10 @@ def _cell(value: object) -> object:
     return value
 
 
-def frame_parquet(frame: pd.DataFrame, about: Mapping[str, str] | None = None) -> bytes:
-    """A data frame as parquet; ``about``, by name, stands in the file's metadata."""
+def frame_parquet(frame: pd.DataFrame, metadata: Mapping[str, str] | None = None) -> bytes:
+    """A data frame as parquet; ``metadata``, by name, stands in the file's metadata."""
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **(about or {})})
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **(metadata or {})})
     file = io.BytesIO()
     parquet.write_table(table, file)
     return file.getvalue()

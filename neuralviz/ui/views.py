@@ -68,7 +68,7 @@ def save_view(view: View, view_id: str | None = None) -> str:
         about["file"] = view.file.name
         _write(folder / f"{view_id}.file", content)
     _write(folder / f"{view_id}.json", json.dumps(about).encode())
-    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, most=KEPT_VIEWS, unit=attrgetter("stem"))
+    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, max_units=KEPT_VIEWS, unit=attrgetter("stem"))
     return view_id
 
 

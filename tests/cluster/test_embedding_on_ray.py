@@ -46,7 +46,7 @@ def corpus_of(store: CorpusStore) -> Corpus:
 
 
 def vectors_of(store: CorpusStore, embedder: Embedder) -> np.ndarray:
-    kept = store.vectors.of(embedder)
+    kept = store.vectors.find_embedder(embedder)
     assert kept is not None
     return store.vectors.get(kept, store.keys(corpus_of(store)))
 
@@ -57,7 +57,7 @@ def alone(store: CorpusStore, embedder: Embedder) -> EmbeddingEvent:
 
 
 def n_rows(store: CorpusStore, embedder: Embedder) -> int:
-    kept = store.vectors.of(embedder)
+    kept = store.vectors.find_embedder(embedder)
     assert kept is not None
     return store.database.open(vectors_table(kept)).count_rows()
 
@@ -111,7 +111,7 @@ def test_what_was_there_before_is_used(tmp_path: Path, cluster: Cluster):
 
 
 def vectors_of_rows(store: CorpusStore, embedder: Embedder, corpus: Corpus) -> np.ndarray:
-    kept = store.vectors.of(embedder)
+    kept = store.vectors.find_embedder(embedder)
     assert kept is not None
     return store.vectors.get(kept, store.keys(corpus))
 
@@ -272,7 +272,7 @@ def test_where_no_text_can_be_embedded_no_text_is_to_blame(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["mean", "sbert-wk", "neural", "neural+mean"])
 def test_real_methods_come_to_the_same_bits(tmp_path: Path, cluster: Cluster, method: str):
-    read = read_texts(Source.at(sample_data() / "topics.csv"))
+    read = read_texts(Source.from_path(sample_data() / "topics.csv"))
     few = read if method in ("mean", "sbert-wk") else read.first(40)
     one, many = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
     for store in (one, many):

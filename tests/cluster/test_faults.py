@@ -194,9 +194,9 @@ def test_a_machine_that_cannot_write_gets_no_more_work(
     embedder = SickMachineEmbedder(str(tmp_path), seconds=SECONDS)
     command = [sys.executable, "-c", SICK, str(store.folder), str(tmp_path), cluster.address]
     subprocess.run(command, check=True, cwd=ROOT, timeout=300)
-    kept = store.vectors.of(embedder)
+    kept = store.vectors.find_embedder(embedder)
     assert kept is not None
-    assert store.vectors.has(kept, store.keys(corpus)).all()
+    assert store.vectors.has_vectors(kept, store.keys(corpus)).all()
     assert (tmp_path / "sick").read_text()
 
 
@@ -210,7 +210,7 @@ def test_two_drivers_on_one_corpus(tmp_path: Path, nodes: tuple[Cluster, list[An
     for driver in drivers:
         assert driver.finish()[-2] == "finished"
     (kept,) = store.vectors.embedders()
-    assert store.vectors.has(kept, store.keys(corpus)).all()
+    assert store.vectors.has_vectors(kept, store.keys(corpus)).all()
     assert store.database.open(vectors_table(kept)).count_rows() == 1500
 
 
@@ -269,4 +269,4 @@ def test_ctrl_c_keeps_what_is_finished(asked: signal.Signals, tmp_path: Path):
     assert said.splitlines()[-1].startswith("Stopped. Finished work is saved"), said
     (kept,) = store.vectors.embedders()
     (corpus,) = store.corpora()
-    assert store.vectors.has(kept, store.keys(corpus)).any()
+    assert store.vectors.has_vectors(kept, store.keys(corpus)).any()

@@ -31,7 +31,7 @@ def test_encoders_learn_more_than_cosines_tell(data: Path) -> None:
     files = [data / "stsb" / f"{name}.csv" for name in ("dev", "test")]
     if not all(file.is_file() for file in files):
         pytest.skip("needs real data: there is no stsb/dev.csv in NEURALVIZ_DATA")
-    dev, test = (read_pairs(Source.at(file)) for file in files)
+    dev, test = (read_pairs(Source.from_path(file)) for file in files)
     split = split_pairs(dev, test=test)
     settings = LadderSettings(rungs=("siamese",))
     ladder = Ladder()
@@ -46,7 +46,7 @@ def test_what_was_published_is_shown_on_the_test_pairs_of_the_benchmark_alone(da
     file = data / "stsb" / "test.csv"
     if not file.is_file():
         pytest.skip("needs real data: there is no stsb/test.csv in NEURALVIZ_DATA")
-    pairs = read_pairs(Source.at(file))
+    pairs = read_pairs(Source.from_path(file))
     for some, expected in ((pairs, [0.421]), (pairs.first(1000), [])):
         test = TestPairs(
             some.sentences1, some.sentences2, some.scores, Scale(0, 5), 1, 1, (), "abc"

@@ -59,7 +59,7 @@ def test_evaluate_gives_the_published_figures(
 
 
 def test_the_last_layers_mean_has_the_published_correlation(data: Path) -> None:
-    pairs = read_pairs(Source.at(published(data)))
+    pairs = read_pairs(Source.from_path(published(data)))
     *_, result = measure_layers(load_text_model(MINILM, device="cpu"), pairs)
     mean = result.by_layer["mean"][-1].correlation
     assert mean.n == PAIRS

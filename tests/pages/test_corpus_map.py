@@ -609,8 +609,8 @@ def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
     def count() -> int:
         return n_embedded(corpus, find_saved(corpus, choice).embedders)
 
-    has = KeptVectors.has
-    monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))
+    has = KeptVectors.has_vectors
+    monkeypatch.setattr(KeptVectors, "has_vectors", lambda *of: counted.append(1) or has(*of))
     assert count() == 0
     for _ in embed_corpus(kept, corpus, MEAN):
         pass

@@ -235,12 +235,12 @@ def test_a_corpus_is_asked_once_for_its_imported_vectors(monkeypatch: pytest.Mon
     import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
     asked: list[int] = []
 
-    def has(self: KeptVectors, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+    def has_vectors(self: KeptVectors, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         asked.append(len(keys))
         return of_vectors(self, kept, keys)
 
-    of_vectors = KeptVectors.has
-    monkeypatch.setattr(KeptVectors, "has", has)
+    of_vectors = KeptVectors.has_vectors
+    monkeypatch.setattr(KeptVectors, "has_vectors", has_vectors)
     for _ in range(3):
         assert list(choose._imported(Given(data))) == ["file: mine.npy"]
     assert asked.count(n) == 3  # for the data themselves

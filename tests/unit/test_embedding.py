@@ -242,7 +242,7 @@ def test_vectors_used_longest_ago_are_forgotten() -> None:
     store.put(kept, keys[:3], rows[:3], nothing_learnt(3))
     store.find(kept, keys[:1])
     store.put(kept, keys[3:], rows[3:], nothing_learnt(2))
-    assert store.has(kept, keys).tolist() == [True, False, False, True, True]
+    assert store.has_vectors(kept, keys).tolist() == [True, False, False, True, True]
     np.testing.assert_array_equal(store.find(kept, keys).vectors, rows[[0, 3, 4]])
 
 
@@ -260,7 +260,7 @@ def test_nothing_is_kept_in_no_room() -> None:
     store = MemoryVectors(0)
     events = list(embed(TEXTS, Pair(), store, batch_size=8, keep_every=0.0))
     same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
-    assert not store.has(events[0].embedder, text_keys(TEXTS)).any()
+    assert not store.has_vectors(events[0].embedder, text_keys(TEXTS)).any()
 
 
 def test_threads_share_a_small_store() -> None:

@@ -88,7 +88,7 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
         kill_when(start(store.folder, "hash"), n_done, chance.uniform(0, 0.03))
         here = CorpusStore(store.folder)
         for kept in here.vectors.embedders():
-            has = here.vectors.has(kept, here.keys(corpus))
+            has = here.vectors.has_vectors(kept, here.keys(corpus))
             seen.append(int(has.sum()))
             whole = here.vectors.get(kept, here.keys(corpus)[has])
             np.testing.assert_array_equal(whole, undisturbed[has])
@@ -121,7 +121,7 @@ def test_a_run_that_is_killed_at_fifty_random_moments_loses_nothing(store: Corpu
         (kept,) = here.vectors.embedders() or (None,)
         if kept is None:
             continue
-        has = here.vectors.has(kept, here.keys(corpus))
+        has = here.vectors.has_vectors(kept, here.keys(corpus))
         np.testing.assert_array_equal(
             here.vectors.get(kept, here.keys(corpus)[has]), undisturbed[has]
         )
@@ -135,7 +135,7 @@ def test_a_run_that_is_killed_at_fifty_random_moments_loses_nothing(store: Corpu
 
 @pytest.mark.slow
 def test_a_killed_run_of_a_model_comes_to_the_same_bits(store: CorpusStore, tmp_path: Path):
-    read = read_texts(Source.at(sample_data() / "scored_pairs.csv")).first(72)
+    read = read_texts(Source.from_path(sample_data() / "scored_pairs.csv")).first(72)
     undisturbed = CorpusStore(tmp_path / "undisturbed")
     for one in (store, undisturbed):
         one.add("c", read)
@@ -179,7 +179,7 @@ def test_stop_keeps_what_is_finished(store: CorpusStore):
         )
     *_, last = events
     assert 0 < last.done < last.total
-    has = store.vectors.has(last.embedder, store.keys(corpus))
+    has = store.vectors.has_vectors(last.embedder, store.keys(corpus))
     assert has.sum() == last.done
 
 
@@ -190,4 +190,4 @@ def test_leaving_the_loop_keeps_what_is_finished(store: CorpusStore):
             break
     del progress
     (kept,) = store.vectors.embedders()
-    assert store.vectors.has(kept, store.keys(corpus)).sum() == 96
+    assert store.vectors.has_vectors(kept, store.keys(corpus)).sum() == 96

@@ -118,7 +118,7 @@ def test_a_header_that_promises_too_much_makes_nothing(monkeypatch) -> None:
 
 def test_a_parquet_file_brings_its_texts_and_its_vector_column(tmp_path: Path) -> None:
     write_vectors(tmp_path / "out.parquet", list("abcdefg"), TEXTS, VECTORS)
-    read = read_vectors(Source.at(tmp_path / "out.parquet"))
+    read = read_vectors(Source.from_path(tmp_path / "out.parquet"))
     np.testing.assert_array_equal(read.vectors, VECTORS)
     assert tuple(read.strings("text")) == TEXTS
     other = table(
@@ -171,8 +171,8 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     assert imported_by_label(store, store.add("other", ReadTexts(("x", "y")))) == {}
     keys = store.keys(corpus)
     store.delete(corpus)
-    assert not store.vectors.has(by_row, keys).any()
-    assert not store.vectors.has(by_text, keys).any()
+    assert not store.vectors.has_vectors(by_row, keys).any()
+    assert not store.vectors.has_vectors(by_text, keys).any()
 
 
 def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore) -> None:

@@ -32,6 +32,6 @@ def test_many_vectors_are_forgotten_in_few_steps(
     before = store.vectors.version(kept)
     store.vectors.forget(np.concatenate([keys[order[:3500]], text_keys(["unknown"])]))
     assert store.vectors.version(kept) - before == -(-3500 // at_once)
-    assert not store.vectors.has(kept, keys[order[:3500]]).any()
+    assert not store.vectors.has_vectors(kept, keys[order[:3500]]).any()
     left = order[3500:]
     np.testing.assert_array_equal(store.vectors.get(kept, keys[left]), made_up[left])

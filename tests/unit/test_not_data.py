@@ -314,8 +314,11 @@ def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
     assert (list(read.texts), read.column) == (expected["text"][:], "text")
     assert read.labels["label"] == ("0", "1", "0", "1")
     assert set(read.columns) == {"text", "label"}
-    table = read_table(Source.at(saved / "plain"))
-    assert (table.column("text"), len(read_table(Source.at(saved / "plain"), max_rows=3))) == (
+    table = read_table(Source.from_path(saved / "plain"))
+    assert (
+        table.column("text"),
+        len(read_table(Source.from_path(saved / "plain"), max_rows=3)),
+    ) == (
         TEXTS,
         3,
     )
@@ -338,8 +341,8 @@ def test_caches_beside_a_saved_data_set_are_no_data(saved: Path) -> None:
 
 def test_a_split_is_asked_for_where_there_are_several(saved: Path) -> None:
     with pytest.raises(TextError, match=r"splits are: “train” and “test”.*splits/train"):
-        read_table(Source.at(saved / "splits"))
-    assert len(read_table(Source.at(saved / "splits" / "train"))) == 4
+        read_table(Source.from_path(saved / "splits"))
+    assert len(read_table(Source.from_path(saved / "splits" / "train"))) == 4
     with pytest.raises(TextError, match="splits are: “train” and “test”"):
         load_hub_data(f"hf:{saved / 'splits'}:dev")
 
@@ -354,7 +357,7 @@ def test_saved_data_sets_are_evaluated_without_their_package(tmp_path: Path, mon
     data = load_hub_data(f"hf:{tmp_path / 'pairs'}")
     assert np.array_equal(data.scores, pairs["score"])
     assert data.name == str(tmp_path / "pairs")
-    assert np.array_equal(read_data(Source.at(tmp_path / "pairs")).scores, pairs["score"])
+    assert np.array_equal(read_data(Source.from_path(tmp_path / "pairs")).scores, pairs["score"])
     assert len(load_hub_data(f"hf:{tmp_path / 'groups'}").texts) == 5
 
 
@@ -370,7 +373,7 @@ def test_saved_data_sets_are_evaluated_without_their_package(tmp_path: Path, mon
 def test_damaged_folders_are_refused(saved: Path, state: str, says: str) -> None:
     (saved / "plain" / "state.json").write_text(state)
     with pytest.raises(NeuralvizError, match=says):
-        read_table(Source.at(saved / "plain"))
+        read_table(Source.from_path(saved / "plain"))
 
 
 # --- nested texts --------------------------------------------------------------------------------

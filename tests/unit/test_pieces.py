@@ -67,7 +67,7 @@ def committer(store: CorpusStore, kept: KeptEmbedder) -> Committer:
 
 def test_pieces_are_there_when_they_are_committed(store: CorpusStore, kept: KeptEmbedder):
     pieces = write(store, kept, (0, 20), (20, 60))
-    assert not store.vectors.has(kept, KEYS).any()
+    assert not store.vectors.has_vectors(kept, KEYS).any()
     committer(store, kept).commit(pieces)
     assert n_kept(store, kept) == 60
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS), VECTORS)
@@ -110,7 +110,9 @@ def test_a_piece_whose_file_is_gone_is_left_out(store: CorpusStore, kept: KeptEm
             file.unlink()
     committer(store, kept).commit(pieces)
     assert n_kept(store, kept) == 10
-    np.testing.assert_array_equal(store.vectors.has(kept, KEYS[:20]), [False] * 10 + [True] * 10)
+    np.testing.assert_array_equal(
+        store.vectors.has_vectors(kept, KEYS[:20]), [False] * 10 + [True] * 10
+    )
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[10:20]), VECTORS[10:20])
 
 

@@ -182,7 +182,7 @@ def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
         np.testing.assert_array_equal(store.vectors.get(embedder, keys[wanted]), vectors[wanted])
     unknown = text_keys(["unknown"])
     both = np.concatenate([keys[:2], unknown])
-    assert store.vectors.has(embedder, both).tolist() == [True, True, False]
+    assert store.vectors.has_vectors(embedder, both).tolist() == [True, True, False]
     assert store.vectors.find(embedder, both).mask.tolist() == [True, True, False]
     with pytest.raises(StoreError, match="1 of 3 texts are not embedded yet"):
         store.vectors.get(embedder, both)
@@ -190,7 +190,7 @@ def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
     store.vectors.put(embedder, both, vectors[[5, 6, 7]], np.zeros((3, 2)))  # nothing changes
     np.testing.assert_array_equal(store.vectors.get(embedder, both), vectors[[0, 1, 0]])
     store.vectors.forget(unknown)
-    assert not store.vectors.has(embedder, unknown).any()
+    assert not store.vectors.has_vectors(embedder, unknown).any()
 
 
 @pytest.mark.slow

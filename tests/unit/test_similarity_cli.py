@@ -113,7 +113,7 @@ def test_the_intervals_are_those_of_a_plain_bootstrap(pairs: Path, bert_folder: 
     line = parts[0]
     low, high = float(line[-4].replace("−", "-")), float(line[-2].replace("−", "-"))
     model = load_similarity_model(NAME)
-    test = split_pairs(read_pairs(Source.at(pairs))).test
+    test = split_pairs(read_pairs(Source.from_path(pairs))).test
     predicted = model.score(test)
     draw = np.random.default_rng(0)
     found = []
@@ -157,7 +157,7 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     result = trained(named, bert_folder, "-o", NAME, *roles)
     assert result.exit_code == 0, result.output
     assert "26 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
-    opened, at = [], Source.at
+    opened, at = [], Source.from_path
     with monkeypatch.context() as patch:
         patch.setattr(Source, "at", staticmethod(lambda path: opened.append(path) or at(path)))
         scored = run("score", named, "--model", NAME, *roles)

@@ -187,7 +187,7 @@ def test_pairs_need_no_scores_but_nothing_is_learnt_from_those_without() -> None
     pairs = ScoredPairs(scored.sentences1, scored.sentences2)
     assert np.isnan(pairs.scores).all()
     assert len(pairs) == len(pairs.scores) == 40
-    assert len(pairs.at([3, 1])) == len(pairs.first(2).scores) == 2
+    assert len(pairs.take([3, 1])) == len(pairs.first(2).scores) == 2
     with pytest.raises(TextError, match="40 of 40 train pairs without a score"):
         Scale.of(pairs.scores)
     some = np.arange(40.0)

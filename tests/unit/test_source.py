@@ -34,12 +34,12 @@ def test_the_digest_is_of_name_and_content() -> None:
 def test_the_digest_of_a_file_is_of_what_it_holds_now(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("One")
-    before = Source.at(path).digest
-    assert Source.at(path).digest == before
+    before = Source.from_path(path).digest
+    assert Source.from_path(path).digest == before
     path.write_text("One more")
-    assert Source.at(path).digest != before
+    assert Source.from_path(path).digest != before
     with pytest.raises(TextError, match=r"^No such file: nothing\.txt\.$"):
-        _ = Source.at(tmp_path / "nothing.txt").digest
+        _ = Source.from_path(tmp_path / "nothing.txt").digest
 
 
 def test_equal_sources_are_one_key() -> None:

@@ -155,7 +155,7 @@ def test_only_a_cache_key_finds_vectors(store: CorpusStore, tiny: LanguageModel)
     wrong = store.vectors.restore(short, "", embedder.dim)
     vectors, losses = np.ones((3, embedder.dim)), np.full((3, 2), np.nan)
     store.vectors.put(wrong, np.unique(store.keys(corpus)), vectors, losses)
-    assert store.vectors.of(embedder) is None
+    assert store.vectors.find_embedder(embedder) is None
     *_, event = embed_corpus(store, corpus, embedder)
     assert (event.found, event.done) == (0, 3)
     kept = store.vectors.get(event.embedder, store.keys(corpus))
@@ -236,7 +236,7 @@ def test_a_key_that_ends_in_zeros_is_found_and_forgotten(store: CorpusStore):
     store.vectors.put(kept, keys, np.eye(8)[:2], np.full((2, 2), np.nan))
     np.testing.assert_array_equal(store.vectors.get(kept, keys), np.eye(8)[:2])
     store.vectors.forget(keys[:1])
-    assert store.vectors.has(kept, keys).tolist() == [False, True]
+    assert store.vectors.has_vectors(kept, keys).tolist() == [False, True]
 
 
 def test_missing_vectors_are_counted(store: CorpusStore):
@@ -253,7 +253,7 @@ def test_deleting_keeps_what_others_need(store: CorpusStore):
     second = store.add("second", ReadTexts(("three",)))
     store.delete(first)
     assert store.corpora() == (second,)
-    assert store.vectors.has(kept, text_keys(["one", "two 🙂", "three"])).tolist() == [
+    assert store.vectors.has_vectors(kept, text_keys(["one", "two 🙂", "three"])).tolist() == [
         False,
         False,
         True,
@@ -398,7 +398,7 @@ def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
     with pytest.raises(StoreError, match="was deleted in the meantime"):
         list(run)
     (kept,) = store.vectors.embedders()
-    assert not store.vectors.has(kept, text_keys([f"text {i}" for i in range(100)])).any()
+    assert not store.vectors.has_vectors(kept, text_keys([f"text {i}" for i in range(100)])).any()
 
 
 def test_a_label_of_thousands_of_digits_is_a_name(store: CorpusStore) -> None:

@@ -739,4 +739,4 @@ def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path:
         for _ in range(11):
             writer.write_table(nothing)
     with pytest.raises(TextError, match=r"has 11,000,000 rows\. Up to 10,000,000 can be read"):
-        read_table(Source.at(path))
+        read_table(Source.from_path(path))

@@ -25,7 +25,7 @@ VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    tidying._begun.cache_clear()
+    tidying._start_thread.cache_clear()
     return CorpusStore()
 
 

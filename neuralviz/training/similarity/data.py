@@ -128,7 +128,7 @@ def split_pairs(
         )
     shares = [SHARES[0], SHARES[1] if dev is None else 0.0, SHARES[2] if test is None else 0.0]
     places = _deal(_groups(pairs), shares, np.random.default_rng(seed))
-    parts = [pairs.at(one) for one in places]
+    parts = [pairs.take(one) for one in places]
     for part, given_part, role in zip(
         parts, (None, dev, test), ("train", "dev", "test"), strict=True
     ):

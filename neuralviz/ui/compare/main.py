@@ -66,13 +66,15 @@ FORMS = ("headline", "question", "diary", "complaint")
 @st.cache_data(max_entries=1, show_spinner=False)
 def examples() -> dict[str, ReadTexts]:
     """Sets from the sample data, with their labels."""
-    found = {name: read_texts(Source.at(sample_data() / file)) for name, file in EXAMPLES.items()}
+    found = {
+        name: read_texts(Source.from_path(sample_data() / file)) for name, file in EXAMPLES.items()
+    }
     return {**found, "From the corpus": _of_the_corpus()}
 
 
 def _of_the_corpus() -> ReadTexts:
     """The first text of each form on each topic, of a few."""
-    corpus = read_texts(Source.at(sample_data() / "topics.csv"))
+    corpus = read_texts(Source.from_path(sample_data() / "topics.csv"))
     labels = corpus.labels
     cells = list(zip(labels["topic"], labels["form"], strict=True))
     rows = [cells.index((topic, form)) for topic in TOPICS for form in FORMS]

@@ -92,4 +92,4 @@ def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -
     """Different texts of a corpus that have a vector; counted anew when the vectors change."""
     store = CorpusStore(folder)
     keys = np.unique(store.keys(store.corpus(corpus_id)))
-    return int(store.vectors.has(embedder, keys).sum())
+    return int(store.vectors.has_vectors(embedder, keys).sum())

@@ -190,7 +190,7 @@ def _is_beside_corpus(store: CorpusStore, kept: KeptEmbedder) -> bool:
 def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> bool:
     """Whether all texts of a corpus have a vector; asked anew when the vectors change."""
     store = CorpusStore(folder)
-    return bool(store.vectors.has(kept, store.keys(corpus)).all())
+    return bool(store.vectors.has_vectors(kept, store.keys(corpus)).all())
 
 
 def _choose_methods(

@@ -108,7 +108,7 @@ def _pairs() -> ScoredPairs | None:
     try:
         if source == "Example":
             name = EXAMPLE
-            pairs = _read(Source.at(sample_data() / name))
+            pairs = _read(Source.from_path(sample_data() / name))
         else:
             file = st.file_uploader(
                 "File with scored pairs",

@@ -83,10 +83,10 @@ def show() -> None:
 def _sample() -> ReadTexts:
     """All sentences of the sample data, each once."""
     folder = sample_data()
-    pairs = read_pairs(Source.at(folder / "scored_pairs.csv"))
+    pairs = read_pairs(Source.from_path(folder / "scored_pairs.csv"))
     texts = [*pairs.sentences1, *pairs.sentences2]
     for name in ("sentences.csv", "triplet_groups.csv"):
-        texts += read_texts(Source.at(folder / name)).texts
+        texts += read_texts(Source.from_path(folder / name)).texts
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
