@@ -19,7 +19,7 @@ from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreEr
 from neuralviz.maps import example as topics
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.importing import FILE, imported_by_label, imported_for
+from neuralviz.store.importing import FILE, find_imported, imported_by_label
 from neuralviz.store.tidying import tidy_soon
 from neuralviz.training import example as textbooks
 
@@ -83,7 +83,7 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     """
 
     if spec.is_imported:
-        return imported_for([store.vectors], spec, store.keys(corpus))[1]
+        return find_imported([store.vectors], spec, store.keys(corpus))[1]
     (embedder,) = load_embedders([spec])
     kept = store.vectors.find_embedder(embedder)
     if kept is None or not store.vectors.has_vectors(kept, store.keys(corpus)).all():

@@ -19,7 +19,13 @@ from neuralviz.cluster.attempts import KILLED, Attempt
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import rose
 from neuralviz.errors import NeuralvizError, StoreError, never
-from neuralviz.store.batches import AtWork, DifferentTexts, GivenTexts, embed_batches, keeping
+from neuralviz.store.batches import (
+    DifferentTexts,
+    EmbeddingWork,
+    UniqueTexts,
+    embed_batches,
+    keep_finished,
+)
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pieces import Piece, PieceVectors
 from neuralviz.store.vectors import embedder_id
@@ -196,17 +202,17 @@ class EmbedUnits:
         self._pieces.pieces.clear()
         try:
             of = np.asarray(rows, dtype=np.int64)
-            texts = GivenTexts(self._store.texts(self._corpus, of), of)
+            texts = UniqueTexts(self._store.texts(self._corpus, of), of)
             if texts.keys.tobytes() != keys:
                 raise StoreError(
                     f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
                     "command again."
                 )
             batches = np.split(np.arange(len(of)), np.cumsum(sizes)[:-1])
-            at_work = AtWork(self._embedder, self._kept, self._pieces)
+            at_work = EmbeddingWork(self._embedder, self._kept, self._pieces)
             attempt = Attempt(self._run_folder, keys, batches)
             left_out |= dict.fromkeys(attempt.deadly, KILLED)
-            with closing(attempt), keeping(at_work.keepers):
+            with closing(attempt), keep_finished(at_work.keepers):
                 for some in attempt.parts():
                     for at, vectors, losses in self._results(texts, some, at_work, left_out):
                         _, loss = at_work.combine(texts.keys[at], vectors, losses)
@@ -222,9 +228,9 @@ class EmbedUnits:
 
     def _results(
         self,
-        texts: GivenTexts,
+        texts: UniqueTexts,
         batches: Sequence[np.ndarray],
-        at_work: AtWork,
+        at_work: EmbeddingWork,
         left_out: dict[int, str],
     ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
         """As `embed_batches`; a batch that fails goes text by text, and texts that fail stay out.

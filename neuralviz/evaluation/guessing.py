@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of
 from neuralviz.maps.categories import TEXTS_A_LABEL
-from neuralviz.reading.rows import numbers_of
+from neuralviz.reading.rows import parse_numbers
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import Kind
@@ -94,7 +94,7 @@ def _texts(table: Table) -> list[str]:
 def _is_score(column: Sequence[str]) -> bool:
     """Whether these are numbers, a few of which may be missing, and not the numbers of the rows."""
     filled = [value for value in column if value.strip()]
-    finite = [one for one in numbers_of(filled) if one is not None]
+    finite = [one for one in parse_numbers(filled) if one is not None]
     if len(finite) < LEAST_NUMBERS * len(filled) or len(set(finite)) < 2:
         return False
     return finite != [finite[0] + place for place in range(len(finite))]

@@ -21,7 +21,7 @@ from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.saved_data_sets import STATE, is_saved_data_set, saved_columns
+from neuralviz.reading.saved_data_sets import STATE, is_saved_data_set, read_saved_columns
 from neuralviz.reading.table import Table
 
 PREFIX = "hf:"
@@ -105,7 +105,7 @@ def _columns(repo: str, config: str | None, split: str, max_rows: int) -> Column
     """The values by column, some more rows than ``max_rows`` where there are more."""
     folder = Path(repo)
     if is_saved_data_set(folder):
-        return saved_columns(repo, folder, config or split, max_rows)
+        return read_saved_columns(repo, folder, config or split, max_rows)
     rows = _load(repo, config, split)
     rows = rows.select(range(min(len(rows), max_rows + 1)))
     return {column: rows[column] for column in rows.column_names}

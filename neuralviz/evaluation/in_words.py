@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neuralviz.evaluation.correlation import COEFFICIENTS
-from neuralviz.store.writing import inert
+from neuralviz.store.writing import escape_formula
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
         elif isinstance(value, tuple):  # an interval
             pairs += [(f"{before}{name}.low", value[0]), (f"{before}{name}.high", value[1])]
         elif isinstance(value, str):
-            pairs.append((before + name, inert(value)))
+            pairs.append((before + name, escape_formula(value)))
         elif isinstance(value, int | float):
             pairs.append((before + name, value))
     return pairs

@@ -23,7 +23,7 @@ from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import embed, embed_at_once
-from neuralviz.store.importing import imported_for
+from neuralviz.store.importing import find_imported
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Evaluation:
         keys, n = text_keys(data.texts), len(data.texts)
         try:
             if row.spec.is_imported:
-                self.kept[at] = imported_for((self.vectors, CorpusStore().vectors), row.spec, keys)
+                self.kept[at] = find_imported((self.vectors, CorpusStore().vectors), row.spec, keys)
             else:
                 embedder = make_embedder(row.spec, self.loaders)
                 for event in embed(

@@ -20,7 +20,7 @@ from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.in_words import NAMES, Table, Word, as_lines, flat, in_digits, in_words
 from neuralviz.evaluation.published import Published, published
-from neuralviz.store.writing import inert
+from neuralviz.store.writing import escape_formula
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -283,8 +283,8 @@ class Results:
             for name, value in [*flat(found), *self._shares(data, row)]:
                 theirs = _published_value(paper, name)
                 writer.writerow([
-                    inert(self.data[data].name), about.label, inert(about.model),
-                    about.precision, inert(name), value,
+                    escape_formula(self.data[data].name), about.label, escape_formula(about.model),
+                    about.precision, escape_formula(name), value,
                     "" if theirs is None else theirs, paper.model if paper and theirs else "",
                 ])  # fmt: skip
         return file.getvalue()

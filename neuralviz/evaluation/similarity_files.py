@@ -12,7 +12,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from neuralviz.evaluation.similarity import pair_indices
-from neuralviz.store.writing import inert, written_beside
+from neuralviz.store.writing import escape_formula, write_beside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,9 +40,9 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     columns = [(name, pa.string()) for name in names]
     schema = pa.schema([*columns, ("product", pa.float32()), ("rank", pa.int64())])
     writers = {".parquet": parquet.ParquetWriter, ".csv": arrow_csv.CSVWriter}
-    safe = inert if path.suffix.lower() == ".csv" else str
+    safe = escape_formula if path.suffix.lower() == ".csv" else str
     id_column = pa.array(map(safe, ids), pa.string())
-    with written_beside(path) as file, writers[path.suffix.lower()](file, schema) as writer:
+    with write_beside(path) as file, writers[path.suffix.lower()](file, schema) as writer:
         for one in similarities:
             text_column = pa.array(map(safe, one.texts), pa.string())
             for rows in _product_rows(one, id_column, text_column, schema):

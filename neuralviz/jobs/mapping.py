@@ -20,7 +20,7 @@ from neuralviz.maps.projection import STAGES, ProjectionEvent
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
-from neuralviz.store.importing import imported_for
+from neuralviz.store.importing import find_imported
 from neuralviz.store.vectors import embedder_id
 from neuralviz.words import many
 
@@ -130,7 +130,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
         check_enough_texts(corpus)
         for place, choice in enumerate(self.choices):
             if choice.spec.is_imported:
-                _, embedder = imported_for([store.vectors], choice.spec, store.keys(corpus))
+                _, embedder = find_imported([store.vectors], choice.spec, store.keys(corpus))
             else:
                 started, before = 0.0, None
                 for embedded in embed_corpus(

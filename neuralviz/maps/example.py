@@ -17,7 +17,7 @@ from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.once import once
+from neuralviz.store.once import add_once
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
         StoreError: it cannot be written.
     """
     embedders = " ".join(one["embedder"] for one in _about())
-    return once(store, "example", lambda: add_example(store), embedders)
+    return add_once(store, "example", lambda: add_example(store), embedders)
 
 
 def add_example(store: CorpusStore) -> Corpus:

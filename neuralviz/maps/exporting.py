@@ -12,7 +12,7 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.store.located import LocatedVectors
 from neuralviz.store.rows import are_whole
 from neuralviz.store.vectors import LOSSES
-from neuralviz.store.writing import lists_of
+from neuralviz.store.writing import vector_lists
 from neuralviz.words import free_name
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _embedded(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
     """The vectors of texts, and their losses where some were learnt."""
     found, loss = vectors.read(keys)
     columns = dict(zip(LOSSES, map(pa.array, loss.T), strict=True)) if vectors.were_learnt else {}
-    return columns | {"vector": lists_of(found)}
+    return columns | {"vector": vector_lists(found)}
 
 
 def _place(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:

@@ -17,7 +17,7 @@ from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import SEED
 from neuralviz.store.index import INDEXED_FROM, build_index, index_texts
-from neuralviz.store.vectors import not_embedded
+from neuralviz.store.vectors import not_embedded_error
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) 
     keys = np.unique(store.keys(corpus))
     missing = keys[~store.vectors.has_vectors(embedder, keys)]
     if len(missing):
-        raise not_embedded(len(missing), len(keys))
+        raise not_embedded_error(len(missing), len(keys))
 
 
 def _lay_together(

@@ -23,8 +23,8 @@ from neuralviz.maps.distances import (
     sort_keys,
 )
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.store.index import index_of, nearest_keys, rows_of_keys, vectors_of_keys
-from neuralviz.store.vectors import KEY_BYTES, not_embedded, vectors_table
+from neuralviz.store.index import find_index, nearest_keys, rows_of_keys, vectors_of_keys
+from neuralviz.store.vectors import KEY_BYTES, not_embedded_error, vectors_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -92,7 +92,7 @@ def nearest_in_corpus(
         for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
             if not search.take(query, near):
                 # all that have a vector are near, and they are too few
-                raise not_embedded(corpus.n_texts - len(near), corpus.n_texts)
+                raise not_embedded_error(corpus.n_texts - len(near), corpus.n_texts)
     is_approximate = len(left) < len(search.queries)
     return Neighbours(search.rows, search.distances, metric, is_approximate)
 
@@ -120,7 +120,7 @@ def nearest_by_index(
 
 def index_for(store: CorpusStore, embedder: KeptEmbedder, metric: str) -> VectorIndex | None:
     """The index of the vectors, where there is one and it serves this distance."""
-    return index_of(store.database, embedder) if metric == INDEXED else None
+    return find_index(store.database, embedder) if metric == INDEXED else None
 
 
 @dataclass(frozen=True, eq=False)

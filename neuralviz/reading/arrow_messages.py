@@ -31,15 +31,18 @@ def check_unpacked(name: str, file: IO[bytes], max_bytes: int = MAX_UNPACKED) ->
         TextError: one has more, and is far smaller as it is packed.
     """
     for body, data in _find_messages(file):
-        kind, batch = _number(data, _field(data, _root(data), 1), 1), _table(data, _root(data), 2)
+        kind, batch = (
+            _read_number(data, _find_field(data, _find_root(data), 1), 1),
+            _find_table(data, _find_root(data), 2),
+        )
         if kind == _DICTIONARY:
-            batch = _table(data, batch, 1)
-        if kind not in (_DICTIONARY, _BATCH) or not _field(data, batch, 3):
+            batch = _find_table(data, batch, 1)
+        if kind not in (_DICTIONARY, _BATCH) or not _find_field(data, batch, 3):
             continue  # nothing is packed
         packed = unpacked = 0
-        for buffer in _entries(data, batch, 2, _BUFFER):
-            length = _number(data, buffer + 8, 8)
-            file.seek(body + max(0, _number(data, buffer, 8)))
+        for buffer in _find_entries(data, batch, 2, _BUFFER):
+            length = _read_number(data, buffer + 8, 8)
+            file.seek(body + max(0, _read_number(data, buffer, 8)))
             packed += length
             unpacked += max(length, int.from_bytes(file.read(8), "little", signed=True))
         if unpacked > max(max_bytes, _USUAL * packed):
@@ -60,49 +63,49 @@ def _find_messages(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         file.seek(max(0, end - length))
         footer = file.read(length)
         for field in (2, 3):  # dictionaries, and batches
-            for block in _entries(footer, _root(footer), field, _BLOCK):
-                start = _number(footer, block, 8)
+            for block in _find_entries(footer, _find_root(footer), field, _BLOCK):
+                start = _read_number(footer, block, 8)
                 file.seek(start)
-                yield start + _number(footer, block + 8, 4), _next_metadata(file)
+                yield start + _read_number(footer, block + 8, 4), _read_metadata(file)
         return
     file.seek(0)
-    while data := _next_metadata(file):
+    while data := _read_metadata(file):
         body = file.tell()
         yield body, data
-        file.seek(body + max(0, _number(data, _field(data, _root(data), 3), 8)))
+        file.seek(body + max(0, _read_number(data, _find_field(data, _find_root(data), 3), 8)))
 
 
-def _next_metadata(file: IO[bytes]) -> bytes:
+def _read_metadata(file: IO[bytes]) -> bytes:
     mark = file.read(4)
     length = int.from_bytes(file.read(4) if mark == b"\xff" * 4 else mark, "little")
     return file.read(length) if length <= _LONGEST else b""
 
 
-def _entries(data: bytes, table: int, field: int, size: int) -> range:
+def _find_entries(data: bytes, table: int, field: int, size: int) -> range:
     """The positions of a vector's entries."""
-    vector = _table(data, table, field)
-    n = min(_number(data, vector, 4), len(data) // size)
+    vector = _find_table(data, table, field)
+    n = min(_read_number(data, vector, 4), len(data) // size)
     return range(vector + 4, vector + 4 + n * size, size)
 
 
-def _root(data: bytes) -> int:
+def _find_root(data: bytes) -> int:
     return int.from_bytes(data[:4], "little")
 
 
-def _table(data: bytes, table: int, field: int) -> int:
+def _find_table(data: bytes, table: int, field: int) -> int:
     """The position of what a field of a table refers to; 0 where it has none."""
-    position = _field(data, table, field)
-    return position + _number(data, position, 4) if position else 0
+    position = _find_field(data, table, field)
+    return position + _read_number(data, position, 4) if position else 0
 
 
-def _field(data: bytes, table: int, field: int) -> int:
+def _find_field(data: bytes, table: int, field: int) -> int:
     """The position of a field of a table; 0 where it has none."""
-    vtable, place = table - _number(data, table, 4), 4 + 2 * field
-    offset = _number(data, vtable + place, 2) if place < _number(data, vtable, 2) else 0
+    vtable, place = table - _read_number(data, table, 4), 4 + 2 * field
+    offset = _read_number(data, vtable + place, 2) if place < _read_number(data, vtable, 2) else 0
     return table + offset if offset else 0
 
 
-def _number(data: bytes, start: int, size: int) -> int:
+def _read_number(data: bytes, start: int, size: int) -> int:
     """The number at a position; 0 where nothing is."""
     if start <= 0:
         return 0

@@ -13,7 +13,7 @@ from pyarrow import compute, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_messages import check_unpacked
-from neuralviz.reading.objects import Objects, left_out
+from neuralviz.reading.objects import TableBuilder, describe_skipped
 from neuralviz.reading.table import Table, check_width, column_names
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ class Columns:
     @classmethod
     def from_schema(cls, schema: pa.Schema) -> Columns:
         """Those of a schema; binary data and lists of numbers are left out."""
-        unwanted = [_unwanted(field.type) for field in schema]
+        unwanted = [_describe_unwanted(field.type) for field in schema]
         places = [position for position, kind in enumerate(unwanted) if not kind]
         return cls(
             places,
             column_names(schema.names[position] for position in places),
             [schema.field(position).type for position in places],
             tuple(
-                left_out(name, kind)
+                describe_skipped(name, kind)
                 for name, kind in zip(schema.names, unwanted, strict=True)
                 if kind
             ),
@@ -93,9 +93,9 @@ class Columns:
             for start in range(0, len(batch), _ROWS_AT_ONCE):
                 yield batch.slice(start, _ROWS_AT_ONCE)
 
-    def add_rows(self, batch: pa.RecordBatch, objects: Objects, n_before: int) -> None:
+    def add_rows(self, batch: pa.RecordBatch, objects: TableBuilder, n_before: int) -> None:
         """Add the rows of a batch that has these columns alone, to ``n_before`` rows."""
-        rows = zip(*map(_values, batch.columns, self.kinds), strict=True)
+        rows = zip(*map(_read_values, batch.columns, self.kinds), strict=True)
         for number, row in enumerate(rows, n_before + 1):
             objects.add(number, dict(zip(self.names, row, strict=True)))
 
@@ -182,7 +182,7 @@ def read_batches(
     Raises:
         TextError: there are too many rows or characters.
     """
-    objects, number, n_bytes = Objects(name, "row"), 0, 0
+    objects, number, n_bytes = TableBuilder(name, "row"), 0, 0
     for batch in batches:
         n_bytes += sum(map(count_bytes, batch.columns))
         if n_bytes > max_characters:
@@ -219,15 +219,15 @@ def count_bytes(column: pa.Array) -> int:
     if types.is_nested(kind):
         return count_bytes(column.flatten())
     if is_dictionary(column.type):
-        lengths = _lengths(column.dictionary).take(column.indices)
+        lengths = _measure_texts(column.dictionary).take(column.indices)
     elif _is_text(column.type):
-        lengths = _lengths(column)
+        lengths = _measure_texts(column)
     else:
         return column.nbytes
     return compute.sum(lengths).as_py() or 0
 
 
-def _lengths(texts: pa.Array) -> pa.Array:
+def _measure_texts(texts: pa.Array) -> pa.Array:
     """Bytes of each text; of views, which may share their bytes, the first number of each."""
     if not types.is_string_view(texts.type):
         return compute.binary_length(texts)
@@ -235,13 +235,13 @@ def _lengths(texts: pa.Array) -> pa.Array:
     return pa.array(views[texts.offset : texts.offset + len(texts), 0].astype(np.int64))
 
 
-def _unwanted(kind: pa.DataType) -> str:
+def _describe_unwanted(kind: pa.DataType) -> str:
     """What is in a column that holds no labels; empty if it may."""
     if types.is_struct(kind):  # an image or a sound with its path
         inner = (kind.field(position).type for position in range(kind.num_fields))
-        return "binary data" if any(map(_unwanted, inner)) else ""
+        return "binary data" if any(map(_describe_unwanted, inner)) else ""
     if types.is_map(kind):
-        return _unwanted(kind.key_type) or _unwanted(kind.item_type)
+        return _describe_unwanted(kind.key_type) or _describe_unwanted(kind.item_type)
     for is_kind, content in _LEFT_OUT:
         if is_kind(kind):
             return content
@@ -250,11 +250,11 @@ def _unwanted(kind: pa.DataType) -> str:
     if any(is_kind(kind) for is_kind in _LISTS):
         if types.is_floating(kind.value_type):
             return "lists of numbers"
-        return _unwanted(kind.value_type)
+        return _describe_unwanted(kind.value_type)
     return ""
 
 
-def _values(column: pa.Array, plain: pa.DataType) -> list[Any]:
+def _read_values(column: pa.Array, plain: pa.DataType) -> list[Any]:
     """The values of a column; numbers of few digits have no more.
 
     Args:

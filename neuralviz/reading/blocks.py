@@ -15,11 +15,11 @@ from typing import IO, TYPE_CHECKING
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from neuralviz.errors import TextError, UnreadFileError
-from neuralviz.reading.delimited import delimited_blocks
-from neuralviz.reading.json_tables import json_lines_blocks
+from neuralviz.reading.delimited import read_delimited_blocks
+from neuralviz.reading.json_tables import read_json_lines_blocks
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.not_data import HEAD, check_is_content
-from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
+from neuralviz.reading.parquet_tables import read_group_sizes, read_parquet_blocks
 from neuralviz.reading.patient_file import BUFFER, PatientFile
 from neuralviz.words import joined
 
@@ -71,7 +71,9 @@ class FilePart:
             again = partial(self.files.open_input_file, self.path)
             return io.BufferedReader(PatientFile(self.name, again), BUFFER)
         except (OSError, ValueError) as error:
-            raise UnreadFileError(f"Could not read {self.name}: {_reason(error)}.") from error
+            raise UnreadFileError(
+                f"Could not read {self.name}: {_describe_error(error)}."
+            ) from error
 
     def blocks(self) -> Iterator[Table]:
         """The rows, some thousand at once.
@@ -85,13 +87,15 @@ class FilePart:
         try:
             with self.opened() as file:
                 if self.ending == ".parquet":
-                    yield from parquet_blocks(self.name, file, self.groups)
+                    yield from read_parquet_blocks(self.name, file, self.groups)
                 elif self.ending in (".csv", ".tsv"):
-                    yield from delimited_blocks(self.name, file, self.header)
+                    yield from read_delimited_blocks(self.name, file, self.header)
                 else:
-                    yield from json_lines_blocks(self.name, file, ROWS)
+                    yield from read_json_lines_blocks(self.name, file, ROWS)
         except OSError as error:
-            raise UnreadFileError(f"Could not read {self.name}: {_reason(error)}.") from error
+            raise UnreadFileError(
+                f"Could not read {self.name}: {_describe_error(error)}."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -127,9 +131,9 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     parts_by_path: dict[tuple[str, str], tuple[FilePart, FileInfo]] = {}
     notes: list[str] = []
     for path in paths:
-        files, name, infos = _look(path)
+        files, name, infos = _list_files(path)
         for info in sorted(infos, key=lambda info: info.path.split("/")):
-            part = FilePart(_called(info.path, name), info.path, files, header=header)
+            part = FilePart(_name_below(info.path, name), info.path, files, header=header)
             hidden = any(step.startswith(".") for step in part.name.split("/"))
             if hidden or part.ending not in ENDINGS:
                 reason = "hidden" if hidden else f"with --ray, only {joined(ENDINGS)} are read"
@@ -150,7 +154,7 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     for _, info in parts_by_path.values():
         whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
-        for divided in pool.map(_divided_or_why, (part for part, _ in parts_by_path.values())):
+        for divided in pool.map(_try_to_divide, (part for part, _ in parts_by_path.values())):
             if isinstance(divided, str):
                 notes.append(divided)
                 n_broken += 1
@@ -161,15 +165,15 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     return Parts(tuple(parts), tuple(notes), whole.hexdigest(), n_broken)
 
 
-def _divided_or_why(part: FilePart) -> list[FilePart] | str:
+def _try_to_divide(part: FilePart) -> list[FilePart] | str:
     """A file in its parts, or why it cannot be read."""
     try:
-        return _divided(part)
+        return _divide(part)
     except TextError as error:
         return str(error)
 
 
-def _divided(part: FilePart) -> list[FilePart]:
+def _divide(part: FilePart) -> list[FilePart]:
     """A Parquet file by its row groups, about `BYTES` at once; any other as it is.
 
     Raises:
@@ -181,9 +185,11 @@ def _divided(part: FilePart) -> list[FilePart]:
             return [part]
         file.seek(0)
         try:
-            sizes = row_groups(part.name, file)
+            sizes = read_group_sizes(part.name, file)
         except OSError as error:
-            raise UnreadFileError(f"Could not read {part.name}: {_reason(error)}.") from error
+            raise UnreadFileError(
+                f"Could not read {part.name}: {_describe_error(error)}."
+            ) from error
     parts: list[FilePart] = []
     groups: list[int] = []
     n_bytes = 0
@@ -196,7 +202,7 @@ def _divided(part: FilePart) -> list[FilePart]:
     return parts
 
 
-def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
+def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
     """The file system of a path, what its files are named below, and the files."""
     if path.startswith(("http://", "https://")):
         raise TextError(
@@ -205,11 +211,11 @@ def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
         )
     try:
         if "://" in path:
-            fixed, pattern = _fixed_part(path)
+            fixed, pattern = _split_pattern(path)
             files, inner = FileSystem.from_uri(fixed)
         else:
             local = Path(path).expanduser().absolute()
-            fixed, pattern = (str(local), "") if local.exists() else _fixed_part(str(local))
+            fixed, pattern = (str(local), "") if local.exists() else _split_pattern(str(local))
             files, inner = LocalFileSystem(), fixed
         info = files.get_file_info(inner)
         if info.type == FileType.NotFound:
@@ -218,7 +224,7 @@ def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
             return files, inner.rpartition("/")[0], [info]
         inside = files.get_file_info(FileSelector(inner, recursive=True))
     except (OSError, ValueError, NotImplementedError) as error:
-        raise TextError(f"Could not read {path}: {_reason(error)}.") from error
+        raise TextError(f"Could not read {path}: {_describe_error(error)}.") from error
     infos = [entry for entry in inside if entry.is_file]
     if pattern:
         full_pattern = f"{inner.rstrip('/')}/{pattern}"
@@ -241,7 +247,7 @@ def _steps_match(steps: list[str], patterns: list[str]) -> bool:
     return bool(steps) and fnmatch(steps[0], patterns[0]) and _steps_match(steps[1:], patterns[1:])
 
 
-def _fixed_part(path: str) -> tuple[str, str]:
+def _split_pattern(path: str) -> tuple[str, str]:
     """A path up to its first step with a wildcard, and the rest; empty without one."""
     steps = path.split("/")
     for place, step in enumerate(steps):
@@ -250,13 +256,13 @@ def _fixed_part(path: str) -> tuple[str, str]:
     return path, ""
 
 
-def _called(path: str, folder: str) -> str:
+def _name_below(path: str, folder: str) -> str:
     """What people call a file: its path below a folder."""
     inside = path.removeprefix(folder).lstrip("/") if path.startswith(folder) else path
     return tidy(inside)
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """What a file system says, in one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -9,19 +9,21 @@ from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
-_FORMULA = re.compile("'*[-=+@\t\r]")  # what a spreadsheet may run, or what `inert` made of it
+_FORMULA = re.compile(
+    "'*[-=+@\t\r]"
+)  # what a spreadsheet may run, or what `escape_formula` made of it
 
 
-def inert(text: str) -> str:
+def escape_formula(text: str) -> str:
     """A cell of a CSV file that no spreadsheet takes for a formula; numbers stay as they are.
 
-    It begins with an apostrophe, which `restore_inert` takes away.
+    It begins with an apostrophe, which `restore_formula` takes away.
     """
     return f"'{text}" if _may_run(text) else text
 
 
-def restore_inert(text: str) -> str | None:
-    """The text that `inert` wrote so; None where it would have written it otherwise."""
+def restore_formula(text: str) -> str | None:
+    """The text that `escape_formula` wrote so; None where it would have written it otherwise."""
     if not _may_run(text):
         return text
     return text[1:] if text[0] == "'" else None
@@ -61,11 +63,11 @@ def cell_text(value: Any) -> str:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
-        return _duration_text(value)
+        return _write_duration(value)
     return str(value)
 
 
-def _duration_text(value: timedelta) -> str:
+def _write_duration(value: timedelta) -> str:
     """Hours, minutes and seconds; hours are counted on beyond a day, as spreadsheets show them."""
     seconds, rest = divmod(abs(value), timedelta(seconds=1))
     minutes, seconds = divmod(seconds, 60)

@@ -57,7 +57,7 @@ def clean_texts(
     return tuple(texts), tuple(notes), used
 
 
-def unique_ids(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+def make_ids_unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Ids of which no two are alike and none is missing, with notes; None if all are missing."""
     used_ids = {text_id for text_id in ids if text_id}
     if not used_ids:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cells import restore_inert
+from neuralviz.reading.cells import restore_formula
 from neuralviz.reading.delimited_layout import ADVICE, Layout, find_layout
 from neuralviz.reading.delimited_records import divide_records
 from neuralviz.reading.lines import TextLines
@@ -49,11 +49,11 @@ def read_delimited(
         layout = find_layout(name, numbered, header)
         if layout is None:
             return Table((), (), (), lines.notes)
-        broken = _Broken(layout.separator)
+        broken = _FaultyRows(layout.separator)
         table: tuple[list[str], ...] = tuple([] for _ in layout.columns)
         kept: list[int] = []
         n_wanted = None if max_rows is None else max_rows + 1
-        for columns, places in _portions(layout, broken, n_wanted, at_once):
+        for columns, places in _read_portions(layout, broken, n_wanted, at_once):
             for values, column in zip(table, columns, strict=True):
                 values += column
             kept += places
@@ -65,7 +65,7 @@ def read_delimited(
     return _restore_cells(Table(layout.columns, table, kept, notes, header=layout.header))
 
 
-def delimited_blocks(
+def read_delimited_blocks(
     name: str, file: IO[bytes], header: int | None = None, at_once: int = AT_ONCE
 ) -> Iterator[Table]:
     """The same piece by piece, so many characters at once; broken rows are named piece by piece.
@@ -77,8 +77,8 @@ def delimited_blocks(
     with closing(iter(lines)) as numbered:
         layout = find_layout(name, numbered, header)
         if layout is not None:
-            broken, notes = _Broken(layout.separator), layout.notes
-            for columns, places in _portions(layout, broken, None, at_once):
+            broken, notes = _FaultyRows(layout.separator), layout.notes
+            for columns, places in _read_portions(layout, broken, None, at_once):
                 notes += broken.take_notes()
                 table = Table(layout.columns, columns, places, notes, header=layout.header)
                 yield _restore_cells(table)
@@ -88,7 +88,7 @@ def delimited_blocks(
     yield Table((), (), (), lines.notes)
 
 
-class _Broken:
+class _FaultyRows:
     """The lines in which rows begin that are left out or in doubt."""
 
     def __init__(self, separator: str) -> None:
@@ -138,14 +138,14 @@ class _Broken:
         return tuple(notes)
 
 
-def _portions(
-    layout: Layout, broken: _Broken, first: int | None, at_once: int
+def _read_portions(
+    layout: Layout, broken: _FaultyRows, first: int | None, at_once: int
 ) -> Iterator[tuple[tuple[list[str], ...], list[int]]]:
     """The columns of some rows at once, and the lines in which these rows begin."""
     separator, width = layout.separator, layout.width
     records = divide_records(layout.lines, separator, width, broken.unmatched, broken.odd_marks)
     for batch in _batches(records, first, at_once):
-        fields, kept, wrong = _fields([record for _, record in batch], width, separator)
+        fields, kept, wrong = _split_fields([record for _, record in batch], width, separator)
         broken.too_long += [batch[place][0] for place in wrong]
         columns = tuple([value[: MAX_CHARACTERS + 1] for value in column] for column in fields)
         yield columns, [batch[place][0] for place in kept]
@@ -158,7 +158,7 @@ def _restore_cells(table: Table) -> Table:
     """
     if table.columns[:2] != _WRITTEN:
         return table
-    restored = [list(map(restore_inert, cells)) for cells in (table.columns, *table.values)]
+    restored = [list(map(restore_formula, cells)) for cells in (table.columns, *table.values)]
     titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]
     if any(None in cells for cells in restored):
         return table
@@ -188,7 +188,7 @@ def _batches(
         yield batch
 
 
-def _fields(
+def _split_fields(
     records: Sequence[str], width: int, separator: str
 ) -> tuple[list[list[str]], list[int], list[int]]:
     """Records as columns, the places of those that are in them, and of those with too many fields.
@@ -197,7 +197,7 @@ def _fields(
     Blank rows are in neither list.
     """
     odd: dict[int, int] = {}  # how many fields, by place
-    table = _split(records, separator, width, odd)
+    table = _split_columns(records, separator, width, odd)
     places = [place for place in range(len(records)) if place not in odd]
     wrong: list[int] = []
     if odd:
@@ -213,7 +213,7 @@ def _fields(
                 else:
                     mended[place] = cut
         if mended:
-            added = _split([*mended.values()], separator, width)
+            added = _split_columns([*mended.values()], separator, width)
             table = [old + new for old, new in zip(table, added, strict=True)]
             places += mended
         order = sorted(range(len(places)), key=places.__getitem__)
@@ -226,7 +226,7 @@ def _fields(
     return table, places, wrong
 
 
-def _split(
+def _split_columns(
     records: Sequence[str],
     separator: str,
     width: int | None = None,

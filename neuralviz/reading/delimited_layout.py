@@ -140,7 +140,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     Raises:
         TextError: the header cannot be read, or the lines are no table.
     """
-    lines, markdown_header, comments = _without_markdown(name, lines)
+    lines, markdown_header, comments = _read_markdown(name, lines)
     is_chosen, header = header is not None, markdown_header if header is None else header
     first_line = next(
         ((number, line) for number, line in lines if line and not line.isspace()), None
@@ -156,7 +156,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     rest = lines if directive is not None else chain([first_line], lines)
     if header:
         start, rest = header, ((number, line) for number, line in rest if number >= header)
-    sample = _first_lines(rest)
+    sample = _take_sample(rest)
     if not sample or (header and sample[0][0] != header):
         if header:
             raise TextError(f"{name} has nothing in line {header:,} that could name its columns.")
@@ -167,11 +167,11 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
 
     def candidates_of(lines: Sequence[tuple[int, str]]) -> list[_Candidate]:
         candidates = [
-            _candidate(lines, separator, header, is_whole=is_whole) for separator in separators
+            _divide_rows(lines, separator, header, is_whole=is_whole) for separator in separators
         ]
         return [candidate for candidate in candidates if candidate is not None]
 
-    n_comments = 0 if header is not None else _n_comments(sample)
+    n_comments = 0 if header is not None else _count_comments(sample)
     if n_comments:
         (row_number, title), rows_below = sample[n_comments - 1], sample[n_comments:]
         titled = [(row_number, title.lstrip("#").lstrip()), *rows_below]
@@ -188,7 +188,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         if named:
             rows_below, plain, n_comments = titled, named, n_comments - 1
         if plain:
-            n_skipped = _n_before_rows(sample[:n_comments], max(plain, key=lambda c: c.quality))
+            n_skipped = _count_before_rows(sample[:n_comments], max(plain, key=lambda c: c.quality))
             sample = rows_below if n_skipped == n_comments else sample[n_skipped:]
             if n_skipped:
                 start = sample[0][0]
@@ -198,7 +198,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         suitable = [candidate for candidate in suitable if candidate.suits]
     best = max(suitable, key=lambda candidate: candidate.quality, default=None)
     one_column = LINES_OF_TABS if name.lower().endswith(".tsv") else ONE_COLUMN
-    best = best or _candidate(sample, one_column, header, is_whole=is_whole)
+    best = best or _divide_rows(sample, one_column, header, is_whole=is_whole)
     if best is None:
         raise TextError(
             f"Could not read {name} as a table: unmatched quotation mark in the row that starts "
@@ -240,7 +240,7 @@ def _rows_are_numbered(candidate: _Candidate, width: int) -> bool:
     return is_wider and not has_numbers and first == [str(n) for n in range(1, len(first) + 1)]
 
 
-def _first_lines(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
+def _take_sample(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
     """Some of the lines, from the first that is not blank."""
     sample: list[tuple[int, str]] = []
     size = 0
@@ -253,7 +253,7 @@ def _first_lines(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
     return sample
 
 
-def _candidate(
+def _divide_rows(
     lines: Sequence[tuple[int, str]], separator: str, header: int | None, *, is_whole: bool
 ) -> _Candidate | None:
     """The first rows as a separator divides them; None where the first one cannot be read.
@@ -279,7 +279,7 @@ def _candidate(
     kept = [place for place, row in enumerate(cut) if any(map(str.strip, row))]
     if not kept:
         return None
-    rows = [_without_empty_end(cut[place]) for place in kept]
+    rows = [_strip_empty_end(cut[place]) for place in kept]
     if header is None and unmatched and len(rows) == 1:
         header = records[kept[0]][0]  # what is below it cannot be read
     return _Candidate(
@@ -313,7 +313,7 @@ def _close_up(line: str, separator: str) -> str:
     )
 
 
-def _without_markdown(
+def _read_markdown(
     name: str, lines: Iterator[tuple[int, str]]
 ) -> tuple[Iterator[tuple[int, str]], int | None, tuple[str, ...]]:
     """The rows of a Markdown table as delimited text, the line of its header, and notes.
@@ -341,14 +341,14 @@ def _enclose_cells(line: str) -> str:
     return "|".join(f'"{cell}"' for cell in written) if line.strip() else ""
 
 
-def _without_empty_end(row: Sequence[str]) -> Sequence[str]:
+def _strip_empty_end(row: Sequence[str]) -> Sequence[str]:
     n_fields = len(row)
     while n_fields > 1 and not row[n_fields - 1].strip():
         n_fields -= 1
     return row[:n_fields]
 
 
-def _n_comments(lines: Sequence[tuple[int, str]]) -> int:
+def _count_comments(lines: Sequence[tuple[int, str]]) -> int:
     """How many of the first lines begin as comments do; none where all of them do."""
     for n, (_, line) in enumerate(lines):
         if line and not line.isspace() and not line.startswith(_COMMENT):
@@ -356,7 +356,7 @@ def _n_comments(lines: Sequence[tuple[int, str]]) -> int:
     return 0
 
 
-def _n_before_rows(lines: Sequence[tuple[int, str]], rows_below: _Candidate) -> int:
+def _count_before_rows(lines: Sequence[tuple[int, str]], rows_below: _Candidate) -> int:
     """How many of the lines that look like comments come before one that is a row as those below.
 
     Above names of columns there are no rows.
@@ -364,7 +364,7 @@ def _n_before_rows(lines: Sequence[tuple[int, str]], rows_below: _Candidate) -> 
     if _names_columns(rows_below):
         return len(lines)
     for n, (_, line) in enumerate(lines):
-        fields = _without_empty_end(cut_fields(line, rows_below.separator))
+        fields = _strip_empty_end(cut_fields(line, rows_below.separator))
         if line.strip() and len(fields) == rows_below.usual_width[0]:
             return n
     return len(lines)

@@ -73,7 +73,7 @@ def divide_records(
             continue
         again.extendleft(reversed(joined_lines))
         if has_tabs:
-            yield number, _with_marks_enclosed(line, separator, width)
+            yield number, _enclose_marks(line, separator, width)
         else:
             unmatched.append(number)
 
@@ -99,7 +99,7 @@ def _field_pattern(separator: str) -> re.Pattern[str]:
     return re.compile(f'(?:"([^"]*+(?:""[^"]*+)*+)"|([^{after}]*+))(?={after}|\\Z)')
 
 
-def _with_marks_enclosed(line: str, separator: str, width: int) -> str:
+def _enclose_marks(line: str, separator: str, width: int) -> str:
     """A line between whose tabs quotation marks are characters where they enclose no field."""
     fields = line.split(separator)
     if len(fields) != width:

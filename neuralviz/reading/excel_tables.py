@@ -48,12 +48,12 @@ def read_excel(
     max_unpacked: int = MAX_UNPACKED,
 ) -> Table:
     """The first visible sheet that has cells; see `neuralviz.reading.tables.read_table`."""
-    has_formulas = _look_through(name, file, max_unpacked)
+    has_formulas = _check_parts(name, file, max_unpacked)
     limit = None if max_rows is None else max(max_rows, LOOKED_AT) + LOOKED_AT
     without: Mapping[int, Sequence[int]] = {}
     try:
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        times = _count_hours_on(workbook)
+        times = _read_hours_as_durations(workbook)
         sheets = sorted(workbook.worksheets, key=lambda sheet: sheet.sheet_state != "visible")
         title = ""
         rows: Rows = []
@@ -64,14 +64,14 @@ def read_excel(
             rows, errors = _read_rows(name, sheet, limit, times)
             merged = _fill_merged(file, sheet, rows)
             if has_formulas:
-                without = _without_results(file, title)
+                without = _find_missing_results(file, title)
             if rows or without:
                 break
     except TextError:
         raise
     except Exception as error:  # whatever the parts of a broken workbook may run into
-        raise TextError(_damaged(name)) from error
-    table, first_column = _table_of(name, rows, header)
+        raise TextError(_describe_damage(name)) from error
+    table, first_column = _build_table(name, rows, header)
     notes = table.notes + _formula_notes(name, without, table, first_column)
     if merged:
         notes += (f"Filled merged cells with their value ({name_lines(merged, 'row')}).",)
@@ -82,11 +82,11 @@ def read_excel(
     return replace(table, notes=notes)
 
 
-def _damaged(name: str) -> str:
+def _describe_damage(name: str) -> str:
     return f"{name} is damaged, or not an Excel workbook (.xlsx)."
 
 
-def _look_through(name: str, file: IO[bytes], max_unpacked: int) -> bool:
+def _check_parts(name: str, file: IO[bytes], max_unpacked: int) -> bool:
     """Whether there are formulas in a workbook.
 
     Raises:
@@ -97,7 +97,7 @@ def _look_through(name: str, file: IO[bytes], max_unpacked: int) -> bool:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
             if any(part.compress_type not in _PACKED for part in parts):
-                raise TextError(_damaged(name))
+                raise TextError(_describe_damage(name))
             if sum(part.file_size for part in parts) > max_unpacked:
                 raise TextError(
                     f"{name} is larger than {max_unpacked:,} bytes when unpacked. Save it as CSV."
@@ -105,9 +105,9 @@ def _look_through(name: str, file: IO[bytes], max_unpacked: int) -> bool:
             sheets = [part for part in parts if "worksheets/" in part.filename.lower()]
             return any(_has_formulas(archive, part) for part in sheets)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, EOFError, ValueError) as error:
-        raise TextError(_damaged(name)) from error
+        raise TextError(_describe_damage(name)) from error
     except (RuntimeError, zlib.error) as error:  # a password, or broken data
-        raise TextError(_damaged(name)) from error
+        raise TextError(_describe_damage(name)) from error
 
 
 def _has_formulas(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
@@ -131,8 +131,8 @@ def _read_rows(
     rows: Rows = []
     errors: list[int] = []
     n_characters = 0
-    for number, cells in _numbered(sheet, times):
-        row = [_cell(value) for value in cells]
+    for number, cells in _number_rows(sheet, times):
+        row = [_cell_text(value) for value in cells]
         while row and not row[-1]:
             row.pop()
         if len(row) > MAX_COLUMNS:
@@ -189,7 +189,7 @@ def _find_merged(file: IO[bytes], part: str) -> set[str]:
     return references
 
 
-def _count_hours_on(workbook: Any) -> set[int]:
+def _read_hours_as_durations(workbook: Any) -> set[int]:
     """Read cells whose format has hours or seconds, and no day, month or year, as durations.
 
     The library does so for formats such as ``[h]:mm`` alone; of 30 hours in the format ``h:mm`` it
@@ -212,22 +212,22 @@ def _count_hours_on(workbook: Any) -> set[int]:
     return times
 
 
-def _numbered(sheet: Any, times: Collection[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+def _number_rows(sheet: Any, times: Collection[int]) -> Iterator[tuple[int, Sequence[Any]]]:
     """The values of each row, with its number; dates that are shown as ``times`` are dates."""
     sheet.reset_dimensions()  # what a sheet says of its size may be wrong
     rows = sheet.iter_rows(max_row=_LAST_ROW, values_only=not times)
     if times:
-        rows = ([_with_date(cell, sheet.parent.epoch, times) for cell in row] for row in rows)
+        rows = ([_restore_date(cell, sheet.parent.epoch, times) for cell in row] for row in rows)
     return enumerate(rows, 1)
 
 
-def _with_date(cell: Any, epoch: Any, times: Collection[int]) -> Any:
+def _restore_date(cell: Any, epoch: Any, times: Collection[int]) -> Any:
     value = cell.value
     is_date = isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY
     return from_excel(value / timedelta(1), epoch) if is_date and cell._style_id in times else value
 
 
-def _cell(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     """A cell as text; blanks as nothing."""
     text = cell_text(value)
     if not text or text.isspace():
@@ -235,7 +235,7 @@ def _cell(value: Any) -> str:
     return unescape(text) if "_x" in text and _ESCAPED.search(text) else text
 
 
-def _table_of(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
+def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
     """The rows below the header as a table, and the column of the sheet that is its first.
 
     Raises:
@@ -275,7 +275,7 @@ def _table_of(name: str, rows: Rows, header: int | None) -> tuple[Table, int]:
     return Table(column_names(row), values, lines, notes, "row", number), first_column
 
 
-def _without_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
+def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:
     """The rows of a sheet, from 1, whose formula has no stored result, by the column, from 0.
 
     A text of no characters is a result.
@@ -304,7 +304,7 @@ def _formula_notes(
 
     Args:
         name: of the file.
-        without: rows by column, as of `_without_results`.
+        without: rows by column, as of `_find_missing_results`.
         table: that was read.
         first_column: the first column of the table.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cleaning import unique_ids
+from neuralviz.reading.cleaning import make_ids_unique
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.saved_data_sets import INFO, SPLITS, STATE
 from neuralviz.reading.source import Source
@@ -43,7 +43,7 @@ def read_files(
     Raises:
         TextError: there is no text in them.
     """
-    return _read_each(_without_notes(files), [], "these files", column, mode, max_texts)
+    return _read_sources(_leave_out_metadata(files), [], "these files", column, mode, max_texts)
 
 
 def read_folder(
@@ -69,12 +69,12 @@ def read_folder(
     """
     if not path.is_dir():
         raise TextError(f"No such folder: {path}.")
-    files, skipped = _files_of(path, max_files)
-    sources = _without_notes([Source(name, file) for file, name in files])
-    return _read_each(sources, skipped, f"the folder {path}", column, mode, max_texts)
+    files, skipped = _list_files(path, max_files)
+    sources = _leave_out_metadata([Source(name, file) for file, name in files])
+    return _read_sources(sources, skipped, f"the folder {path}", column, mode, max_texts)
 
 
-def _without_notes(files: Sequence[Source]) -> list[Source]:
+def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
     """Files without those in which a saved data set says what it is, and without its caches."""
     paths = [(source, *source.name.rpartition("/")[::2]) for source in files]
     with_arrow = {folder for _, folder, name in paths if name.lower().endswith(".arrow")}
@@ -89,7 +89,7 @@ def _without_notes(files: Sequence[Source]) -> list[Source]:
     ]
 
 
-def _read_each(
+def _read_sources(
     files: Sequence[Source],
     skipped: list[str],
     place: str,
@@ -116,12 +116,12 @@ def _read_each(
         notes += [note if name in note else f"{name}: {note}" for note in read.notes]
     if not read_by_name:
         raise TextError(" ".join([f"No text found in {place}.", *_shorten_list(skipped)]))
-    return _put_together(
+    return _join_files(
         read_by_name, tuple(_shorten_list(skipped) + _shorten_list(notes, _MOST_NOTES))
     )
 
 
-def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], list[str]]:
+def _list_files(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], list[str]]:
     """The files to be read with their paths in the folder, and sentences on those that are not."""
     root = folder.resolve()
     files: list[tuple[Path, str]] = []
@@ -170,9 +170,7 @@ def _shorten_list(sentences: Sequence[str], n_shown: int = _NAMED_FILES) -> list
     return [*sentences[:n_shown], *([f"And {n_more:,} more like this."] if n_more > 0 else [])]
 
 
-def _put_together(
-    read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]
-) -> ReadTexts:
+def _join_files(read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
     """The texts of several files with the labels of all, and those that say where each is from."""
     columns = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.columns))
     names = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.labels))
@@ -190,7 +188,7 @@ def _put_together(
     labels[free_name("file", columns)] = files
     if any(folders):
         labels[free_name("folder", columns)] = folders
-    unique, id_notes = unique_ids(ids)
+    unique, id_notes = make_ids_unique(ids)
     return ReadTexts(
         texts=tuple(text for _, read in read_by_name for text in read.texts),
         notes=notes + id_notes,

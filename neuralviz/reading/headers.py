@@ -72,7 +72,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
         return Header(None)
     widths = Counter(_n_filled(row) for row in rows)
     width = max(widths, key=lambda n: (widths[n], n))
-    evidence = _evidence(rows[0], rows[1:])
+    evidence = _weigh_row(rows[0], rows[1:])
     below_title = _find_below_title(rows, width, evidence.total)
     if below_title is not None:
         return Header(below_title)
@@ -99,7 +99,7 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     plain: int | None = None
     for place, row in enumerate(rows[1:_MOST_BEFORE], 1):
         n_filled = _n_filled(row)
-        if widest < n_filled and _evidence(row, rows[place + 1 :]).total >= 2:
+        if widest < n_filled and _weigh_row(row, rows[place + 1 :]).total >= 2:
             n_known = sum(map(is_usual_name, row))
             is_named = n_known > 1 or (n_known == 1 and n_filled >= width)
             if is_named and n_known > sum(map(is_usual_name, rows[0])):
@@ -211,7 +211,7 @@ class Evidence:
     is_mixed: bool
 
 
-def _evidence(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
+def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
     """What speaks for a row as the header of those below."""
     other_rows = [other_row for other_row in rows_below if list(other_row) != list(row)]
     columns = [
@@ -223,20 +223,20 @@ def _evidence(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Eviden
         for place in range(len(row))
     ]
     scores = [
-        _evidence_of(title.strip(), cells, place)
+        _weigh_column(title.strip(), cells, place)
         for place, (title, cells) in enumerate(zip(row, columns, strict=True))
     ]
     return Evidence(sum(scores), _LIKE_DATA in scores)
 
 
-def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
+def _weigh_column(title: str, cells: Sequence[str], place: int) -> int:
     """The same of one column; 0 where nothing can be told."""
     if not title:
         return 1 if place == 0 and cells else 0  # above numbers of rows
-    kind = _kind(title)
+    kind = _classify_cell(title)
     if kind == "words" and title in cells:
         return -2
-    kinds = Counter(map(_kind, cells))
+    kinds = Counter(map(_classify_cell, cells))
     usual, n_usual = kinds.most_common(1)[0] if cells else ("words", 0)
     if is_usual_name(title):
         return 3 if usual == "words" else 6
@@ -250,10 +250,10 @@ def _evidence_of(title: str, cells: Sequence[str], place: int) -> int:
         return 2 if kind in ("words", "code") else 0
     if kind != "words":
         return 3 if title == str(place) else 2 * (kind == "code" and _is_longer(cells, title))
-    return _evidence_of_words(title, cells)
+    return _weigh_words(title, cells)
 
 
-def _evidence_of_words(title: str, cells: Sequence[str]) -> int:
+def _weigh_words(title: str, cells: Sequence[str]) -> int:
     """The same where words stand above words."""
     if _is_sentence(title):
         n_questions = sum(cell.endswith("?") for cell in cells)
@@ -294,7 +294,7 @@ def _is_near(title: str, cells: Sequence[str]) -> bool:
     return low - reach <= mine <= high + reach
 
 
-def _kind(cell: str) -> str:
+def _classify_cell(cell: str) -> str:
     """What a cell that is not blank looks like."""
     cell = cell[:_TELLING]
     if _DATE.fullmatch(cell):

@@ -45,12 +45,12 @@ def find_rows(name: str, content: Any) -> tuple[Iterable[Any], tuple[str, ...]]:
     if len(splits) > 1 and lists.keys() <= splits.keys():
         return _join_splits(name, splits)
     if {"columns", "data"} <= parts.keys() <= _OF_A_FRAME:
-        return _split_frame(name, parts), ()
+        return _read_split_frame(name, parts), ()
     if parts and all(isinstance(value, dict) and value for value in parts.values()):
-        return _frame_of_objects(name, parts), ()
+        return _read_frame_of_objects(name, parts), ()
     of_objects = [rows for rows in lists.values() if any(isinstance(row, dict) for row in rows)]
     if len(of_objects) == 1:
-        return _questions(name, of_objects[0])
+        return _read_questions(name, of_objects[0])
     if of_objects or not lists:
         _refuse(name, content)
     if len(lists) == 1:
@@ -58,7 +58,7 @@ def find_rows(name: str, content: Any) -> tuple[Iterable[Any], tuple[str, ...]]:
         return ({key: value} for value in values), ()
     if len(lists) < len(parts):
         _refuse(name, content)
-    return _columns_or_labels(name, lists)
+    return _read_lists(name, lists)
 
 
 def _join_splits(name: str, splits: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:
@@ -82,7 +82,7 @@ def _join_splits(name: str, splits: Mapping[str, Any]) -> tuple[list[Any], tuple
     return rows, (note, *notes)
 
 
-def _split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _read_split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of a data frame that pandas wrote with the orient *split* or *tight*."""
     columns, data = frame["columns"], frame["data"]
     are_lists = isinstance(columns, list) and isinstance(data, list)
@@ -94,7 +94,9 @@ def _split_frame(name: str, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(titles, row, strict=True)) for row in data]
 
 
-def _frame_of_objects(name: str, objects: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _read_frame_of_objects(
+    name: str, objects: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The rows of an object of objects, each of which is a column or a row."""
     first, *other_keys = (list(inner) for inner in objects.values())
     is_lists = any(
@@ -122,7 +124,7 @@ def _are_counted(keys: Iterable[str]) -> bool:
     return all(key.isdecimal() for key in keys)
 
 
-def _questions(name: str, articles: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
+def _read_questions(name: str, articles: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
     """A row for each question of SQuAD; rows of another kind as they are."""
     if not all(
         isinstance(article, dict) and isinstance(article.get("paragraphs"), list)
@@ -131,10 +133,10 @@ def _questions(name: str, articles: Sequence[Any]) -> tuple[Sequence[Any], tuple
         return articles, ()
     rows: list[dict[str, Any]] = []
     for article in articles:
-        for paragraph in _objects_in(article["paragraphs"]):
+        for paragraph in _list_objects(article["paragraphs"]):
             context = {"context": paragraph.get("context"), "title": article.get("title")}
-            for question in _objects_in(paragraph.get("qas")):
-                answers = _objects_in(question.get("answers"))
+            for question in _list_objects(paragraph.get("qas")):
+                answers = _list_objects(question.get("answers"))
                 answer = {"answer": answers[0].get("text"), "id": question.get("id")}
                 rows.append({"question": question.get("question"), **context, **answer})
     note = (
@@ -144,13 +146,13 @@ def _questions(name: str, articles: Sequence[Any]) -> tuple[Sequence[Any], tuple
     return rows, (note,)
 
 
-def _objects_in(values: Any) -> list[dict[str, Any]]:
+def _list_objects(values: Any) -> list[dict[str, Any]]:
     """The objects in a list; an empty one where there are none."""
     objects = values if isinstance(values, list) else []
     return [value for value in objects if isinstance(value, dict)] or [{}]
 
 
-def _columns_or_labels(
+def _read_lists(
     name: str, lists: Mapping[str, list[Any]]
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """The rows of several lists, which are columns, or the texts of one label each.

@@ -11,7 +11,7 @@ from typing import IO, Any
 from neuralviz.errors import TextError
 from neuralviz.reading.json_shapes import find_rows
 from neuralviz.reading.lines import TextLines
-from neuralviz.reading.objects import Objects
+from neuralviz.reading.objects import TableBuilder
 from neuralviz.reading.table import Table
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file
@@ -23,8 +23,8 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
     """An object or a text a line; a file that holds one JSON value is read as `read_json` does."""
     if not _starts_with_row(name, file):
         with suppress(ValueError, RecursionError):
-            return _table_of(name, *_read_whole(name, file, MAX_WHOLE), max_rows)
-    lines, objects = TextLines(name, file), Objects(name, "line")
+            return _build_table(name, *_read_whole(name, file, MAX_WHOLE), max_rows)
+    lines, objects = TextLines(name, file), TableBuilder(name, "line")
     for number, row in _numbered_rows(lines):
         objects.add(number, row)
         if max_rows is not None and len(objects.lines) > max_rows:
@@ -32,7 +32,7 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
     return objects.table(_WRONG, lines.notes)
 
 
-def json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Table]:
+def read_json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Table]:
     """The same piece by piece, ``rows`` at once; a broken line is named with those beside it.
 
     Raises:
@@ -43,12 +43,12 @@ def json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Table]:
         raise TextError(
             f"{name} holds one JSON value, not an object a line. Save it as JSON Lines."
         )
-    lines, objects = TextLines(name, file), Objects(name, "line", is_part=True)
+    lines, objects = TextLines(name, file), TableBuilder(name, "line", is_part=True)
     for number, row in _numbered_rows(lines):
         objects.add(number, row)
         if len(objects.lines) + len(objects.wrong) >= rows:
             yield objects.table(_WRONG)
-            objects = Objects(name, "line", is_part=True)
+            objects = TableBuilder(name, "line", is_part=True)
     yield objects.table(_WRONG, lines.notes)
 
 
@@ -79,7 +79,7 @@ def read_json(
         raise TextError(
             f"{name} is not valid JSON: it is incomplete or has an error{place}."
         ) from error
-    return _table_of(name, content, notes, max_rows)
+    return _build_table(name, content, notes, max_rows)
 
 
 def _read_whole(name: str, file: IO[bytes], max_bytes: int) -> tuple[Any, tuple[str, ...]]:
@@ -98,8 +98,8 @@ def _read_whole(name: str, file: IO[bytes], max_bytes: int) -> tuple[Any, tuple[
     return _parse(lines.read()), lines.notes
 
 
-def _table_of(name: str, content: Any, notes: tuple[str, ...], max_rows: int | None) -> Table:
-    objects = Objects(name, "row")
+def _build_table(name: str, content: Any, notes: tuple[str, ...], max_rows: int | None) -> Table:
+    objects = TableBuilder(name, "row")
     rows, shape_notes = find_rows(name, content)
     for number, row in enumerate(rows, 1):
         objects.add(number, row)
@@ -110,10 +110,10 @@ def _table_of(name: str, content: Any, notes: tuple[str, ...], max_rows: int | N
 
 def _parse(text: str) -> Any:
     """What a JSON text holds; whole numbers of more digits than Python reads stay as they are."""
-    return json.loads(text, parse_int=_whole)
+    return json.loads(text, parse_int=_parse_whole)
 
 
-def _whole(digits: str) -> int | str:
+def _parse_whole(digits: str) -> int | str:
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 

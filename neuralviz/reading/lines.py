@@ -108,9 +108,9 @@ class TextLines:
                 "as plain text or CSV in UTF-8."
             )
         is_cut = len(head) == sample
-        self._encoding = _encoding_of(head, is_cut)
+        self._encoding = _find_encoding(head, is_cut)
         text = head.decode(self._encoding, "replace")
-        if _share_of_controls(_TERMINAL.sub("", text), but=_FEW_CONTROLS) > _BINARY_SHARE:
+        if _count_control_share(_TERMINAL.sub("", text), but=_FEW_CONTROLS) > _BINARY_SHARE:
             raise TextError(f"{name} is not a text file. Save it as plain text or CSV in UTF-8.")
         if not is_cut and not text.strip("\ufeff \t\r\n"):
             raise TextError(f"{name} is empty.")
@@ -133,7 +133,7 @@ class TextLines:
 
     def __iter__(self) -> Generator[tuple[int, str], None, None]:
         number = 0
-        with self._decoded() as lines:
+        with self._open_decoded() as lines:
             while line := lines.readline(MAX_LINE):
                 number += 1
                 if line[-1] == "\n":
@@ -143,19 +143,19 @@ class TextLines:
                         f"Line {number:,} of {self._name} has more than {MAX_LINE:,} "
                         "characters. This does not look like a file of texts."
                     )
-                yield number, self._mended(line, number)
+                yield number, self._mend_line(line, number)
 
     def read(self) -> str:
         """All lines at once."""
-        with self._decoded() as lines:
+        with self._open_decoded() as lines:
             text = lines.read()
         if text.isascii():
             return text
         parts = enumerate(text.split("\n"), 1)
-        return "\n".join(self._mended(line, number) for number, line in parts)
+        return "\n".join(self._mend_line(line, number) for number, line in parts)
 
     @contextmanager
-    def _decoded(self) -> Iterator[io.TextIOWrapper]:
+    def _open_decoded(self) -> Iterator[io.TextIOWrapper]:
         self._file.seek(0)
         errors = "surrogateescape" if self._encoding == "utf-8-sig" else "replace"
         lines = io.TextIOWrapper(self._file, self._encoding, errors, newline=None)
@@ -164,28 +164,28 @@ class TextLines:
         finally:
             lines.detach()
 
-    def _mended(self, line: str, number: int) -> str:
+    def _mend_line(self, line: str, number: int) -> str:
         """The line with its bytes that are no UTF-8 as the letters of Windows-1252."""
         if line.isascii():
             return line
         if self._encoding == "utf-8-sig":
-            mended, n_strays = _STRAY.subn(_as_windows, line)
+            mended, n_strays = _STRAY.subn(_decode_as_windows, line)
         else:
             mended, n_strays = line, line.count("\ufffd")
         self._strays += [number] * n_strays
         return mended
 
 
-def _as_windows(stray: re.Match[str]) -> str:
+def _decode_as_windows(stray: re.Match[str]) -> str:
     return bytes([ord(stray[0]) - 0xDC00]).decode("cp1252", "replace")
 
 
-def _encoding_of(head: bytes, is_cut: bool) -> str:
+def _find_encoding(head: bytes, is_cut: bool) -> str:
     """The encoding of a file by what it begins with, as Python calls it."""
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding
-    wide = _unmarked_wide(head)
+    wide = _detect_wide(head)
     if wide:
         return wide
     text = head.decode("utf-8", "replace")
@@ -194,13 +194,13 @@ def _encoding_of(head: bytes, is_cut: bool) -> str:
         wrong -= text[-3:].count("\ufffd")  # the last character may have been cut
     right = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
     encoding = "utf-8-sig" if wrong == 0 or right > 10 * wrong else _detect(head)
-    if _share_of_controls(head.decode(encoding, "replace"), but=1) > _BINARY_SHARE:
+    if _count_control_share(head.decode(encoding, "replace"), but=1) > _BINARY_SHARE:
         kinds = (("utf-16-le", head[1::2]), ("utf-16-be", head[::2]))
         return next((kind for kind, high in kinds if 0 in high and _is_wide(head, kind)), encoding)
     return encoding
 
 
-def _share_of_controls(text: str, but: int) -> float:
+def _count_control_share(text: str, but: int) -> float:
     """The share of unreadable characters, a few of which do not count."""
     return (len(_UNREADABLE.findall(text)) - but) / max(len(text), 1)
 
@@ -215,7 +215,7 @@ def _is_wide(head: bytes, encoding: str) -> bool:
     return odd <= _BINARY_SHARE * len(text)
 
 
-def _unmarked_wide(head: bytes) -> str | None:
+def _detect_wide(head: bytes) -> str | None:
     """The kind of UTF-16 or UTF-32 that this is, without saying so; None if it is none.
 
     A character of UTF-32 begins with a zero byte, and in nearly all the next one is zero, too. Half
@@ -237,7 +237,7 @@ def _detect(head: bytes) -> str:
     """The likeliest encoding of a text in which a character is a byte, or two."""
     lines = [line for line in head.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_DETECTED]
-    encoding = _detect_of_sample(sample)
+    encoding = _detect_in_sample(sample)
     return "mac_roman" if encoding in _LATIN and _is_mac_roman(sample) else encoding
 
 
@@ -250,7 +250,7 @@ def _is_mac_roman(sample: bytes) -> bool:
     return is_sure and bool(kinds - _AMBIGUOUS_BYTES) and len(inside) > 3 * n_elsewhere
 
 
-def _detect_of_sample(sample: bytes) -> str:
+def _detect_in_sample(sample: bytes) -> str:
     """The same, of all but Mac OS Roman, by lines with characters beyond ASCII."""
     n_beyond = sum(byte >= 0x80 for byte in sample)
     if n_beyond < _FEW_BYTES and n_beyond < 0.3 * len(sample):

@@ -34,7 +34,7 @@ def blank_missing(table: Table, titles: Collection[str] | None = None) -> Table:
     notes: list[str] = []
     for title, column in zip(table.columns, table.values, strict=True):
         looked_at = column if titles is None or title in titles else ()
-        counts = Counter(word for value in looked_at if (word := _missing_word(value)))
+        counts = Counter(word for value in looked_at if (word := _match_missing(value)))
         codes = _find_codes(counts, column) if counts else []
         if codes:
             notes.append(
@@ -48,12 +48,12 @@ def blank_missing(table: Table, titles: Collection[str] | None = None) -> Table:
                 f"Read {_list_words(sorted(blank))} in the column “{title[:40]}” as missing "
                 f"({many(n, 'row')})."
             )
-            column = ["" if _missing_word(value) in blank else value for value in column]
+            column = ["" if _match_missing(value) in blank else value for value in column]
         values.append(column)
     return replace(table, values=tuple(values), notes=(*table.notes, *notes)) if notes else table
 
 
-def _missing_word(value: str) -> str:
+def _match_missing(value: str) -> str:
     """The word for a missing value that this is; empty for another value."""
     word = value.strip() if len(value) <= _LONGEST + _MOST_BLANKS else ""
     return word if word in MISSING else ""
@@ -62,17 +62,17 @@ def _missing_word(value: str) -> str:
 def _find_codes(words: Iterable[str], column: Sequence[str]) -> list[str]:
     """The words that have the form of the other values of their column."""
     other_values = {value.strip() for value in column} - MISSING - {""}
-    forms = Counter(map(_form, other_values))
+    forms = Counter(map(_describe_form, other_values))
     return [
         word
         for word in sorted(words)
         if word.isalpha()
         and len(other_values) > 1
-        and forms[_form(word)] >= _ALIKE * len(other_values)
+        and forms[_describe_form(word)] >= _ALIKE * len(other_values)
     ]
 
 
-def _form(word: str) -> tuple[int, bool, bool, bool]:
+def _describe_form(word: str) -> tuple[int, bool, bool, bool]:
     """What codes of a kind have in common: length, letters and case."""
     return len(word), word.isalpha(), word.isupper(), word.islower()
 

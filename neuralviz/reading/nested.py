@@ -20,7 +20,7 @@ _LONGEST = 200_000  # characters of what Python printed
 _PARTS = ("type", "text")  # of formatted texts, whose blanks stand in the parts
 
 
-def text_of(value: Any) -> str | None:
+def extract_text(value: Any) -> str | None:
     """The text in a value, None where it is not clear which of its parts is one.
 
     Texts in a list are joined: sentences and words by a blank, messages by the end of a line. Of an
@@ -32,16 +32,16 @@ def text_of(value: Any) -> str | None:
         return tidy(value)
     if isinstance(value, Mapping):
         by_name = {str(key).strip().lower(): key for key in reversed(list(value))}
-        texts = [text_of(value[by_name[key]]) for key in _KEYS if key in by_name]
+        texts = [extract_text(value[by_name[key]]) for key in _KEYS if key in by_name]
         return next(filter(None, texts), "" if "" in texts else None)
     if not isinstance(value, list | tuple):
         return None
     if any(isinstance(part, Mapping) for part in value):
         if all(isinstance(part, str) or _is_span(part) for part in value):
             return tidy("".join(part if isinstance(part, str) else part["text"] for part in value))
-        parts = [text_of(part) for part in value if not _is_other_medium(part)]
+        parts = [extract_text(part) for part in value if not _is_other_medium(part)]
         return None if None in parts or not parts else "\n".join(filter(None, parts))
-    parts = [text_of(part) for part in value]
+    parts = [extract_text(part) for part in value]
     return None if None in parts else " ".join(filter(None, parts))
 
 
@@ -59,7 +59,7 @@ def flatten_texts(name: str, values: Sequence[str]) -> tuple[Sequence[str], tupl
     n_joined = n_unclear = 0
     for value in values:
         nested = parse_nested(value)
-        text = None if nested is None else text_of(nested)
+        text = None if nested is None else extract_text(nested)
         n_joined += text is not None
         n_unclear += nested is not None and text is None
         flat.append(value if text is None else text)
@@ -85,11 +85,11 @@ def parse_nested(cell: str) -> Any:
     try:
         value = json.loads(cell)
     except (ValueError, RecursionError):
-        value = _printed_by_python(cell.strip())
+        value = _parse_python(cell.strip())
     return value if isinstance(value, list | dict) else None
 
 
-def _printed_by_python(cell: str) -> Any:
+def _parse_python(cell: str) -> Any:
     """The value of a list or object as Python or numpy prints it; nothing is run."""
     if len(cell) > _LONGEST or not _PYTHON.match(cell):
         return None

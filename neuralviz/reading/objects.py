@@ -14,7 +14,7 @@ from neuralviz.words import many, name_lines
 _VECTOR = 16  # a list of more numbers than this is no label
 
 
-class Objects:
+class TableBuilder:
     """Rows that come with the names of their columns, put together into a table.
 
     Args:
@@ -65,13 +65,15 @@ class Objects:
             if not self.lines and not self.is_part:
                 raise TextError(f"Could not read {self.name} as a table. {sentence}")
             notes += (sentence,)
-        notes += tuple(left_out(column, "lists of numbers") for column in sorted(self.vectors))
+        notes += tuple(
+            describe_skipped(column, "lists of numbers") for column in sorted(self.vectors)
+        )
         return Table(
             tuple(self.columns), tuple(self.columns.values()), self.lines, notes, self.unit
         )
 
 
-def left_out(column: str, kind: str) -> str:
+def describe_skipped(column: str, kind: str) -> str:
     return f"Skipped the {kind} in the column “{column[:40]}”."
 
 

@@ -78,7 +78,7 @@ def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | Non
     Raises:
         TextError: there are none of two sentences.
     """
-    by_name = _by_name(columns)
+    by_name = _index_columns(columns)
     pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
     if pair is None:
         raise TextError(
@@ -118,7 +118,7 @@ def read_pairs(
             f"{source.name} has {many(len(used), 'pair')} with two sentences and a score; at least "
             f"{FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
-    by_name = _by_name(table.columns)
+    by_name = _index_columns(table.columns)
     labels = blank_missing(table)
     return ScoredPairs(
         sentences1=rows.texts[0],
@@ -169,6 +169,6 @@ def _list_names(columns: Sequence[str]) -> str:
     return listed + " …" * (len(columns) > 12)
 
 
-def _by_name(columns: Sequence[str]) -> dict[str, int]:
+def _index_columns(columns: Sequence[str]) -> dict[str, int]:
     """Where each column stands."""
     return {column.strip().lower(): place for place, column in enumerate(columns)}

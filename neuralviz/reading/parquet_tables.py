@@ -19,7 +19,7 @@ from neuralviz.reading.arrow_tables import (
     is_dictionary,
     read_batches,
 )
-from neuralviz.reading.objects import Objects
+from neuralviz.reading.objects import TableBuilder
 from neuralviz.reading.table import Table, check_width
 
 if TYPE_CHECKING:
@@ -49,15 +49,15 @@ def read_parquet(
         columns = Columns.from_schema(schema)
         fields = columns.places
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
-        repeated = _nested_texts(source)
+        repeated = _find_nested_texts(source)
         if n_rows:
-            repeated += _long_and_repeated(file, source, fields, max_characters)
+            repeated += _find_long_repeated(file, source, fields, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
-        batches = _batches(source, fields, at_once) if fields else iter(())
+        batches = _read_batches(source, fields, at_once) if fields else iter(())
         return read_batches(name, columns, batches, max_rows, max_characters, limit)
 
 
-def parquet_blocks(
+def read_parquet_blocks(
     name: str, file: IO[bytes], groups: Sequence[int], at_once: int = _ROWS_AT_ONCE
 ) -> Iterator[Table]:
     """Some row groups of a file, so many rows at once.
@@ -77,19 +77,19 @@ def parquet_blocks(
         schema = source.schema_arrow
         columns = Columns.from_schema(schema)
         fields = columns.places
-        repeated = _nested_texts(source) + _long_and_repeated(file, source, fields, MAX_TEXT)
+        repeated = _find_nested_texts(source) + _find_long_repeated(file, source, fields, MAX_TEXT)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for group in groups:
-            for batch in _batches(source, fields, at_once, group) if fields else ():
+            for batch in _read_batches(source, fields, at_once, group) if fields else ():
                 if sum(map(count_bytes, batch.columns)) > MAX_TEXT:
                     raise TextError(f"{name} has rows with more than {MAX_TEXT:,} characters.")
-                objects = Objects(name, "row", is_part=True)
+                objects = TableBuilder(name, "row", is_part=True)
                 columns.add_rows(batch, objects, number)
                 number += len(batch)
                 yield objects.table("")
 
 
-def row_groups(name: str, file: IO[bytes]) -> list[int]:
+def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:
     """Bytes of each row group of a file, as they are in memory.
 
     Raises:
@@ -100,22 +100,22 @@ def row_groups(name: str, file: IO[bytes]) -> list[int]:
     return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
 
 
-def _batches(
+def _read_batches(
     source: pq.ParquetFile, fields: Sequence[int], n_rows: int, group: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Columns by their numbers, of all row groups or one; by name, others may come along."""
-    leaves = [leaf for field in fields for leaf in _leaves(source)[field]]
+    leaves = [leaf for field in fields for leaf in _list_leaves(source)[field]]
     groups = range(source.num_row_groups) if group is None else [group]
     return source.reader.iter_batches(n_rows, row_groups=groups, column_indices=leaves)
 
 
-def _leaves(source: pq.ParquetFile) -> list[range]:
+def _list_leaves(source: pq.ParquetFile) -> list[range]:
     """The numbers of each column's leaves."""
-    ends = np.cumsum([0, *(_n_leaves(field.type) for field in source.schema_arrow)]).tolist()
+    ends = np.cumsum([0, *(_count_leaves(field.type) for field in source.schema_arrow)]).tolist()
     return list(map(range, ends, ends[1:]))
 
 
-def _long_and_repeated(
+def _find_long_repeated(
     file: IO[bytes], source: pq.ParquetFile, fields: Sequence[int], max_characters: int
 ) -> list[int]:
     """The numbers of leaves whose texts may be more than that when each row has its own.
@@ -124,7 +124,7 @@ def _long_and_repeated(
     Such columns are read as numbers and texts. The others are not: that takes twice the time.
     """
     groups = [source.metadata.row_group(group) for group in range(source.num_row_groups)]
-    first = {field: leaves[0] for field, leaves in enumerate(_leaves(source))}
+    first = {field: leaves[0] for field, leaves in enumerate(_list_leaves(source))}
     dictionaries = parquet.ParquetFile(
         file, pre_buffer=False, read_dictionary=[first[field] for field in fields]
     )
@@ -138,7 +138,7 @@ def _long_and_repeated(
         for number, group in enumerate(groups):
             longest = group.column(leaf).total_uncompressed_size
             if longest * group.num_rows > _WORTH_A_LOOK:
-                texts = next(_batches(dictionaries, [field], 1, number)).column(0).dictionary
+                texts = next(_read_batches(dictionaries, [field], 1, number)).column(0).dictionary
                 longest = compute.max(compute.binary_length(texts)).as_py() or 0
             at_most += longest * group.num_rows
         if at_most > max_characters:
@@ -146,11 +146,11 @@ def _long_and_repeated(
     return long_leaves
 
 
-def _nested_texts(source: pq.ParquetFile) -> list[int]:
+def _find_nested_texts(source: pq.ParquetFile) -> list[int]:
     """The numbers of the leaves of texts within lists, structures and maps."""
     return [
         number
-        for field, leaves in zip(source.schema_arrow, _leaves(source), strict=True)
+        for field, leaves in zip(source.schema_arrow, _list_leaves(source), strict=True)
         if types.is_nested(field.type)
         for number in leaves
         if (leaf := source.schema.column(number)).physical_type == "BYTE_ARRAY"
@@ -158,5 +158,5 @@ def _nested_texts(source: pq.ParquetFile) -> list[int]:
     ]
 
 
-def _n_leaves(kind: pa.DataType) -> int:
-    return sum(_n_leaves(kind.field(position).type) for position in range(kind.num_fields)) or 1
+def _count_leaves(kind: pa.DataType) -> int:
+    return sum(_count_leaves(kind.field(position).type) for position in range(kind.num_fields)) or 1

@@ -37,7 +37,7 @@ class PatientFile(io.RawIOBase):
         self._name, self._open_again, self._waits = name, open_again, waits
         self._file: Any = None
         self._at = 0
-        self._size: int = self._in_time(lambda file: file.size())
+        self._size: int = self._retry(lambda file: file.size())
 
     def readable(self) -> bool:
         return True
@@ -61,7 +61,7 @@ class PatientFile(io.RawIOBase):
             file.seek(self._at)
             return file.read(n)
 
-        content = self._in_time(read) if n else b""
+        content = self._retry(read) if n else b""
         view[: len(content)] = content
         self._at += len(content)
         return len(content)
@@ -72,7 +72,7 @@ class PatientFile(io.RawIOBase):
             self._file = None
         super().close()
 
-    def _in_time(self, ask: Callable[[Any], Any]) -> Any:
+    def _retry(self, ask: Callable[[Any], Any]) -> Any:
         """What the file answers; opened again while it does not."""
         for wait in (*self._waits, None):
             try:

@@ -74,9 +74,9 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
             values.append(finite)
     notes = table.notes + tuple(chain.from_iterable(column_notes for _, column_notes in flat))
     for lines, reason in (
-        (without_text, f"{_named(texts)} is missing"),
-        (too_long, f"{_named(texts)} has more than {MAX_CHARACTERS:,} characters"),
-        (without_number, f"{_named(numbers)} is not a number"),
+        (without_text, f"{_quote_names(texts)} is missing"),
+        (too_long, f"{_quote_names(texts)} has more than {MAX_CHARACTERS:,} characters"),
+        (without_number, f"{_quote_names(numbers)} is not a number"),
     ):
         if lines:
             place_names = name_lines(lines, table.unit)
@@ -89,18 +89,18 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     )
 
 
-def _named(columns: Sequence[str]) -> str:
+def _quote_names(columns: Sequence[str]) -> str:
     return " or ".join(f"“{column[:40]}”" for column in columns)
 
 
 def check_numbers(table: Table, title: str) -> list[float | None]:
-    """`numbers_of` a column.
+    """`parse_numbers` a column.
 
     Raises:
         TextError: a part of its numbers cannot be read, as where decimal signs are mixed.
     """
     column = table.column(title)
-    numbers = numbers_of(column)
+    numbers = parse_numbers(column)
     unread_places = [
         place
         for place, (value, number) in enumerate(zip(column, numbers, strict=True))
@@ -118,7 +118,7 @@ def check_numbers(table: Table, title: str) -> list[float | None]:
     return numbers
 
 
-def numbers_of(column: Sequence[str]) -> list[float | None]:
+def parse_numbers(column: Sequence[str]) -> list[float | None]:
     """[row] the numbers of a column as people write them; None where a value is none.
 
     They may have decimal commas, a true minus sign, or all be percentages, of which 80% is 80. Of
@@ -129,7 +129,7 @@ def numbers_of(column: Sequence[str]) -> list[float | None]:
     """
     written = [value.strip().replace("\u2212", "-") for value in column]
     bare = [_PERCENT.sub("", value) for value in written]
-    numbers = [finite_number(value) for value in _with_points(bare)]
+    numbers = [finite_number(value) for value in _replace_decimal_commas(bare)]
     is_share = [
         written_value != bare_value for written_value, bare_value in zip(written, bare, strict=True)
     ]
@@ -145,7 +145,7 @@ def numbers_of(column: Sequence[str]) -> list[float | None]:
     ]
 
 
-def _with_points(column: Sequence[str]) -> Sequence[str]:
+def _replace_decimal_commas(column: Sequence[str]) -> Sequence[str]:
     """A column of numbers whose decimals stand behind commas, with points; others as they are.
 
     They do where a comma stands in one that it cannot part into thousands, and nowhere a point.

@@ -62,7 +62,7 @@ def read_saved(name: str, folder: Path, max_rows: int | None) -> Table:
         return read_batches(name, columns, batches, max_rows)
 
 
-def saved_columns(
+def read_saved_columns(
     name: str, folder: Path, split: str | None, max_rows: int
 ) -> dict[str, Sequence[Any]]:
     """The values of a saved data set by column, one row more than ``max_rows`` at most.

@@ -72,7 +72,7 @@ class Source:
             try:
                 stat = self.content.stat()
             except OSError as error:
-                raise self._unreadable(error) from error
+                raise self._describe_error(error) from error
             state = (str(self.content.resolve()), stat.st_size, stat.st_mtime_ns)
             whole.update(repr(state).encode("utf-8", "surrogatepass"))
         return whole.hexdigest()
@@ -89,7 +89,7 @@ class Source:
         """
         if isinstance(self.content, bytes):
             with io.BytesIO(self.content) as file:
-                yield self._checked(file)
+                yield self._check_head(file)
             return
         try:
             if self.content.exists():
@@ -98,16 +98,16 @@ class Source:
                 if not self.content.stat().st_size:
                     raise TextError(f"{self.name} is empty.")
             with self.content.open("rb") as file:
-                yield self._checked(file)
+                yield self._check_head(file)
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise self._describe_error(error) from error
 
-    def _unreadable(self, error: OSError) -> TextError:
+    def _describe_error(self, error: OSError) -> TextError:
         if isinstance(error, FileNotFoundError):
             return TextError(f"No such file: {self.name}.")
         return TextError(f"Could not read {self.name}: {error.strerror or error}.")
 
-    def _checked(self, file: IO[bytes]) -> IO[bytes]:
+    def _check_head(self, file: IO[bytes]) -> IO[bytes]:
         head = file.read(HEAD)
         if not head:
             raise TextError(f"{self.name} is empty.")

@@ -58,7 +58,7 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     """
     if isinstance(source.content, Path) and is_saved_data_set(source.content):
         table = read_saved(source.name, source.content, max_rows)
-        return _limited(source.name, table, max_rows)
+        return _limit_rows(source.name, table, max_rows)
     reader = _READERS.get(source.ending)
     if reader is not None and source.header is not None:
         raise TextError(
@@ -71,10 +71,10 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
             table = read_excel(source.name, file, max_rows, source.header)
         else:
             table = read_delimited(source.name, file, max_rows, source.header)
-    return _limited(source.name, _without_repeated_header(source.name, table), max_rows)
+    return _limit_rows(source.name, _drop_repeated_headers(source.name, table), max_rows)
 
 
-def _without_repeated_header(name: str, table: Table) -> Table:
+def _drop_repeated_headers(name: str, table: Table) -> Table:
     """A table without rows that repeat its header, as in files that were put together."""
     if not table.header or len(table.columns) < 2:
         return table
@@ -103,7 +103,7 @@ def _without_repeated_header(name: str, table: Table) -> Table:
     )
 
 
-def _limited(name: str, table: Table, max_rows: int | None) -> Table:
+def _limit_rows(name: str, table: Table, max_rows: int | None) -> Table:
     """The first rows, and a note where there are more."""
     if max_rows is None or len(table) <= max_rows:
         return table

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.headers import TEXT_COLUMNS
-from neuralviz.reading.nested import parse_nested, text_of
+from neuralviz.reading.nested import extract_text, parse_nested
 from neuralviz.reading.table import Table
 
 _LOOKED_AT = 2000  # values of a column, about
@@ -32,7 +32,7 @@ def guess_column(file_name: str, table: Table) -> str:
     Raises:
         TextError: no column has a word in it, nor a usual name.
     """
-    samples = dict(zip(table.columns, map(_sample, table.values), strict=True))
+    samples = dict(zip(table.columns, map(_take_sample, table.values), strict=True))
     rates = {title: rate_texts(values) for title, values in samples.items()}
     by_name = {title.strip().lower(): title for title in reversed(table.columns)}
     named = [by_name[title] for title in TEXT_COLUMNS if title in by_name]
@@ -55,7 +55,7 @@ def guess_column(file_name: str, table: Table) -> str:
         return words[0]
     best = max(rates.values()) if sentences else 1
     likely = [title for title in table.columns if rates[title] >= best]
-    return max(likely, key=lambda title: sum(map(len, map(_plain, samples[title]))))
+    return max(likely, key=lambda title: sum(map(len, map(_extract_text, samples[title]))))
 
 
 def rate_texts(values: Sequence[str]) -> int:
@@ -66,7 +66,7 @@ def rate_texts(values: Sequence[str]) -> int:
         2 for phrases, 3 for sentences.
     """
     filled = [value for value in values if value.strip()]
-    n_words = [_count_words(_plain(value)) for value in filled]
+    n_words = [_count_words(_extract_text(value)) for value in filled]
     if not any(n_words):
         return 0
     mean = sum(n_words) / len(filled)
@@ -76,19 +76,19 @@ def rate_texts(values: Sequence[str]) -> int:
     return 2 if mean >= _PHRASE and not is_repeated else 1
 
 
-def _sample(values: Sequence[str]) -> list[str]:
+def _take_sample(values: Sequence[str]) -> list[str]:
     """Some values from all over a column, with words in them if there are any."""
     step = max(1, len(values) // _LOOKED_AT)
     filled = [value for value in values[::step] if value.strip()]
     return filled or [value for value in values if value.strip()][:_LOOKED_AT]
 
 
-def _plain(value: str) -> str:
+def _extract_text(value: str) -> str:
     """The text in a value; nothing for lists of numbers and objects without a text."""
     if value.startswith(("[", "{")):
         nested = parse_nested(value)
         if nested is not None:
-            return text_of(nested) or ""
+            return extract_text(nested) or ""
         if _VECTOR.fullmatch(value):
             return ""
     return value

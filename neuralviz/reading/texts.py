@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cleaning import clean_texts, unique_ids
+from neuralviz.reading.cleaning import clean_texts, make_ids_unique
 from neuralviz.reading.headers import ID_COLUMNS as ID_COLUMNS
 from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.headers import describe_header
@@ -92,7 +92,7 @@ def read_texts(
     name = source.name
     if source.is_table:
         table = blank_missing(read_table(source, max_rows=limit))
-        read = _texts_of(name, table, column, id_column)
+        read = _read_column(name, table, column, id_column)
     elif column is not None or id_column is not None:
         missing_column = id_column if column is None else column
         raise TextError(
@@ -101,13 +101,13 @@ def read_texts(
     elif source.header is not None:
         raise TextError(f"{name} is plain text, not a table, so it has no header line.")
     else:
-        read = _plain_texts(source, mode, limit)
+        read = _read_plain_texts(source, mode, limit)
     if not read.texts:
         raise TextError(" ".join([f"{name} contains no text.", *read.notes]))
     return read
 
 
-def _plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
+def _read_plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     parts: list[str] = []
     starts: list[int] = []
     n_texts = 0
@@ -115,7 +115,7 @@ def _plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     with source.opened() as file:
         lines = TextLines(source.name, file)
         with closing(iter(lines)) as numbered:
-            for start, part in _parts(numbered, mode):
+            for start, part in _split_texts(numbered, mode):
                 blank = not part or part.isspace()
                 if n_texts == limit and not blank:
                     limit_notes = (f"Limited to the first {many(limit, 'text')} of {source.name}.",)
@@ -128,7 +128,7 @@ def _plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     return ReadTexts(texts, notes + cut_notes + limit_notes)
 
 
-def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
+def _split_texts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
     """What stands between two ends of a text, and the line it begins in.
 
     A part that is far too long for a text is cut, so that it is known for one and no more is held.
@@ -153,7 +153,7 @@ def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, 
         yield start, "\n".join(held)
 
 
-def _texts_of(name: str, table: Table, column: str | None, id_column: str | None) -> ReadTexts:
+def _read_column(name: str, table: Table, column: str | None, id_column: str | None) -> ReadTexts:
     columns = table.columns
     for title in (column, id_column):
         if title is not None and title not in columns:
@@ -175,7 +175,7 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
         id_column = next((by_name[title] for title in ID_COLUMNS if title in by_name), None)
     ids: tuple[str, ...] | None = None
     if id_column is not None:
-        ids, id_notes = unique_ids(texts if id_column == column else labels[id_column])
+        ids, id_notes = make_ids_unique(texts if id_column == column else labels[id_column])
         notes += id_notes
     return ReadTexts(
         texts,

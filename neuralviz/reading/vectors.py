@@ -84,9 +84,11 @@ def read_vectors(source: Source) -> ReadVectors:
         )
     with source.opened() as file:
         if source.ending == ".npy":
-            return ReadVectors(source.name, _checked(source.name, _npy(source.name, file)))
+            return ReadVectors(
+                source.name, _check_vectors(source.name, _read_npy(source.name, file))
+            )
         try:
-            return _parquet(source.name, file)
+            return _read_parquet(source.name, file)
         except (pa.ArrowException, OSError, OverflowError) as error:
             raise TextError(f"{source.name} is damaged, or not a Parquet file.") from error
 
@@ -105,7 +107,7 @@ def has_vectors(source: Source) -> bool:
     )
 
 
-def _npy(name: str, file: IO[bytes]) -> np.ndarray:
+def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
     """The array; its header is looked at before anything is made of what it says."""
     damaged = f"{name} is damaged, or not a .npy file. Save the vectors with np.save."
     try:
@@ -139,10 +141,10 @@ def _npy(name: str, file: IO[bytes]) -> np.ndarray:
     return array
 
 
-def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
+def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
     source = parquet.ParquetFile(file, pre_buffer=False)
     schema = source.schema_arrow
-    vectors = _vector_column(name, schema)
+    vectors = _find_vector_column(name, schema)
     other_columns = dict.fromkeys(
         field.name
         for field in schema
@@ -158,7 +160,7 @@ def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
             is_vector = field_read.name == vectors and _is_vector(field_read.type)
             if is_vector or (field_read.name in other_columns and not types.is_nested(column.type)):
                 columns.setdefault(field_read.name, getattr(column, "storage", column))
-        parts.append(_rows(name, columns.pop(vectors), sum(map(len, parts))))
+        parts.append(_read_rows(name, columns.pop(vectors), sum(map(len, parts))))
         if parts[-1].shape[1] != parts[0].shape[1]:
             raise TextError(_not_one_length(name))
         _check_size(name, n_rows, parts[0].shape[1])
@@ -166,13 +168,13 @@ def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
             read.setdefault(title, []).append(columns[title])
     if not parts:
         raise TextError(f"{name} has no rows.")
-    vectors_read = _checked(name, np.concatenate(parts))
+    vectors_read = _check_vectors(name, np.concatenate(parts))
     return ReadVectors(
         name, vectors_read, {title: pa.chunked_array(read[title]) for title in other_columns}
     )
 
 
-def _rows(name: str, column: pa.Array, before: int) -> np.ndarray:
+def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:
     """[row, dim] of a column of lists, of which ``before`` rows came before."""
     if column.null_count:
         row = before + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
@@ -193,7 +195,7 @@ def _not_one_length(name: str) -> str:
     return f"The vectors in {name} have different lengths. All of them need the same."
 
 
-def _vector_column(name: str, schema: pa.Schema) -> str:
+def _find_vector_column(name: str, schema: pa.Schema) -> str:
     """The column of lists of numbers that is called like one of vectors, else the only one."""
     lists = [field.name for field in schema if _is_vector(field.type)]
     by_name = {title.strip().lower(): title for title in reversed(lists)}
@@ -234,19 +236,19 @@ def _check_size(name: str, n_rows: int, dim: int) -> None:
         )
 
 
-def _checked(name: str, vectors: np.ndarray) -> np.ndarray:
+def _check_vectors(name: str, vectors: np.ndarray) -> np.ndarray:
     """[row, dim] float32, all of it finite."""
     _check_kind(name, vectors.dtype)
     if vectors.shape[1] < 2:
         raise TextError(f"The vectors in {name} have one value. They need at least 2.")
     if vectors.dtype.itemsize < np.float32().itemsize:
         vectors = vectors.astype(np.float32)
-    _raise_at(name, np.isfinite(vectors), "contains NaN or infinite values")
-    _raise_at(name, np.abs(vectors) <= LARGEST, f"contains values above {LARGEST:g}")
+    _refuse_rows(name, np.isfinite(vectors), "contains NaN or infinite values")
+    _refuse_rows(name, np.abs(vectors) <= LARGEST, f"contains values above {LARGEST:g}")
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
-def _raise_at(name: str, is_good: np.ndarray, problem: str) -> None:
+def _refuse_rows(name: str, is_good: np.ndarray, problem: str) -> None:
     bad: Sequence[int] = np.flatnonzero(~is_good.all(axis=1)).tolist()
     if bad:
         others_note = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""

@@ -30,12 +30,12 @@ MANY_PIECES = 8  # written one by one, they are put together at the end
 _PIECE = re.compile(r"\w+|[^\w\s]")
 
 
-def _length(text: str) -> float:
+def _estimate_tokens(text: str) -> float:
     """About how many tokens a text has: of texts that go together, few are padded then."""
     return len(_PIECE.findall(text)) + len(text) / 20
 
 
-class SomeTexts(Protocol):
+class DistinctTexts(Protocol):
     """Texts that are embedded together, no two alike, with their places among all texts."""
 
     texts: Sequence[str]
@@ -66,7 +66,9 @@ class DifferentTexts:
         for start in range(0, len(texts), portion):
             within = list(dict.fromkeys(texts[start : start + portion]))
             keys = text_keys(within)
-            order = sorted(range(len(within)), key=lambda i: (-_length(within[i]), keys[i]))
+            order = sorted(
+                range(len(within)), key=lambda i: (-_estimate_tokens(within[i]), keys[i])
+            )
             for place, i in enumerate(order):
                 if within[i] not in number:
                     number[within[i]] = len(distinct)
@@ -107,8 +109,8 @@ class DifferentTexts:
         return self._by_text[self._starts[indices]]
 
 
-class GivenTexts:
-    """`SomeTexts` of which others know that no two are alike.
+class UniqueTexts:
+    """`DistinctTexts` of which others know that no two are alike.
 
     Args:
         texts: of them.
@@ -173,7 +175,7 @@ class Keeper:
 
 
 @contextmanager
-def keeping(keepers: Sequence[Keeper]) -> Iterator[None]:
+def keep_finished(keepers: Sequence[Keeper]) -> Iterator[None]:
     """Whatever ends the work, what is finished is kept, by each keeper that can.
 
     Raises:
@@ -212,7 +214,7 @@ class Part:
 
     def open(
         self,
-        different: SomeTexts,
+        different: DistinctTexts,
         indices: np.ndarray,
         should_stop: ShouldStop,
         left_out: dict[int, str] | None = None,
@@ -243,7 +245,7 @@ class Part:
             self._read_some(different, indices[start : start + READ_AT_ONCE], left_out)
 
     def _read_some(
-        self, different: SomeTexts, indices: np.ndarray, left_out: dict[int, str] | None
+        self, different: DistinctTexts, indices: np.ndarray, left_out: dict[int, str] | None
     ) -> None:
         while len(indices):
             try:
@@ -260,7 +262,7 @@ class Part:
                 return
 
     def embed(
-        self, different: SomeTexts, indices: np.ndarray, should_stop: ShouldStop
+        self, different: DistinctTexts, indices: np.ndarray, should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors and [text, 2] losses of a batch of the block."""
         lacking = np.array([i for i in indices.tolist() if i in self._read], dtype=np.int64)
@@ -277,7 +279,7 @@ class Part:
         return np.stack(vectors), np.stack(losses)
 
 
-class AtWork:
+class EmbeddingWork:
     """An embedder at work: its parts, and what keeps what they come to.
 
     Args:
@@ -317,7 +319,7 @@ class AtWork:
 
 
 def embed_batches(
-    different: SomeTexts,
+    different: DistinctTexts,
     batches: Sequence[np.ndarray],
     parts: Sequence[Part],
     should_stop: ShouldStop,
@@ -334,7 +336,7 @@ def embed_batches(
     Raises:
         As of `Part.open` and `Embedder.embed_read`.
     """
-    for block in _blocks(batches):
+    for block in _group_blocks(batches):
         for part in parts:
             part.open(different, np.concatenate(block), should_stop, left_out)
         for batch in block:
@@ -348,7 +350,7 @@ def embed_batches(
                 yield indices, [vectors for vectors, _ in results], [loss for _, loss in results]
 
 
-def _blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
     """Batches whose tokens are in memory at once."""
     block: list[np.ndarray] = []
     for batch in batches:

@@ -27,9 +27,9 @@ from neuralviz.store.rows import (
     Column,
     corpus_rows,
     corpus_schema,
-    ids_of,
-    in_batches,
-    labels_of,
+    label_columns,
+    split_batches,
+    text_ids,
 )
 from neuralviz.store.vectors import KeptVectors, text_keys
 from neuralviz.words import free_name
@@ -112,7 +112,7 @@ class CorpusStore(CorpusReader):
         )
 
     def _list_corpora(self) -> tuple[Corpus, ...]:
-        return tuple(_corpus(row) for row in reversed(self.database.entries("corpora")))
+        return tuple(_read_corpus(row) for row in reversed(self.database.entries("corpora")))
 
     def corpus(self, name_or_id: str) -> Corpus:
         """A corpus by its name or id.
@@ -139,7 +139,7 @@ class CorpusStore(CorpusReader):
         Raises:
             StoreError: the name is none, or it cannot be written; nothing is kept then.
         """
-        labels = labels_of(read)
+        labels = label_columns(read)
         keys = text_keys(read.texts)
         rows = corpus_rows(read.texts, [values for _, values in labels], read.ids, keys)
         corpus = self.new(name, tuple(column for column, _ in labels))
@@ -194,11 +194,11 @@ class CorpusStore(CorpusReader):
                 self.database.drop(texts_table(corpus))
                 return earlier
             keep()
-            self.database.registry("corpora").add([_entry(corpus)])
+            self.database.registry("corpora").add([_registry_row(corpus)])
             return corpus
 
         announced = self.database.write(write, wait)
-        return announced if announced.id != corpus.id else self._set_apart(corpus)
+        return announced if announced.id != corpus.id else self._rename_if_taken(corpus)
 
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
@@ -219,16 +219,16 @@ class CorpusStore(CorpusReader):
         def write() -> None:
             table = texts_table(corpus)
             self.database.create_from(
-                table, corpus_schema(columns), in_batches(blocks, keys_written)
+                table, corpus_schema(columns), split_batches(blocks, keys_written)
             )
             keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
             counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
-            self.database.registry("corpora").add([_entry(counted)])
+            self.database.registry("corpora").add([_registry_row(counted)])
 
         self.database.write(write)
-        return self._set_apart(self.corpus(corpus.id))
+        return self._rename_if_taken(self.corpus(corpus.id))
 
-    def _set_apart(self, corpus: Corpus) -> Corpus:
+    def _rename_if_taken(self, corpus: Corpus) -> Corpus:
         """Give a corpus another name when another process has kept one of its name meanwhile."""
         rivals = [rival for rival in self.corpora() if rival.id != corpus.id]
         first = (corpus.created, corpus.id)
@@ -254,14 +254,14 @@ class CorpusStore(CorpusReader):
             StoreError: the name is none.
         """
         named = name_pattern(name)
-        labels = labels_of(read)
+        labels = label_columns(read)
         columns = tuple(column for column, _ in labels)
         for corpus in self.corpora():
             if (
                 named.fullmatch(corpus.name)
                 and (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
                 and np.array_equal(self.keys(corpus), text_keys(read.texts))
-                and tuple(self.ids(corpus)) == ids_of(read)
+                and tuple(self.ids(corpus)) == text_ids(read)
                 and all(values.equals(self._label(corpus, column)) for column, values in labels)
             ):
                 return corpus
@@ -308,7 +308,7 @@ class CorpusStore(CorpusReader):
             if any(row["corpus"] == corpus.id for row in maps):
                 return None
             self.database.open(texts_table(corpus)).delete(condition)
-            return self._recounted(corpus)
+            return self._update_counts(corpus)
 
         return self.database.write(write, PATIENCE)
 
@@ -322,13 +322,13 @@ class CorpusStore(CorpusReader):
             n_texts = self.database.open(texts_table(corpus)).count_rows()
         if n_texts == corpus.n_texts:
             return corpus
-        return self.database.write(lambda: self._recounted(corpus), PATIENCE)
+        return self.database.write(lambda: self._update_counts(corpus), PATIENCE)
 
-    def _recounted(self, corpus: Corpus) -> Corpus:
+    def _update_counts(self, corpus: Corpus) -> Corpus:
         """Within a write."""
         n_texts = self.database.open(texts_table(corpus)).count_rows()
         counted = replace(corpus, n_texts=n_texts, n_distinct=self.n_distinct(corpus, n_texts))
-        values = {"about": _entry(counted)["about"]}
+        values = {"about": _registry_row(counted)["about"]}
         self.database.registry("corpora").update(where=f"id = '{corpus.id}'", values=values)
         return counted
 
@@ -357,13 +357,13 @@ class CorpusStore(CorpusReader):
             ) from error
 
 
-def _corpus(row: Mapping[str, Any]) -> Corpus:
+def _read_corpus(row: Mapping[str, Any]) -> Corpus:
     content = json.loads(row["about"])
     content["columns"] = tuple(Column(name, kind) for name, kind in content["columns"])
     return Corpus(row["id"], row["name"], created=row["created"], **content)
 
 
-def _entry(corpus: Corpus) -> dict[str, str]:
+def _registry_row(corpus: Corpus) -> dict[str, str]:
     content = {
         "n_texts": corpus.n_texts,
         "n_distinct": corpus.n_distinct,

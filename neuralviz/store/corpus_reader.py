@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.reading.cells import cell_text
-from neuralviz.store.rows import Rows, as_numbers, codes_of, read_column, rows_with
+from neuralviz.store.rows import Rows, encode_labels, find_rows_with, read_column, to_numbers
 from neuralviz.store.vectors import keys_of
 from neuralviz.words import search_terms
 
@@ -74,7 +74,7 @@ class CorpusReader:
         Raises:
             StoreError: there is no such column.
         """
-        return codes_of(self._label(corpus, corpus.column(name)))
+        return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
         """Rows of the texts that hold every word of a query, in their order.
@@ -85,7 +85,7 @@ class CorpusReader:
         if not terms:
             return np.zeros(0, dtype=np.int64)
         with self.database.reading(missing=describe_deleted(corpus)):
-            return rows_with(self.database.open(texts_table(corpus)), terms)
+            return find_rows_with(self.database.open(texts_table(corpus)), terms)
 
     def label_names(self, corpus: Corpus, name: str) -> list[str]:
         """The values of a column as names of labels, a text each; ``""`` where there is none.
@@ -125,7 +125,7 @@ class CorpusReader:
     def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
         """A column of labels: strings, or doubles."""
         values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
-        return as_numbers(values) if column.kind == "number" else values
+        return to_numbers(values) if column.kind == "number" else values
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         """A column in the order of the rows, which is that in which they were written."""

@@ -147,7 +147,7 @@ class Database:
             if missing and "not found" in str(error):
                 raise StoreError(missing) from error
             sentence = f"Could not read the saved corpora in {self.folder}"
-            raise folder_error(f"{sentence} ({_reason(str(error))}).", "read") from error
+            raise folder_error(f"{sentence} ({_describe_error(str(error))}).", "read") from error
 
     def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
         """Do what writes when no other thread or process does; not from within another write.
@@ -184,7 +184,8 @@ class Database:
                 "NEURALVIZ_HOME to another folder."
             )
         return folder_error(
-            f"Could not save to {self.folder} ({_reason(message)}). Nothing saved earlier was lost."
+            f"Could not save to {self.folder} ({_describe_error(message)}). Nothing saved "
+            "earlier was lost."
         )
 
     def _connect(self) -> DBConnection:
@@ -253,6 +254,6 @@ def rows_of(lists: pa.Array) -> np.ndarray:
     return values.reshape(-1, lists.type.list_size)
 
 
-def _reason(message: str) -> str:
+def _describe_error(message: str) -> str:
     """What the database says, without the places in its source."""
     return _SOURCE.sub("", " ".join(message.split())).strip(" ,.")[:200]

@@ -15,12 +15,12 @@ from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import TextError, UnreadableTextError, never
 from neuralviz.store.batches import (
     BLOCK,
-    AtWork,
     DifferentTexts,
+    EmbeddingWork,
     Keeper,
     Part,
     embed_batches,
-    keeping,
+    keep_finished,
 )
 from neuralviz.words import short_repr
 
@@ -146,9 +146,9 @@ def embed(
         tally.found += int(match.mask.sum())
         yield tally.event(indices[match.mask], match.vectors, match.loss)
 
-    at_work = AtWork(embedder, kept, store, before_keeping, keep_every)
+    at_work = EmbeddingWork(embedder, kept, store, before_keeping, keep_every)
     keepers = at_work.keepers
-    with keeping(keepers):
+    with keep_finished(keepers):
         for new_indices, vectors, losses in embed_batches(
             different, different.batches(missing, batch_size), at_work.parts, should_stop
         ):
@@ -202,7 +202,7 @@ def embed_at_once(
         missing = ~masks[together[0]]
         n_finished = len(together) * int((~missing).sum())
         keepers = [part.keeper for part in parts]
-        with keeping(keepers):
+        with keep_finished(keepers):
             for indices, _, _ in embed_batches(
                 different, different.batches(missing, batch_size), parts, should_stop
             ):

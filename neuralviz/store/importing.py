@@ -65,8 +65,8 @@ def import_vectors(
         StoreError: they cannot be kept.
     """
     keys = store.keys(corpus)
-    of_rows, matched = _keys_of_rows(store, corpus, keys, read, in_order=in_order)
-    return _keep(store.vectors, read, of_rows, keys, matched)
+    of_rows, matched = _match_rows(store, corpus, keys, read, in_order=in_order)
+    return _keep_vectors(store.vectors, read, of_rows, keys, matched)
 
 
 def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]) -> Imported:
@@ -82,7 +82,7 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
         StoreError: they cannot be kept.
     """
     keys = text_keys(texts)
-    of_texts, n_found = _texts_beside(read, keys)
+    of_texts, n_found = _match_texts(read, keys)
     n = len(np.unique(keys))
     best = max(n_found, key=n_found.__getitem__, default="")
     if not best:
@@ -97,12 +97,12 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
             + _describe_near(read, texts, keys, of_texts)
         )
     complete = {title: row_keys for title, row_keys in of_texts.items() if n_found[title] == n}
-    title = _only_texts(read, "the data", complete)
+    title = _choose_text_column(read, "the data", complete)
     matched = f"Matched by the texts in the column “{title[:40]}”."
-    return _keep(vectors, read, of_texts[title], keys, matched)
+    return _keep_vectors(vectors, read, of_texts[title], keys, matched)
 
 
-def _keep(
+def _keep_vectors(
     vectors: KeptVectors, read: ReadVectors, of_rows: np.ndarray, keys: np.ndarray, matched: str
 ) -> Imported:
     """Keep the vectors of the rows whose texts are wanted.
@@ -117,7 +117,7 @@ def _keep(
     different, first, place = np.unique(of_rows, return_index=True, return_inverse=True)
     is_wanted = np.isin(different, keys)
     differ = np.zeros(len(different), dtype=bool)
-    np.logical_or.at(differ, place, _are_apart(read.vectors, first[place]))
+    np.logical_or.at(differ, place, _find_differing(read.vectors, first[place]))
     if n_differ := int((differ & is_wanted).sum()):
         with_several = "text has" if n_differ == 1 else "texts have"
         matched += f" {n_differ:,} {with_several} several different vectors; the first is used."
@@ -130,32 +130,32 @@ def _keep(
     return Imported(kept, matched)
 
 
-def _texts_beside(
+def _match_texts(
     read: ReadVectors, keys: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, int]]:
     """By column, [row] keys of what it holds as texts, and how many of some texts are there."""
     distinct = np.unique(keys)
-    of_texts = {title: _keys_of_texts(read.strings(title), distinct) for title in read.columns}
+    of_texts = {title: _hash_texts(read.strings(title), distinct) for title in read.columns}
     return of_texts, {
         title: int(np.isin(distinct, row_keys).sum()) for title, row_keys in of_texts.items()
     }
 
 
-def _keys_of_rows(
+def _match_rows(
     store: CorpusStore, corpus: Corpus, keys: np.ndarray, read: ReadVectors, *, in_order: bool
 ) -> tuple[np.ndarray, str]:
     """[row] keys of the texts whose vectors they are, and how that was found out."""
-    of_texts, n_found = _texts_beside(read, keys)
+    of_texts, n_found = _match_texts(read, keys)
     distinct = np.unique(keys)
     complete = [title for title in of_texts if n_found[title] == len(distinct)]
     if complete:
-        title = _only_texts(
+        title = _choose_text_column(
             read, f"“{corpus.name}”", {column: of_texts[column] for column in complete}
         )
         return of_texts[title], f"Matched by the texts in the column “{title[:40]}”."
     ids = store.ids(corpus) if read.columns else []
     for title in read.columns:
-        rows = _rows_by_id(ids, title, read.strings(title))
+        rows = _match_ids(ids, title, read.strings(title))
         if rows is None:
             continue
         of_rows = np.where(rows >= 0, keys[rows], np.zeros(1, keys.dtype))
@@ -164,7 +164,7 @@ def _keys_of_rows(
             column
             for column, texts in of_texts.items()
             if column != title
-            and (_named(column) in text_columns or _are_elsewhere(texts, of_rows, distinct))
+            and (_normalize(column) in text_columns or _are_elsewhere(texts, of_rows, distinct))
         ]
         if not other_columns:
             return of_rows, f"Matched by the IDs in the column “{title[:40]}”."
@@ -210,7 +210,7 @@ def _describe_near(
         read: the file.
         texts: those that are wanted.
         keys: of the texts.
-        of_texts: as of `_texts_beside`.
+        of_texts: as of `_match_texts`.
     """
     n_near: dict[str, int] = {}
     for title, of_rows in of_texts.items():
@@ -237,7 +237,7 @@ def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted_keys: np.ndarr
     return is_text_column and bool((texts != of_rows)[is_wanted].any())
 
 
-def _keys_of_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
+def _hash_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
     """[row] keys of texts; of those that are not wanted, with line breaks as tables have them."""
     keys = text_keys(texts)
     unmatched = np.flatnonzero(~np.isin(keys, known_keys))
@@ -249,12 +249,12 @@ def _keys_of_texts(texts: Sequence[str], known_keys: np.ndarray) -> np.ndarray:
     return keys
 
 
-def _only_texts(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]) -> str:
+def _choose_text_column(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]) -> str:
     """Which of the columns that hold all texts of something has those that the vectors are of."""
     titles = list(complete)
     if any((complete[title] != complete[titles[0]]).any() for title in titles):
-        called = [title for title in titles if _named(title) in TEXT_COLUMNS]
-        titles = called if len(called) == 1 else [t for t in called if _named(t) == "text"]
+        called = [title for title in titles if _normalize(title) in TEXT_COLUMNS]
+        titles = called if len(called) == 1 else [t for t in called if _normalize(t) == "text"]
     if not titles:
         listed = joined([f"“{title[:40]}”" for title in complete])
         raise TextError(
@@ -264,13 +264,13 @@ def _only_texts(read: ReadVectors, name: str, complete: Mapping[str, np.ndarray]
     return titles[0]
 
 
-def _rows_by_id(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:
+def _match_ids(ids: Sequence[str], title: str, column: Sequence[str]) -> np.ndarray | None:
     """[row] the places of the texts in the corpus by the ids in a column, -1 for ids of others.
 
     None where some are missing. Numbers may count something else: a column of them has to be one
     of `ID_COLUMNS` and have each once, and where they only count the texts, no others.
     """
-    corpus_ids, written = _plain_ids(ids), _plain_ids(column)
+    corpus_ids, written = _normalize_ids(ids), _normalize_ids(column)
     place_by_id = {text_id: place for place, text_id in enumerate(corpus_ids)}
     rows = np.array([place_by_id.get(text_id, -1) for text_id in written])
     counts = np.bincount(rows[rows >= 0], minlength=len(ids))
@@ -278,13 +278,13 @@ def _rows_by_id(ids: Sequence[str], title: str, column: Sequence[str]) -> np.nda
         return None
     if _are_numbers(ids):
         are_counted = set(map(int, corpus_ids)) == set(range(1, len(corpus_ids) + 1))
-        is_id = _named(title) in ID_COLUMNS and (counts == 1).all()
+        is_id = _normalize(title) in ID_COLUMNS and (counts == 1).all()
         if not is_id or (are_counted and (rows < 0).any()):
             return None
     return rows
 
 
-def _plain_ids(ids: Sequence[str]) -> Sequence[str]:
+def _normalize_ids(ids: Sequence[str]) -> Sequence[str]:
     """Ids as they are; where all are whole numbers, without zeros before them and ``.0`` behind."""
     if not _are_numbers(ids):
         return ids
@@ -296,7 +296,7 @@ def _are_numbers(ids: Sequence[str]) -> bool:
     return all(_WHOLE.fullmatch(text_id) for text_id in ids)
 
 
-def _are_apart(vectors: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
+def _find_differing(vectors: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
     """[row] whether a vector is another than that of the row which stands for its text."""
     apart = np.zeros(len(vectors), dtype=bool)
     (moved,) = np.nonzero(first_rows != np.arange(len(vectors)))
@@ -306,7 +306,7 @@ def _are_apart(vectors: np.ndarray, first_rows: np.ndarray) -> np.ndarray:
     return apart
 
 
-def _named(title: str) -> str:
+def _normalize(title: str) -> str:
     return title.strip().lower()
 
 
@@ -342,7 +342,7 @@ def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, Embedder
     return specs
 
 
-def imported_for(
+def find_imported(
     stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
 ) -> tuple[KeptVectors, KeptEmbedder]:
     """The first store that has the imported vectors of some texts, and its place for them.

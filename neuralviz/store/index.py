@@ -66,7 +66,7 @@ class VectorIndex:
     recall: float
 
 
-def index_of(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
+def find_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     """The index of an embedder's vectors; None where there is none, and search is exact.
 
     Raises:
@@ -101,10 +101,10 @@ def build_index(
     Raises:
         StoreError: it cannot be written.
     """
-    work, current, _ = _look(database, embedder, smallest)
+    work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":
         return current
-    return database.write(partial(_do, database, embedder, smallest), PATIENCE)
+    return database.write(partial(_update_index, database, embedder, smallest), PATIENCE)
 
 
 def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
@@ -204,7 +204,7 @@ def rows_of_keys(
         return places[0], rows[0]
     with store.database.reading(missing=describe_deleted(corpus)):
         table = store.database.open(texts_table(corpus))
-        firsts, starts = _runs(store.folder, texts_table(corpus), table.version)
+        firsts, starts = _find_runs(store.folder, texts_table(corpus), table.version)
         for batch in rows_with_keys(table, sorted_keys, [], with_places=True):
             stored = keys_of(batch[_KEY])
             nearest = np.minimum(np.searchsorted(sorted_keys, stored), len(sorted_keys) - 1)
@@ -219,7 +219,7 @@ def rows_of_keys(
 
 
 @lru_cache(maxsize=64)
-def _runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
+def _find_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the database's own numbers of the rows of a table rise by one from row to row.
 
     Args:
@@ -247,7 +247,7 @@ def _runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray
 # --- making and measuring ------------------------------------------------------------------------
 
 
-def _look(
+def _find_work(
     database: Database, embedder: KeptEmbedder, smallest: int
 ) -> tuple[_Work, VectorIndex | None, int]:
     """What is to be done for an index, how the one that is there is searched, and all vectors."""
@@ -258,8 +258,8 @@ def _look(
             return "none", None, n_rows
         if not (has_index(table, _VECTOR) and has_index(table, _KEY)):
             return "build", None, n_rows
-        n_left = _n_unindexed(table)
-    current = index_of(database, embedder)
+        n_left = _count_unindexed(table)
+    current = find_index(database, embedder)
     if current is None:
         return "measure", None, n_rows
     if n_rows > GROWTH * current.n_rows:
@@ -267,9 +267,9 @@ def _look(
     return "extend" if n_left > UNINDEXED * n_rows else "none", current, n_rows
 
 
-def _do(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
+def _update_index(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
     """`build_index`, within a write."""
-    work, current, n_rows = _look(database, embedder, smallest)  # another may have been faster
+    work, current, n_rows = _find_work(database, embedder, smallest)  # another may have been faster
     if work == "none":
         return current
     n_groups = round(math.sqrt(n_rows))
@@ -278,47 +278,47 @@ def _do(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorInde
     elif current is not None:
         database.open(vectors_table(embedder)).optimize()
         n_groups, n_rows = current.n_groups, current.n_rows
-    return _keep(database, embedder, n_groups, n_rows)
+    return _keep_measured(database, embedder, n_groups, n_rows)
 
 
 def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
     table = database.open(name)
     _index_keys(table)
     is_coded = dim >= CODED_FROM and dim % 8 == 0  # codes are whole bytes
-    kind = _kinds().IvfRq if is_coded else _kinds().IvfFlat
+    kind = _index_kinds().IvfRq if is_coded else _index_kinds().IvfFlat
     table.create_index(_VECTOR, config=kind(distance_type="cosine", num_partitions=n_groups))
 
 
 def _index_keys(table: Table) -> None:
-    table.create_index(_KEY, config=_kinds().BTree())
+    table.create_index(_KEY, config=_index_kinds().BTree())
 
 
-def _kinds() -> ModuleType:
+def _index_kinds() -> ModuleType:
     """Of indexes."""
     from lancedb import index
 
     return index
 
 
-def _n_unindexed(table: Table) -> int:
+def _count_unindexed(table: Table) -> int:
     """Vectors that no index holds."""
     names = [index.name for index in table.list_indices() if index.columns == [_VECTOR]]
     stats = table.index_stats(names[0])
     return 0 if stats is None else stats.num_unindexed_rows
 
 
-def _keep(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int) -> VectorIndex:
+def _keep_measured(
+    database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int
+) -> VectorIndex:
     """Measure an index that was made, and keep how it is searched."""
-    index = _measured(database, embedder, n_groups, n_rows)
+    index = _measure(database, embedder, n_groups, n_rows)
     row = {"id": embedder.id, "created": current_time(), "about": json.dumps(asdict(index))}
     merge = database.registry("indexes").merge_insert("id")
     merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
     return index
 
 
-def _measured(
-    database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int
-) -> VectorIndex:
+def _measure(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int) -> VectorIndex:
     """The least effort with a good recall, or the one with the best."""
     with database.reading():
         table = database.open(vectors_table(embedder))
@@ -329,11 +329,11 @@ def _measured(
         vectors = np.concatenate([rows_of(chunk) for chunk in sample[_VECTOR].chunks])
         has_direction = np.abs(vectors).max(axis=1) > 0
         keys, vectors = keys[has_direction], unit_vectors(vectors[has_direction])
-        least = _tenth_product(database, embedder, keys, vectors)
+        least = _find_tenth_product(database, embedder, keys, vectors)
         best: VectorIndex | None = None
         for probes, refine in EFFORTS:
             tried = VectorIndex(n_rows, n_groups, min(probes, n_groups), refine, 0.0)
-            share = _recall(table, tried, keys, vectors, least)
+            share = _measure_recall(table, tried, keys, vectors, least)
             if best is None or share > best.recall:
                 best = VectorIndex(n_rows, n_groups, tried.probes, refine, share)
             if share >= GOOD_RECALL:
@@ -342,7 +342,7 @@ def _measured(
     return best
 
 
-def _tenth_product(
+def _find_tenth_product(
     database: Database, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray
 ) -> np.ndarray:
     """[query, 10] the largest products of each query with the other vectors, by a look at all."""
@@ -356,7 +356,7 @@ def _tenth_product(
     return best
 
 
-def _recall(
+def _measure_recall(
     table: Table, index: VectorIndex, keys: np.ndarray, vectors: np.ndarray, exact: np.ndarray
 ) -> float:
     """Share of the nearest others that are found; of equally near ones any does."""

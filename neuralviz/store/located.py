@@ -11,8 +11,8 @@ from neuralviz.store.vectors import (
     KeptEmbedder,
     keys_of,
     losses_of,
-    match,
-    not_embedded,
+    match_keys,
+    not_embedded_error,
     vectors_table,
 )
 
@@ -42,12 +42,12 @@ class LocatedVectors:
             self._table = database.open(vectors_table(embedder))
             self._table.checkout(self._table.version)  # places are others after the next write
             for batch in rows_with_keys(self._table, self._keys, LOSSES, with_places=True):
-                positions, matched = match(self._keys, keys_of(batch["key"]))
+                positions, matched = match_keys(self._keys, keys_of(batch["key"]))
                 self._places[positions] = batch["_rowid"].to_numpy()[matched]
                 is_located[positions] = True
                 self.were_learnt |= not np.isnan(losses_of(batch)[matched]).all()
         if not is_located.all():
-            raise not_embedded(int((~is_located).sum()), len(is_located))
+            raise not_embedded_error(int((~is_located).sum()), len(is_located))
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] float32 vectors, and [text, 2] losses as of `KeptVectors.losses`.
@@ -65,7 +65,7 @@ class LocatedVectors:
         with self._database.reading():
             query = self._table.take_row_ids(places).select(["key", *LOSSES, "vector"])
             for batch in query.to_arrow().to_batches():
-                positions, matched = match(distinct, keys_of(batch["key"]))
+                positions, matched = match_keys(distinct, keys_of(batch["key"]))
                 vectors[positions] = rows_of(batch["vector"])[matched]
                 loss[positions] = losses_of(batch)[matched]
         return vectors[order], loss[order]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _adding = threading.Lock()  # for the sessions that open the app together
 
 
-def once(
+def add_once(
     store: CorpusStore, name: str, add: Callable[[], Corpus], made_of: str = ""
 ) -> Corpus | None:
     """The corpus that ``add`` makes, unless that has been done before in this store; None then.

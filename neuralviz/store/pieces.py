@@ -195,12 +195,14 @@ class Committer:
         """Within a write."""
         path = self._database.place(vectors_table(embedder))
         version = lance.dataset(path).version
-        pieces = [piece for piece in pieces if all(file.exists() for file in _files(path, piece))]
+        pieces = [
+            piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))
+        ]
         new, mixed = pieces, list[Piece]()
         if version != self._version.get(embedder.id):
             self._others.add(embedder.id)
         if embedder.id in self._others:
-            new, mixed = self._apart(embedder, pieces)
+            new, mixed = self._separate_new(embedder, pieces)
         if new:
             fragments = [lance.FragmentMetadata.from_json(piece.fragment) for piece in new]
             append = lance.LanceOperation.Append(fragments)
@@ -210,11 +212,11 @@ class Committer:
             version = lance.dataset(path).version
         self._version[embedder.id] = version
 
-    def _apart(
+    def _separate_new(
         self, embedder: KeptEmbedder, pieces: Sequence[Piece]
     ) -> tuple[list[Piece], list[Piece]]:
         """Pieces that hold nothing that is there already, nor in one before, and the others."""
-        of_pieces = list(map(_keys, pieces))
+        of_pieces = list(map(_read_keys, pieces))
         keys = np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *of_pieces])
         is_new = ~self._vectors.find(embedder, keys, with_vectors=False).mask
         first = np.zeros(len(keys), dtype=bool)
@@ -229,7 +231,7 @@ class Committer:
     def _merge(self, embedder: KeptEmbedder, path: Path, piece: Piece) -> None:
         """Put those rows of a piece in that are not there; its own file is left to `sweep`."""
         table = self._database.open(vectors_table(embedder))
-        for file in _files(path, piece):
+        for file in _list_files(path, piece):
             rows = LanceFileReader(str(file)).read_all().to_table()
             merge = table.merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
@@ -289,7 +291,7 @@ def sweep(database: Database, but: str = "") -> None:
                 (path / "_versions").glob("*.manifest")
             ):
                 dataset = lance.dataset(path)
-                if len(list((path / "data").glob("*.lance"))) > _n_files(dataset):
+                if len(list((path / "data").glob("*.lance"))) > _count_files(dataset):
                     dataset.cleanup_old_versions(SUPERSEDED_FOR, delete_unverified=True)
 
     database.write(clean, PATIENCE)
@@ -318,14 +320,14 @@ def _delete_writer(lock: Path) -> None:
         lock.unlink()
 
 
-def _n_files(dataset: Any) -> int:
+def _count_files(dataset: Any) -> int:
     return sum(len(fragment.data_files()) for fragment in dataset.get_fragments())
 
 
-def _files(path: Path, piece: Piece) -> list[Path]:
+def _list_files(path: Path, piece: Piece) -> list[Path]:
     """The files of a piece."""
     return [path / "data" / file["path"] for file in json.loads(piece.fragment)["files"]]
 
 
-def _keys(piece: Piece) -> np.ndarray:
+def _read_keys(piece: Piece) -> np.ndarray:
     return np.frombuffer(piece.keys, f"S{KEY_BYTES}")

@@ -75,12 +75,12 @@ def corpus_rows(
             "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
             "text": pa.array(texts, STRINGS),
             "key": key_array(text_keys(texts) if keys is None else keys),
-            **{f"label_{place}": _wide(values) for place, values in enumerate(labels)},
+            **{f"label_{place}": _widen(values) for place, values in enumerate(labels)},
         }
     )
 
 
-def in_batches(blocks: Iterable[pa.Table], keys: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+def split_batches(blocks: Iterable[pa.Table], keys: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
     """The batches of some tables; their keys are put on ``keys`` as they go by."""
     for block in blocks:
         keys.extend(keys_of(chunk) for chunk in block["key"].chunks)
@@ -101,31 +101,31 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
     if rows is None:
         rows_read = all_rows(table.search().select([name]).with_row_id(True))
         place = rows_read["_rowid"].to_numpy()
-        values = _wide(rows_read[name])
+        values = _widen(rows_read[name])
         if len(place) and (place[1:] < place[:-1]).any():
             values = values.take(pa.array(np.argsort(place)))
     else:
-        values = _in_order(table, name, np.asarray(rows, dtype=np.int64))
+        values = _read_rows(table, name, np.asarray(rows, dtype=np.int64))
     return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
-def _in_order(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
+def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
     """A column of some rows; the database has them in their own order."""
     different, places = np.unique(rows, return_inverse=True)
     if not len(different):
-        return _wide(table.schema.empty_table()[name])
+        return _widen(table.schema.empty_table()[name])
     values = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
     if len(values) < len(different):
         raise StoreError("A text was deleted in the meantime. Open the corpus again.")
-    return _wide(values).take(pa.array(places))
+    return _widen(values).take(pa.array(places))
 
 
-def _wide(values: Values) -> Values:
+def _widen(values: Values) -> Values:
     """Strings as `STRINGS`; in corpora of versions before they are not."""
     return values.cast(STRINGS) if pa.types.is_string(values.type) else values
 
 
-def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
+def find_rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
     """Rows of a table whose texts hold all of some terms in lower case, in their order."""
     quoted = [term.replace("'", "''") for term in terms]
     condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
@@ -137,14 +137,14 @@ def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
     return np.searchsorted(everything, matches)
 
 
-def as_numbers(values: pa.Array) -> pa.Array:
+def to_numbers(values: pa.Array) -> pa.Array:
     """Doubles; what is read in blocks is kept as written, and a blank is no number."""
     if pa.types.is_floating(values.type):
         return values
     return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
 
 
-def codes_of(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
+def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     """A column of labels as numbers, as of `CorpusStore.label_codes`."""
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(float)
@@ -172,18 +172,18 @@ def are_whole(numbers: np.ndarray) -> bool:
     return True
 
 
-def ids_of(read: ReadTexts) -> tuple[str, ...]:
+def text_ids(read: ReadTexts) -> tuple[str, ...]:
     """Those of the file, else numbers from 1."""
     return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
 
 
-def labels_of(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
+def label_columns(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
     """The columns beside text and id."""
     columns = read.labels.items()
-    return [_label_column(title, values) for title, values in columns if values != read.ids]
+    return [_read_label(title, values) for title, values in columns if values != read.ids]
 
 
-def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
+def _read_label(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
     """A column as numbers, where all that is not blank is one; else as strings."""
     filled = [value.strip() for value in values]
     if any(filled) and all(is_number(value) for value in filled if value):

@@ -184,7 +184,7 @@ class KeptVectors:
             out[positions] = rows_of(batch["vector"])[matched]
             is_kept[positions] = True
         if not is_kept.all():
-            raise not_embedded(int((~is_kept).sum()), len(distinct))
+            raise not_embedded_error(int((~is_kept).sum()), len(distinct))
         return out[places]
 
     def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
@@ -219,7 +219,7 @@ class KeptVectors:
         with self._database.reading():
             table = self._database.open(vectors_table(embedder))
             for batch in rows_with_keys(table, distinct, columns):
-                positions, matched = match(distinct, keys_of(batch["key"]))
+                positions, matched = match_keys(distinct, keys_of(batch["key"]))
                 yield positions, batch, matched
 
     def compact(self, embedder: KeptEmbedder) -> None:
@@ -248,7 +248,7 @@ class KeptVectors:
         """
         table = self._database.open(vectors_table(embedder))
         row_ids = [
-            batch["_rowid"].to_numpy()[match(distinct, keys_of(batch["key"]))[1]]
+            batch["_rowid"].to_numpy()[match_keys(distinct, keys_of(batch["key"]))[1]]
             for batch in rows_with_keys(table, distinct, [], with_places=True)
         ]
         numbers = np.concatenate([np.zeros(0, np.uint64), *row_ids])
@@ -306,7 +306,7 @@ def losses_of(batch: pa.RecordBatch) -> np.ndarray:
     return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in LOSSES], axis=1)
 
 
-def not_embedded(n: int, n_texts: int) -> StoreError:
+def not_embedded_error(n: int, n_texts: int) -> StoreError:
     """What is said when ``n`` of some texts have no vector."""
     return StoreError(f"{n:,} of {n_texts:,} texts are not embedded yet. Embed the corpus first.")
 
@@ -316,7 +316,7 @@ def vectors_table(embedder: KeptEmbedder) -> str:
     return f"vectors-{embedder.id}"
 
 
-def match(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places in ``sorted_keys``, sorted, of what is ``stored``, and a mask of what was found."""
     if not len(sorted_keys):
         return np.zeros(0, dtype=np.int64), np.zeros(len(stored), dtype=bool)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.reading.cells import inert as inert
+from neuralviz.reading.cells import escape_formula as escape_formula
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ def write_vectors(
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
     columns = {"id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())}
-    write_table(path, pa.table(columns | {"vector": lists_of(vectors)}))
+    write_table(path, pa.table(columns | {"vector": vector_lists(vectors)}))
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -96,7 +96,7 @@ def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
     Raises:
         As `write_table`, and what ``pieces`` raises; what was at ``path`` is still there then.
     """
-    with written_beside(path) as file:
+    with write_beside(path) as file:
         _WRITERS[path.suffix.lower()](file, iter(pieces))
 
 
@@ -108,20 +108,22 @@ def table_bytes(ending: str, table: pa.Table) -> bytes:
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """A data frame as CSV, its texts and the names of its columns `inert`, its vectors as JSON.
+    """A data frame as CSV: texts and column names by `escape_formula`, vectors as JSON.
 
     It begins with a byte order mark, without which Excel takes UTF-8 for another encoding.
     """
-    safe = frame.map(_cell)
-    return BYTE_ORDER_MARK + safe.rename(columns=lambda name: inert(str(name))).to_csv(index=False)
+    safe = frame.map(_frame_cell)
+    return BYTE_ORDER_MARK + safe.rename(columns=lambda name: escape_formula(str(name))).to_csv(
+        index=False
+    )
 
 
-def _cell(value: object) -> object:
+def _frame_cell(value: object) -> object:
     """What goes into a CSV file for the value of a data frame."""
     if isinstance(value, str):
-        return inert(value)
+        return escape_formula(value)
     if isinstance(value, np.ndarray):
-        return f"[{', '.join(map(_short, value))}]"  # pandas would leave out most of it
+        return f"[{', '.join(map(_format_short, value))}]"  # pandas would leave out most of it
     return value
 
 
@@ -134,7 +136,7 @@ def frame_parquet(frame: pd.DataFrame, metadata: Mapping[str, str] | None = None
     return file.getvalue()
 
 
-def lists_of(vectors: np.ndarray) -> pa.Array:
+def vector_lists(vectors: np.ndarray) -> pa.Array:
     """[row, value] vectors as a column of lists of float32."""
     n_rows, dim = vectors.shape
     ends = pa.array(np.arange(n_rows + 1, dtype=np.int32) * dim)
@@ -164,12 +166,12 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         NeuralvizError: it cannot be written; what was at ``path`` is still there.
     """
-    with written_beside(path) as file:
+    with write_beside(path) as file:
         file.write(text.encode("utf-8"))
 
 
 @contextmanager
-def written_beside(path: Path) -> Iterator[IO[bytes]]:
+def write_beside(path: Path) -> Iterator[IO[bytes]]:
     """A file beside ``path`` that takes its place when all is written."""
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
@@ -194,10 +196,10 @@ def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
     lines = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(lines)
     first = next(pieces)
-    writer.writerow(map(inert, first.column_names))
+    writer.writerow(map(escape_formula, first.column_names))
     for table in chain([first], pieces):
         for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-            writer.writerows(zip(*(_cells(column) for column in rows.columns), strict=True))
+            writer.writerows(zip(*(_csv_values(column) for column in rows.columns), strict=True))
     lines.detach()
 
 
@@ -205,10 +207,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
-def _cells(column: pa.Array) -> Iterator[object]:
+def _csv_values(column: pa.Array) -> Iterator[object]:
     if _is_text(column.type):
-        return (inert(value) if value else "" for value in column.to_pylist())
-    return iter(_in_words(column))
+        return (escape_formula(value) if value else "" for value in column.to_pylist())
+    return iter(_number_values(column))
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
@@ -224,26 +226,26 @@ def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
 def _json_values(column: pa.Array) -> Iterator[str]:
     if _is_text(column.type):
         return (json.dumps(value, ensure_ascii=False) for value in column.to_pylist())
-    return (value or "null" for value in _in_words(column))
+    return (value or "null" for value in _number_values(column))
 
 
-def _in_words(column: pa.Array) -> list[str]:
+def _number_values(column: pa.Array) -> list[str]:
     """Numbers, and lists of them, as JSON; nothing for what is missing or not finite."""
     if pa.types.is_list(column.type):
-        return [f"[{', '.join(map(_short, values))}]" for values in column.to_numpy(False)]
-    in_words = _short if pa.types.is_float32(column.type) else _whole
+        return [f"[{', '.join(map(_format_short, values))}]" for values in column.to_numpy(False)]
+    in_words = _format_short if pa.types.is_float32(column.type) else _format_whole
     return [
         "" if value is None or not np.isfinite(value) else in_words(value)
         for value in column.to_pylist()
     ]
 
 
-def _short(value: float) -> str:
+def _format_short(value: float) -> str:
     """A float32 with the nine digits that tell every one from the next."""
     return f"{value:.9g}"
 
 
-def _whole(value: float) -> str:
+def _format_whole(value: float) -> str:
     """An integer or a double with all of its digits; a whole one without a point."""
     return str(int(value)) if value == int(value) and abs(value) <= 2**53 else repr(value)
 

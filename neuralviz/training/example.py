@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.once import once
+from neuralviz.store.once import add_once
 
 if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
@@ -23,7 +23,7 @@ def add_textbooks_once(store: CorpusStore) -> Corpus | None:
     Raises:
         StoreError: it cannot be written.
     """
-    return once(store, "textbooks", lambda: add_textbooks(store))
+    return add_once(store, "textbooks", lambda: add_textbooks(store))
 
 
 def add_textbooks(store: CorpusStore) -> Corpus:

@@ -25,10 +25,10 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import (
+    find_imported,
     import_by_text,
     import_vectors,
     imported_by_label,
-    imported_for,
     imported_label,
 )
 from neuralviz.store.vectors import KeptEmbedder
@@ -155,7 +155,7 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     assert np.isnan(store.vectors.losses(by_text, store.keys(corpus))).all()
 
     def place_of(spec: EmbedderSpec) -> KeptEmbedder:
-        return imported_for([store.vectors], spec, store.keys(corpus))[1]
+        return find_imported([store.vectors], spec, store.keys(corpus))[1]
 
     found = imported_by_label(CorpusStore(), corpus)
     assert list(found) == ["file: rows.npy", "file: texts.parquet"]
@@ -184,7 +184,7 @@ def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore)
     assert store.vectors.embedders() == ()
     gone = EmbedderSpec("imported", "", (("digest", "d"), ("file", "gone.npy")))
     with pytest.raises(StoreError, match=r"gone.npy” were deleted. Import the file again"):
-        imported_for([store.vectors], gone, store.keys(corpus))
+        find_imported([store.vectors], gone, store.keys(corpus))
 
 
 def of_texts(**columns: object) -> Source:

@@ -22,7 +22,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import database
 from neuralviz.store import index as indexes
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.index import build_index, index_of, index_texts, rows_of_keys
+from neuralviz.store.index import build_index, find_index, index_texts, rows_of_keys
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_without_an_index_the_answer_is_exact(store: CorpusStore):
     vectors, embedder = in_groups(400), embedder_in(store)
     corpus = add(store, embedder, "few", [str(row) for row in range(400)], vectors)
     assert build_index(store.database, embedder, smallest=SMALLEST) is None
-    assert index_of(store.database, embedder) is None
+    assert find_index(store.database, embedder) is None
     queries = in_groups(20, 2)
     for metric in ("cosine", "euclidean", "manhattan"):
         found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
@@ -95,7 +95,7 @@ def test_without_an_index_the_answer_is_exact(store: CorpusStore):
 
 def test_the_index_finds_nearly_all(full: tuple, vectors: np.ndarray):
     store, embedder, large, _ = full
-    index = index_of(store.database, embedder)
+    index = find_index(store.database, embedder)
     assert index is not None
     assert (index.n_rows, index.recall >= 0.95) == (N + SMALL, True)
     queries = in_groups(100, 3)
@@ -212,7 +212,7 @@ def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
     second = build_index(store.database, embedder, smallest=SMALLEST)
     assert (built, second and second.n_rows) == ([], 1000)
-    assert indexes._n_unindexed(store.database.open(vectors_table(embedder))) == 0
+    assert indexes._count_unindexed(store.database.open(vectors_table(embedder))) == 0
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
     add(store, embedder, "more", [f"c{row}" for row in range(900)], in_groups(900, 8))
     third = build_index(store.database, embedder, smallest=SMALLEST)
@@ -226,7 +226,7 @@ def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
     """Also where an index is made anew, or measured: nothing is done twice."""
     embedder = embedder_in(store)
     add(store, embedder, "first", [f"a{row}" for row in range(600)], in_groups(600))
-    look, build, measure = indexes._look, indexes._build, indexes._measured
+    look, build, measure = indexes._find_work, indexes._build, indexes._measure
     both_looked = threading.Barrier(2, timeout=60)
     seen, done = threading.local(), []
 
@@ -237,10 +237,10 @@ def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
             both_looked.wait()
         return found
 
-    monkeypatch.setattr(indexes, "_look", look_together)
+    monkeypatch.setattr(indexes, "_find_work", look_together)
     monkeypatch.setattr(indexes, "_build", lambda *given: done.append("built") or build(*given))
     monkeypatch.setattr(
-        indexes, "_measured", lambda *given: done.append("measured") or measure(*given)
+        indexes, "_measure", lambda *given: done.append("measured") or measure(*given)
     )
     for n_texts in (600, 2000):
         with ThreadPoolExecutor(2) as pool:
@@ -249,7 +249,7 @@ def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
                 for _ in range(2)
             ]
             first, second = (run.result() for run in runs)
-        assert first == second == index_of(store.database, embedder)
+        assert first == second == find_index(store.database, embedder)
         assert (first.n_rows, done) == (n_texts, ["built", "measured"])
         done.clear()
         add(store, embedder, f"{n_texts}", [f"b{row}" for row in range(1400)], in_groups(1400, 1))
@@ -290,7 +290,7 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
         "def key_alone(table, column, **kind):\n"
         "    return whole(table, column, **kind) if column == 'key' else stay()\n"
         "if sys.argv[2] == 'keys':\n    LanceTable.create_index = key_alone\n"
-        "else:\n    index._measured = stay\n"
+        "else:\n    index._measure = stay\n"
         "store = CorpusStore(Path(sys.argv[1]))\n"
         "index.build_index(store.database, store.vectors.embedders()[0], smallest=500)\n"
     )
@@ -301,12 +301,12 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
         assert other.stdout.readline() == "here\n"
         other.kill()
         other.wait()
-        assert index_of(store.database, embedder) is None
+        assert find_index(store.database, embedder) is None
         np.testing.assert_array_equal(store.vectors.get(embedder, store.keys(corpus)), vectors)
     began = time.monotonic()
     index = build_index(store.database, embedder, smallest=SMALLEST)
     assert index is not None
-    assert (index == index_of(store.database, embedder), time.monotonic() - began < 20) == (1, 1)
+    assert (index == find_index(store.database, embedder), time.monotonic() - began < 20) == (1, 1)
     queries = in_groups(20, 9)
     found = nearest_in_corpus(store, corpus, embedder, queries, 5)
     assert recall(found, nearest(vectors, queries, 5)) >= 0.95

@@ -25,7 +25,7 @@ from neuralviz.errors import TextError
 from neuralviz.reading import arrow_tables
 from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.delimited import read_delimited
-from neuralviz.reading.json_tables import json_lines_blocks, read_json
+from neuralviz.reading.json_tables import read_json, read_json_lines_blocks
 from neuralviz.reading.lines import TextLines
 from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.source import Source
@@ -435,7 +435,9 @@ def test_the_ending_of_json_does_not_matter(name: str, rows: list, indent: int |
 def test_blocks_of_lines_refuse_an_array() -> None:
     with pytest.raises(TextError, match="Save it as JSON Lines"):
         list(
-            json_lines_blocks("t.jsonl", io.BytesIO(b'[\n{"text": "One"},\n{"text": "Two"}\n]'), 9)
+            read_json_lines_blocks(
+                "t.jsonl", io.BytesIO(b'[\n{"text": "One"},\n{"text": "Two"}\n]'), 9
+            )
         )
 
 
@@ -507,8 +509,8 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
     taken = []
-    values = arrow_tables._values
-    monkeypatch.setattr(arrow_tables, "_values", lambda *of: taken.append(1) or values(*of))
+    values = arrow_tables._read_values
+    monkeypatch.setattr(arrow_tables, "_read_values", lambda *of: taken.append(1) or values(*of))
     assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
     assert len(taken) < 5
 

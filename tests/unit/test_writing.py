@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.reading.cells import restore_inert
+from neuralviz.reading.cells import restore_formula
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.store.writing import frame_csv, inert, lists_of, table_bytes
+from neuralviz.store.writing import escape_formula, frame_csv, table_bytes, vector_lists
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "- a dialogue")
 TABLE = pa.table(
@@ -23,19 +23,19 @@ TABLE = pa.table(
         "=id": ["a", "=1+1", "-5"],
         "n": pa.array([1, None, 10**12], pa.int64()),
         "x": pa.array([0.1, float("nan"), -2.5], pa.float32()),
-        "vector": lists_of(np.array([[0.1, 1], [2, 3], [1 / 3, -1e-30]], dtype=np.float32)),
+        "vector": vector_lists(np.array([[0.1, 1], [2, 3], [1 / 3, -1e-30]], dtype=np.float32)),
     }
 )
 
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_formulas_begin_with_an_apostrophe(text: str):
-    assert inert(text) == f"'{text}"
+    assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "a=b", "-5", "+1e3", "-.5", "5-3", "'tis", "naïve"])
 def test_all_else_stays_as_it_is(text: str):
-    assert inert(text) == text
+    assert escape_formula(text) == text
 
 
 def test_csv_is_inert_and_exact():
@@ -56,8 +56,8 @@ def test_what_is_written_is_read_back_equal():
     assert dict(zip(table.columns, map(list, table.values), strict=True)) == columns
     assert "Took away the apostrophe before 14 cells" in " ".join(table.notes)
     back = pd.read_csv(io.BytesIO(content), dtype=str)  # which keeps the mark
-    assert list(back["text"]) == list(map(inert, texts))
-    assert list(map(restore_inert, back["text"])) == texts
+    assert list(back["text"]) == list(map(escape_formula, texts))
+    assert list(map(restore_formula, back["text"])) == texts
     foreign = b"id,text\na,'-- so she said\nb,-- so he said\n"
     assert read_table(Source("t.csv", foreign)).column("text")[0] == "'-- so she said"
 
