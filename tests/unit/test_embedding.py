@@ -307,7 +307,7 @@ def test_every_keeper_is_asked_and_the_first_reason_is_raised(
     ended_by: Exception | None, raised: type[Exception]
 ) -> None:
     keepers = [Full(), Full()]
-    with pytest.raises(raised), batches.keeping(keepers):
+    with pytest.raises(raised), batches.keep_finished(keepers):
         if ended_by is not None:
             raise ended_by
     assert [keeper.asked for keeper in keepers] == [1, 1]
