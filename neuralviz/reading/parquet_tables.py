@@ -6,7 +6,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute, parquet, types
+from pyarrow import parquet
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import (
@@ -16,7 +16,6 @@ from neuralviz.reading.arrow_tables import (
     check_damage,
     check_n_rows,
     count_bytes,
-    is_dictionary,
     read_batches,
 )
 from neuralviz.reading.objects import TableBuilder
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _ROWS_AT_ONCE = 10_000
-_WORTH_A_LOOK = 1 << 24  # characters that a column may have, before its longest text is looked for
 
 
 def read_parquet(
@@ -41,19 +39,11 @@ def read_parquet(
 ) -> Table:
     """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
     with check_damage(name, "a Parquet file"):
-        source = parquet.ParquetFile(file, pre_buffer=False)
-        schema = source.schema_arrow
-        n_rows = source.metadata.num_rows
-        check_n_rows(name, n_rows, max_rows, limit)
-        check_width(name, len(schema.names))
-        columns = Columns.from_schema(schema)
-        fields = columns.places
+        columns, source = _open(file)
+        check_n_rows(name, source.metadata.num_rows, max_rows, limit)
+        check_width(name, len(source.schema_arrow.names))
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
-        repeated = _find_nested_texts(source)
-        if n_rows:
-            repeated += _find_long_repeated(file, source, fields, max_characters)
-        source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
-        batches = _read_batches(source, fields, at_once) if fields else iter(())
+        batches = _read_batches(source, columns.places, at_once)
         return read_batches(name, columns, batches, max_rows, max_characters, limit)
 
 
@@ -73,14 +63,9 @@ def read_parquet_blocks(
     """
     number = 0
     with check_damage(name, "a Parquet file"):
-        source = parquet.ParquetFile(file, pre_buffer=False)
-        schema = source.schema_arrow
-        columns = Columns.from_schema(schema)
-        fields = columns.places
-        repeated = _find_nested_texts(source) + _find_long_repeated(file, source, fields, MAX_TEXT)
-        source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
+        columns, source = _open(file)
         for group in groups:
-            for batch in _read_batches(source, fields, at_once, group) if fields else ():
+            for batch in _read_batches(source, columns.places, at_once, group):
                 if sum(map(count_bytes, batch.columns)) > MAX_TEXT:
                     raise TextError(f"{name} has rows with more than {MAX_TEXT:,} characters.")
                 objects = TableBuilder(name, "row", is_part=True)
@@ -100,13 +85,23 @@ def read_group_sizes(name: str, file: IO[bytes]) -> list[int]:
     return [metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)]
 
 
+def _open(file: IO[bytes]) -> tuple[Columns, pq.ParquetFile]:
+    """The columns of texts and labels, and the file in which texts have dictionaries."""
+    source = parquet.ParquetFile(file, pre_buffer=False)
+    texts = _find_texts(source)
+    columns = Columns.from_schema(source.schema_arrow)
+    return columns, parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
+
+
 def _read_batches(
     source: pq.ParquetFile, fields: Sequence[int], n_rows: int, group: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Columns by their numbers, of all row groups or one; by name, others may come along."""
+    if not fields:
+        return
     leaves = [leaf for field in fields for leaf in _list_leaves(source)[field]]
     groups = range(source.num_row_groups) if group is None else [group]
-    return source.reader.iter_batches(n_rows, row_groups=groups, column_indices=leaves)
+    yield from source.reader.iter_batches(n_rows, row_groups=groups, column_indices=leaves)
 
 
 def _list_leaves(source: pq.ParquetFile) -> list[range]:
@@ -115,46 +110,16 @@ def _list_leaves(source: pq.ParquetFile) -> list[range]:
     return list(map(range, ends, ends[1:]))
 
 
-def _find_long_repeated(
-    file: IO[bytes], source: pq.ParquetFile, fields: Sequence[int], max_characters: int
-) -> list[int]:
-    """The numbers of leaves whose texts may be more than that when each row has its own.
+def _find_texts(source: pq.ParquetFile) -> list[int]:
+    """The numbers of the leaves of texts; they are read as numbers and different texts.
 
     A file may hold a long text once, and a number in each of a million rows that stands for it.
-    Such columns are read as numbers and texts. The others are not: that takes twice the time.
     """
-    groups = [source.metadata.row_group(group) for group in range(source.num_row_groups)]
-    first = {field: leaves[0] for field, leaves in enumerate(_list_leaves(source))}
-    dictionaries = parquet.ParquetFile(
-        file, pre_buffer=False, read_dictionary=[first[field] for field in fields]
-    )
-    schema = dictionaries.schema_arrow
-    long_leaves = []
-    for field in fields:
-        if not is_dictionary(schema.field(field).type):
-            continue
-        leaf = first[field]
-        at_most = 0
-        for number, group in enumerate(groups):
-            longest = group.column(leaf).total_uncompressed_size
-            if longest * group.num_rows > _WORTH_A_LOOK:
-                texts = next(_read_batches(dictionaries, [field], 1, number)).column(0).dictionary
-                longest = compute.max(compute.binary_length(texts)).as_py() or 0
-            at_most += longest * group.num_rows
-        if at_most > max_characters:
-            long_leaves.append(leaf)
-    return long_leaves
-
-
-def _find_nested_texts(source: pq.ParquetFile) -> list[int]:
-    """The numbers of the leaves of texts within lists, structures and maps."""
+    leaves = map(source.schema.column, range(len(source.schema.names)))
     return [
         number
-        for field, leaves in zip(source.schema_arrow, _list_leaves(source), strict=True)
-        if types.is_nested(field.type)
-        for number in leaves
-        if (leaf := source.schema.column(number)).physical_type == "BYTE_ARRAY"
-        and leaf.logical_type.type != "DECIMAL"
+        for number, leaf in enumerate(leaves)
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
     ]
 
 
