@@ -63,13 +63,7 @@ class ScoredPairs:
 
     def first(self, n: int) -> ScoredPairs:
         """The same with the first ``n`` pairs alone."""
-        return replace(
-            self,
-            sentences1=self.sentences1[:n],
-            sentences2=self.sentences2[:n],
-            scores=self.scores[:n],
-            labels={name: values[:n] for name, values in self.labels.items()},
-        )
+        return self.take(range(min(n, len(self))))
 
 
 def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | None]:

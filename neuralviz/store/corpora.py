@@ -140,11 +140,8 @@ class CorpusStore(CorpusReader):
             StoreError: the name is none, or it cannot be written; nothing is kept then.
         """
         labels = label_columns(read)
-        keys = text_keys(read.texts)
-        rows = corpus_rows(read.texts, [values for _, values in labels], read.ids, keys)
-        corpus = self.new(name, tuple(column for column, _ in labels))
-        counted = replace(corpus, n_texts=len(read.texts), n_distinct=len(np.unique(keys)))
-        return self.announce(counted, lambda: self.database.create(texts_table(corpus), rows))
+        rows = corpus_rows(read.texts, [values for _, values in labels], read.ids)
+        return self.add_blocks(name, [column for column, _ in labels], [rows])
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
         """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -138,11 +138,7 @@ class KeptVectors:
 
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
-        distinct, places = np.unique(keys, return_inverse=True)
-        mask = np.zeros(len(distinct), dtype=bool)
-        for positions, _, _ in self._matches(embedder, distinct, []):
-            mask[positions] = True
-        return mask[places]
+        return self.find(embedder, keys, with_vectors=False).mask
 
     def version(self, embedder: KeptEmbedder) -> int:
         """A number that rises whenever vectors are put in or deleted."""
@@ -177,23 +173,18 @@ class KeptVectors:
         Raises:
             StoreError: one is missing.
         """
-        distinct, places = np.unique(keys, return_inverse=True)
-        out = np.empty((len(distinct), embedder.dim), dtype=np.float32)
-        is_kept = np.zeros(len(distinct), dtype=bool)
-        for positions, batch, matched in self._matches(embedder, distinct, ["vector"]):
-            out[positions] = rows_of(batch["vector"])[matched]
-            is_kept[positions] = True
-        if not is_kept.all():
-            raise not_embedded_error(int((~is_kept).sum()), len(distinct))
-        return out[places]
+        stored = self.find(embedder, keys)
+        if stored.vectors is None or not stored.mask.all():
+            n_missing = len(np.unique(keys[~stored.mask]))
+            raise not_embedded_error(n_missing, len(np.unique(keys)))
+        return stored.vectors
 
     def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
-        distinct, places = np.unique(keys, return_inverse=True)
-        out = np.full((len(distinct), 2), np.nan)
-        for positions, batch, matched in self._matches(embedder, distinct, LOSSES):
-            out[positions] = losses_of(batch)[matched]
-        return out[places]
+        stored = self.find(embedder, keys, with_vectors=False)
+        losses = np.full((len(keys), 2), np.nan)
+        losses[stored.mask] = stored.loss
+        return losses
 
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
@@ -204,23 +195,16 @@ class KeptVectors:
         loss = np.full((len(distinct), 2), np.nan)
         vectors = np.empty((len(distinct) * with_vectors, embedder.dim), dtype=np.float32)
         columns = [*LOSSES, *["vector"] * with_vectors]
-        for positions, batch, matched in self._matches(embedder, distinct, columns):
-            mask[positions] = True
-            loss[positions] = losses_of(batch)[matched]
-            if with_vectors:
-                vectors[positions] = rows_of(batch["vector"])[matched]
-        kept = places[mask[places]]
-        return StoredVectors(mask[places], vectors[kept] if with_vectors else None, loss[kept])
-
-    def _matches(
-        self, embedder: KeptEmbedder, distinct: np.ndarray, columns: Sequence[str]
-    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray]]:
-        """Piece by piece: places among the keys, some columns, and which of their rows it is."""
         with self._database.reading():
             table = self._database.open(vectors_table(embedder))
             for batch in rows_with_keys(table, distinct, columns):
                 positions, matched = match_keys(distinct, keys_of(batch["key"]))
-                yield positions, batch, matched
+                mask[positions] = True
+                loss[positions] = losses_of(batch)[matched]
+                if with_vectors:
+                    vectors[positions] = rows_of(batch["vector"])[matched]
+        kept = places[mask[places]]
+        return StoredVectors(mask[places], vectors[kept] if with_vectors else None, loss[kept])
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
