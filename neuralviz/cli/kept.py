@@ -18,9 +18,9 @@ from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
 from neuralviz.maps import example as topics
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.database import tidy_soon
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import FILE, find_imported, imported_by_label
-from neuralviz.store.tidying import tidy_soon
 from neuralviz.training import example as textbooks
 
 if TYPE_CHECKING:

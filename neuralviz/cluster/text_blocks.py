@@ -19,12 +19,11 @@ from ray.data.block import BlockMetadata
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.cluster.worker import open_store
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
-from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.nested import flatten_texts
+from neuralviz.reading.table import blank_missing
 from neuralviz.reading.text_columns import guess_column
-from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.reading.texts import ID_COLUMNS, clean_texts
 from neuralviz.store.pieces import write_piece
 from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number
 from neuralviz.words import free_name, many

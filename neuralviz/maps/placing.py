@@ -34,7 +34,7 @@ from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import place_by
 from neuralviz.maps.projection import Projection
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.pruning import prune
+from neuralviz.store.results import prune
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Event

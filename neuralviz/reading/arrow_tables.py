@@ -12,9 +12,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from neuralviz.errors import TextError
-from neuralviz.reading.arrow_messages import check_unpacked
-from neuralviz.reading.objects import TableBuilder, describe_skipped
-from neuralviz.reading.table import Table, check_width, column_names
+from neuralviz.reading.table import Table, TableBuilder, check_width, column_names, describe_skipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +33,11 @@ _LEFT_OUT = (
     (types.is_list_view, "views of lists"),
     (types.is_large_list_view, "views of lists"),
 )
+MAX_UNPACKED = 1 << 28  # bytes of a batch, as of an Excel workbook
+_USUAL = 20  # times smaller that texts become when they are packed, at most
+_LONGEST = 1 << 26  # bytes of metadata
+_DICTIONARY, _BATCH = 2, 3  # kinds of messages
+_BUFFER, _BLOCK = 16, 24  # bytes of an entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,3 +275,96 @@ def _read_values(column: pa.Array, plain: pa.DataType) -> list[Any]:
         return [texts[row] for row in rows.tolist()]
     values: list[Any] = (column.cast(plain) if types.is_nested(plain) else column).to_pylist()
     return values
+
+
+def check_unpacked(name: str, file: IO[bytes], max_bytes: int = MAX_UNPACKED) -> None:
+    """Refuse a file with a small batch that becomes a very large one, whatever its columns.
+
+    Args:
+        name: of the file.
+        file: an Arrow file or stream; it is read from its beginning, without the batches.
+        max_bytes: bytes that a batch may have.
+
+    Raises:
+        TextError: one has more, and is far smaller as it is packed.
+    """
+    for body, data in _find_messages(file):
+        kind, batch = (
+            _read_number(data, _find_field(data, _find_root(data), 1), 1),
+            _find_table(data, _find_root(data), 2),
+        )
+        if kind == _DICTIONARY:
+            batch = _find_table(data, batch, 1)
+        if kind not in (_DICTIONARY, _BATCH) or not _find_field(data, batch, 3):
+            continue  # nothing is packed
+        packed = unpacked = 0
+        for buffer in _find_entries(data, batch, 2, _BUFFER):
+            length = _read_number(data, buffer + 8, 8)
+            file.seek(body + max(0, _read_number(data, buffer, 8)))
+            packed += length
+            unpacked += max(length, int.from_bytes(file.read(8), "little", signed=True))
+        if unpacked > max(max_bytes, _USUAL * packed):
+            raise TextError(
+                f"{name} has a batch of {unpacked:,} bytes when unpacked. Save it in smaller "
+                "batches, or as Parquet."
+            )
+
+
+def _find_messages(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The metadata of each message, and where its body begins."""
+    file.seek(0)
+    is_file = file.read(len(_FILE)) == _FILE
+    if is_file:  # whose footer names them
+        end = file.seek(0, 2) - len(_FILE) - 4
+        file.seek(max(0, end))
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(max(0, end - length))
+        footer = file.read(length)
+        for field in (2, 3):  # dictionaries, and batches
+            for block in _find_entries(footer, _find_root(footer), field, _BLOCK):
+                start = _read_number(footer, block, 8)
+                file.seek(start)
+                yield start + _read_number(footer, block + 8, 4), _read_metadata(file)
+        return
+    file.seek(0)
+    while data := _read_metadata(file):
+        body = file.tell()
+        yield body, data
+        file.seek(body + max(0, _read_number(data, _find_field(data, _find_root(data), 3), 8)))
+
+
+def _read_metadata(file: IO[bytes]) -> bytes:
+    mark = file.read(4)
+    length = int.from_bytes(file.read(4) if mark == b"\xff" * 4 else mark, "little")
+    return file.read(length) if length <= _LONGEST else b""
+
+
+def _find_entries(data: bytes, table: int, field: int, size: int) -> range:
+    """The positions of a vector's entries."""
+    vector = _find_table(data, table, field)
+    n = min(_read_number(data, vector, 4), len(data) // size)
+    return range(vector + 4, vector + 4 + n * size, size)
+
+
+def _find_root(data: bytes) -> int:
+    return int.from_bytes(data[:4], "little")
+
+
+def _find_table(data: bytes, table: int, field: int) -> int:
+    """The position of what a field of a table refers to; 0 where it has none."""
+    position = _find_field(data, table, field)
+    return position + _read_number(data, position, 4) if position else 0
+
+
+def _find_field(data: bytes, table: int, field: int) -> int:
+    """The position of a field of a table; 0 where it has none."""
+    vtable, place = table - _read_number(data, table, 4), 4 + 2 * field
+    offset = _read_number(data, vtable + place, 2) if place < _read_number(data, vtable, 2) else 0
+    return table + offset if offset else 0
+
+
+def _read_number(data: bytes, start: int, size: int) -> int:
+    """The number at a position; 0 where nothing is."""
+    if start <= 0:
+        return 0
+    return int.from_bytes(data[start : start + size], "little", signed=size > 2)

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from neuralviz.errors import TextError, UnreadFileError
+from neuralviz.errors import ConnectionLostError, TextError, UnreadFileError
 from neuralviz.reading.delimited import read_delimited_blocks
 from neuralviz.reading.json_tables import read_json_lines_blocks
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.not_data import HEAD, check_is_content
 from neuralviz.reading.parquet_tables import read_group_sizes, read_parquet_blocks
-from neuralviz.reading.patient_file import BUFFER, PatientFile
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyarrow.fs import FileInfo
 
     from neuralviz.reading.table import Table
@@ -33,6 +35,9 @@ ROWS = 10_000  # of a block
 OPENED_AT_ONCE = 16  # files
 BYTES = 1 << 26  # of a part of a Parquet file, about
 _WILD = ("*", "?", "[")
+WAITS = (1.0, 4.0, 16.0)  # seconds before the file is opened again
+_LASTING = (FileNotFoundError, PermissionError, IsADirectoryError)
+BUFFER = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -267,3 +272,75 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return " ".join(str(error).split()).rstrip(".")[:200]
+
+
+class PatientFile(io.RawIOBase):
+    """Bytes of a file that is opened again where it was, when reading fails.
+
+    Args:
+        name: what people call the file.
+        open_again: opens it; what it returns can ``seek``, ``read``, ``size`` and ``close``.
+        waits: seconds before each new try.
+
+    Raises:
+        ConnectionLostError: as it is read: no try succeeded.
+        OSError: the file is gone, or must not be read.
+    """
+
+    def __init__(
+        self, name: str, open_again: Callable[[], Any], waits: Sequence[float] = WAITS
+    ) -> None:
+        super().__init__()
+        self._name, self._open_again, self._waits = name, open_again, waits
+        self._file: Any = None
+        self._at = 0
+        self._size: int = self._retry(lambda file: file.size())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        n = min(len(view), max(0, self._size - self._at))
+
+        def read(file: Any) -> bytes:
+            file.seek(self._at)
+            return file.read(n)
+
+        content = self._retry(read) if n else b""
+        view[: len(content)] = content
+        self._at += len(content)
+        return len(content)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        super().close()
+
+    def _retry(self, ask: Callable[[Any], Any]) -> Any:
+        """What the file answers; opened again while it does not."""
+        for wait in (*self._waits, None):
+            try:
+                if self._file is None:
+                    self._file = self._open_again()
+                return ask(self._file)
+            except _LASTING:
+                raise
+            except OSError as error:
+                self._file = None
+                if wait is None:
+                    raise ConnectionLostError(self._name, error) from error
+                time.sleep(wait)
+        raise AssertionError

@@ -6,7 +6,7 @@ import re
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import IO, Any
@@ -32,10 +32,6 @@ _MERGED = re.compile(rb"<(?:\w+:)?mergeCell [^>]*?ref=\"([A-Z]+\d+:[A-Z]+\d+)\""
 _FORMULA = re.compile(rb"<(?:\w+:)?f[ >/]")
 _NO_SIGNS = re.compile(r'"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|general')  # of a format
 _ESCAPED = re.compile("_x[0-9A-Fa-f]{4}_")
-_ERRORS = (
-    *("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "#NUM!", "#SPILL!", "#CALC!"),
-    *("#GETTING_DATA", "#FIELD!", "#BLOCKED!", "#CONNECT!", "#BUSY!", "#UNKNOWN!"),
-)
 
 Rows = list[tuple[int, list[str]]]  # by their numbers from 1, those that are not blank
 
@@ -131,8 +127,9 @@ def _read_rows(
     rows: Rows = []
     errors: list[int] = []
     n_characters = 0
-    for number, cells in _number_rows(sheet, times):
-        row = [_cell_text(value) for value in cells]
+    sheet.reset_dimensions()  # what a sheet says of its size may be wrong
+    for number, cells in enumerate(sheet.iter_rows(max_row=_LAST_ROW), 1):
+        row = [_cell_text(cell, times) if cell.value is not None else "" for cell in cells]
         while row and not row[-1]:
             row.pop()
         if len(row) > MAX_COLUMNS:
@@ -140,9 +137,8 @@ def _read_rows(
                 f"The sheet “{sheet.title[:40]}” of {name} has a cell in row {number:,} and column "
                 f"{len(row):,}. Delete stray cells far from the table, or save it as CSV."
             )
-        if any(value in _ERRORS for value in row):
+        if any(cell.data_type == "e" for cell in cells):
             errors.append(number)
-            row = ["" if value in _ERRORS else value for value in row]
         if not any(row):
             continue
         rows.append((number, row))
@@ -212,25 +208,13 @@ def _read_hours_as_durations(workbook: Any) -> set[int]:
     return times
 
 
-def _number_rows(sheet: Any, times: Collection[int]) -> Iterator[tuple[int, Sequence[Any]]]:
-    """The values of each row, with its number; dates that are shown as ``times`` are dates."""
-    sheet.reset_dimensions()  # what a sheet says of its size may be wrong
-    rows = sheet.iter_rows(max_row=_LAST_ROW, values_only=not times)
-    if times:
-        rows = ([_restore_date(cell, sheet.parent.epoch, times) for cell in row] for row in rows)
-    return enumerate(rows, 1)
-
-
-def _restore_date(cell: Any, epoch: Any, times: Collection[int]) -> Any:
+def _cell_text(cell: Any, times: Collection[int]) -> str:
+    """A cell as text; blanks and errors are empty, dates that are shown as ``times`` are dates."""
     value = cell.value
-    is_date = isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY
-    return from_excel(value / timedelta(1), epoch) if is_date and cell._style_id in times else value
-
-
-def _cell_text(value: Any) -> str:
-    """A cell as text; blanks as nothing."""
+    if isinstance(value, timedelta) and _LONGEST <= value < _LAST_DAY and cell._style_id in times:
+        value = from_excel(value / timedelta(1), cell.parent.parent.epoch)
     text = cell_text(value)
-    if not text or text.isspace():
+    if cell.data_type == "e" or text.isspace():
         return ""
     return unescape(text) if "_x" in text and _ESCAPED.search(text) else text
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralviz.errors import TextError
-from neuralviz.reading.cleaning import make_ids_unique
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.saved_data_sets import INFO, SPLITS, STATE
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, read_texts
+from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, make_ids_unique, read_texts
 from neuralviz.words import free_name, many
 
 MAX_FILES = 200_000  # of a folder

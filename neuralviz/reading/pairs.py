@@ -9,9 +9,9 @@ import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.rows import check_numbers, usable_rows
 from neuralviz.reading.source import Source
+from neuralviz.reading.table import blank_missing
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
 

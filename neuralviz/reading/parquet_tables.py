@@ -18,8 +18,7 @@ from neuralviz.reading.arrow_tables import (
     count_bytes,
     read_batches,
 )
-from neuralviz.reading.objects import TableBuilder
-from neuralviz.reading.table import Table, check_width
+from neuralviz.reading.table import Table, TableBuilder, check_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from neuralviz.reading.cleaning import clean_texts
-from neuralviz.reading.texts import Mode, ReadTexts
+from neuralviz.reading.texts import Mode, ReadTexts, clean_texts
 from neuralviz.words import many
 
 MAX_CELL = 32_767  # characters; a spreadsheet's cell holds no more

@@ -12,9 +12,8 @@ import numpy as np
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.nested import flatten_texts
-from neuralviz.reading.table import MAX_CHARACTERS, Table
+from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing
 from neuralviz.words import many, name_lines
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")

@@ -19,8 +19,7 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.store.corpus_reader import CorpusReader, describe_deleted, texts_table
-from neuralviz.store.database import PATIENCE, WAIT, Database, current_time
-from neuralviz.store.lookups import key_in
+from neuralviz.store.database import PATIENCE, WAIT, Database, current_time, key_in
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.rows import (

@@ -11,10 +11,12 @@ import json
 import os
 import re
 import secrets
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +28,6 @@ from neuralviz.errors import StoreError
 from neuralviz.store.refusing import folder_error
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.query import LanceQueryBuilder
     from lancedb.table import Table
@@ -49,6 +50,9 @@ _REGISTRIES = {
     "maps": ("id", "corpus", "embedder", "created", "about", "fitted"),
 }
 """Small tables that say what there is, and their columns."""
+LOOKED_UP = 5000  # keys in one condition
+AS_LONG_AS = 4  # rows that are read in the time in which one is looked up
+INTERVAL = 3600.0  # seconds between two looks of a process at a store
 
 
 class Database:
@@ -257,3 +261,89 @@ def rows_of(lists: pa.Array) -> np.ndarray:
 def _describe_error(message: str) -> str:
     """What the database says, without the places in its source."""
     return _SOURCE.sub("", " ".join(message.split())).strip(" ,.")[:200]
+
+
+def rows_with_keys(
+    table: Table, keys: np.ndarray, columns: Sequence[str], *, with_places: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows that have some keys, and others where it is faster to read them all.
+
+    Args:
+        table: with a column ``key``.
+        keys: [key] of `neuralviz.store.vectors.text_keys`, no two alike.
+        columns: wanted, beside the key.
+        with_places: whether each row comes with its ``_rowid``.
+
+    Yields:
+        Batches of the rows as they are in the table now.
+    """
+    queries = [table.search()]
+    if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
+        parts = range(0, len(keys), LOOKED_UP)
+        queries = [table.search().where(key_in(keys[start : start + LOOKED_UP])) for start in parts]
+    for query in queries:
+        yield from query.select(["key", *columns]).with_row_id(with_places).to_batches(ROWS_AT_ONCE)
+
+
+def has_index(table: Table, column: str) -> bool:
+    """Whether a column of a table has an index."""
+    return any(index.columns == [column] for index in table.list_indices())
+
+
+def key_in(keys: np.ndarray) -> str:
+    """The condition that a row has one of some keys; numpy leaves out zeros at their ends."""
+    n_bytes = keys.dtype.itemsize
+    literals = [f"X'{key.ljust(n_bytes, bytes(1)).hex()}'" for key in keys.tolist()]
+    return f"key IN ({', '.join(literals)})"
+
+
+def tidy_soon(folder: Path) -> threading.Thread:
+    """`tidy` a store in the background, at most once an hour in a process.
+
+    Args:
+        folder: of its database.
+
+    Returns:
+        The thread that does it, or did it within the hour.
+    """
+    return _start_thread(folder, int(time.monotonic() / INTERVAL))
+
+
+@lru_cache(maxsize=64)
+def _start_thread(folder: Path, _hour: int) -> threading.Thread:
+    thread = threading.Thread(target=tidy, args=(folder,), name="tidying")
+    thread.start()  # a process waits for it at its end: it takes a moment
+    return thread
+
+
+def tidy(folder: Path) -> None:
+    """Delete the files of tables that compaction replaced an hour ago or earlier.
+
+    Nothing depends on it: what cannot be done now, for somebody is writing, is left to another
+    time.
+    """
+    with suppress(StoreError, OSError):
+        database = Database(folder)
+        for table in database.tables():
+            with suppress(StoreError, OSError):
+                if _has_old_files(database, table):
+                    database.write(partial(_delete_old_files, database, table), wait=0)
+
+
+def _delete_old_files(database: Database, table: str) -> None:
+    """Within a write."""
+    if _has_old_files(database, table):  # nobody has written meanwhile
+        database.open(table).optimize(cleanup_older_than=SUPERSEDED_FOR)
+
+
+def _has_old_files(database: Database, table: str) -> bool:
+    """Whether all that was replaced was so for long, and compaction would find nothing to do."""
+    place = database.place(table)
+    written = [path.stat().st_mtime for path in (place / "_versions").glob("*.manifest")]
+    if len(written) < 2 or time.time() - max(written) < SUPERSEDED_FOR.total_seconds():
+        return False
+    with database.reading():
+        stats: Any = database.open(table).stats()  # a dictionary, whatever its annotation says
+    fragments = stats["fragment_stats"]
+    n_files = len(list((place / "data").glob("*.lance")))
+    return fragments["num_small_fragments"] < 2 and n_files > fragments["num_fragments"]

@@ -22,8 +22,15 @@ import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
 from neuralviz.store.corpus_reader import describe_deleted, texts_table
-from neuralviz.store.database import PATIENCE, ROWS_AT_ONCE, Database, current_time, rows_of
-from neuralviz.store.lookups import has_index, rows_with_keys
+from neuralviz.store.database import (
+    PATIENCE,
+    ROWS_AT_ONCE,
+    Database,
+    current_time,
+    has_index,
+    rows_of,
+    rows_with_keys,
+)
 from neuralviz.store.vectors import keys_of, vectors_table
 
 if TYPE_CHECKING:

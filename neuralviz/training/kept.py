@@ -10,8 +10,8 @@ from filelock import FileLock, Timeout
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
-from neuralviz.store.pruning import prune
 from neuralviz.store.refusing import folder_error
+from neuralviz.store.results import prune
 
 if TYPE_CHECKING:
     from pathlib import Path

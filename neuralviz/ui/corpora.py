@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.tidying import tidy_soon
+from neuralviz.store.database import tidy_soon
 from neuralviz.ui.allowed import allowed
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
-from neuralviz.store.pruning import prune
+from neuralviz.store.results import prune
 
 if TYPE_CHECKING:
     from pathlib import Path

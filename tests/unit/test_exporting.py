@@ -30,8 +30,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.located import LocatedVectors
-from neuralviz.store.vectors import KeptEmbedder, text_keys
+from neuralviz.store.vectors import KeptEmbedder, LocatedVectors, text_keys
 from neuralviz.store.writing import table_bytes
 from tests.support.embedders import HashEmbedder
 

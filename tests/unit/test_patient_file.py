@@ -11,9 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from neuralviz.errors import ConnectionLostError, TextError
-from neuralviz.reading import patient_file
-from neuralviz.reading.blocks import FilePart
-from neuralviz.reading.patient_file import BUFFER, PatientFile
+from neuralviz.reading import blocks
+from neuralviz.reading.blocks import BUFFER, FilePart, PatientFile
 from tests.support.flaky_files import flaky_files
 
 N = 60_000
@@ -23,7 +22,7 @@ N = 60_000
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits, in seconds, none of which is waited for."""
     seconds: list[float] = []
-    monkeypatch.setattr(patient_file.time, "sleep", seconds.append)
+    monkeypatch.setattr(blocks.time, "sleep", seconds.append)
     return seconds
 
 

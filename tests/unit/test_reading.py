@@ -18,9 +18,9 @@ from neuralviz.errors import TextError
 from neuralviz.reading import lines
 from neuralviz.reading import texts as reading
 from neuralviz.reading.folders import read_files, read_folder
-from neuralviz.reading.missing import MISSING
 from neuralviz.reading.pasted import MAX_CELL, join_pasted, split_pasted
 from neuralviz.reading.source import Source
+from neuralviz.reading.table import MISSING
 from neuralviz.reading.texts import read_texts
 
 

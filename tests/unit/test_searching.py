@@ -22,8 +22,8 @@ from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import index as indexing
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.database import has_index
 from neuralviz.store.index import build_index, find_index
-from neuralviz.store.lookups import has_index
 from neuralviz.store.vectors import text_keys, vectors_table
 
 if TYPE_CHECKING:

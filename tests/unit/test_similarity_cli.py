@@ -159,7 +159,9 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     assert "26 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     opened, at = [], Source.from_path
     with monkeypatch.context() as patch:
-        patch.setattr(Source, "from_path", staticmethod(lambda path: opened.append(path) or at(path)))
+        patch.setattr(
+            Source, "from_path", staticmethod(lambda path: opened.append(path) or at(path))
+        )
         scored = run("score", named, "--model", NAME, *roles)
     assert scored.exit_code == 0, scored.output
     assert opened == [named], "the table is read more than once"

@@ -12,9 +12,9 @@ from filelock import FileLock
 from typer.testing import CliRunner
 
 from neuralviz.cli.commands import app
-from neuralviz.store import tidying
+from neuralviz.store import database
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.tidying import tidy, tidy_soon
+from neuralviz.store.database import tidy, tidy_soon
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from neuralviz.ui.corpora import corpus_store
 
@@ -25,7 +25,7 @@ VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    tidying._start_thread.cache_clear()
+    database._start_thread.cache_clear()
     return CorpusStore()
 
 
@@ -43,7 +43,7 @@ def kept(store: CorpusStore) -> KeptEmbedder:
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch, kept: KeptEmbedder) -> None:
     """An hour has gone by since."""
-    monkeypatch.setattr(tidying, "SUPERSEDED_FOR", timedelta(milliseconds=1))
+    monkeypatch.setattr(database, "SUPERSEDED_FOR", timedelta(milliseconds=1))
     time.sleep(0.01)
 
 
