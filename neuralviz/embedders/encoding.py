@@ -85,8 +85,23 @@ def check_strings(texts: Sequence[str]) -> None:
             raise UnreadableTextError(reason, place, len(texts))
 
 
+def _no_texts(value: object) -> str:
+    """A sentence on what was given in place of texts."""
+    how = "; decode it first" if isinstance(value, bytes | bytearray) else ""
+    return (
+        f"Texts must be a string or several, such as a list, an array or a column of a table, not "
+        f"{type(value).__name__}{how}."
+    )
+
+
 def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
-    """The texts one by one; of a table, which would give its columns' names, the only column."""
+    """The texts one by one; of a table, which would give its columns' names, the only column.
+
+    Raises:
+        TextError: there are no texts, or they have no order.
+    """
+    if isinstance(sentences, bytes | bytearray) or not isinstance(sentences, Iterable | np.ndarray):
+        raise TextError(_no_texts(sentences))
     columns = getattr(sentences, "columns", None)
     if columns is not None:
         if len(columns) != 1:
@@ -96,13 +111,16 @@ def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
         sentences = [sentences]
     elif isinstance(sentences, set | frozenset):
         raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
-    elif isinstance(sentences, np.ndarray) and sentences.ndim == 2 and sentences.shape[1] == 1:
-        sentences = sentences[:, 0]
+    elif isinstance(sentences, np.ndarray):
+        if sentences.ndim == 2 and sentences.shape[1] == 1:
+            sentences = sentences[:, 0]
+        if sentences.ndim != 1:
+            raise TextError(f"Texts must be an array of one axis, not of {sentences.ndim}.")
     for entry in sentences:
         if isinstance(entry, Mapping):
             if "text" not in entry:
-                raise TextError("Cannot embed an empty batch.")
+                raise TextError("A mapping must have its texts under the key 'text'; it has none.")
             texts = entry["text"]
-            yield from [texts] if isinstance(texts, str) else texts
+            yield from [texts] if isinstance(texts, str) else each_text(texts)
         else:
             yield entry

@@ -13,6 +13,8 @@ from neuralviz.errors import UnreadableTextError
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from neuralviz.models.bundled import TextReader
     from neuralviz.models.language_model import TextModel
 
@@ -104,7 +106,7 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
     """
     texts = list(texts)
     check_texts(texts)
-    clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    clean = list(map(to_utf8, texts))
     encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
     out = []
     for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
@@ -129,6 +131,26 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
             )
         )
     return out
+
+
+def to_utf8(text: str) -> str:
+    """A text with a question mark for every half of a character, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
+    """Id of what stands for unknown words; None where every string can be spelt byte by byte.
+
+    Args:
+        encoder: of a tokenizer.
+        unknown: the token that its settings name, if they do; else the vocabulary's own counts.
+    """
+    vocabulary = encoder.get_vocab(with_added_tokens=False)
+    bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
+    if all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary:
+        return None
+    token = getattr(encoder.model, "unk_token", None) or unknown
+    return None if token is None else encoder.token_to_id(token)
 
 
 def check_texts(texts: Sequence[str]) -> None:
