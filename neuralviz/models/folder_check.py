@@ -296,7 +296,7 @@ def _check_family(config: dict[str, Any], model_id: str) -> None:
             return
         family = _family(transformers.CONFIG_MAPPING[kind])
         for name in map(str, names):
-            other = _family(getattr(transformers, name, None))
+            other = _family(getattr(transformers, re.sub("^(TF|Flax)", "", name), None))
             if other and other != family and not any({family, other} <= t for t in _TWINS):
                 raise ModelError(
                     f"The config.json of {model_id} contradicts itself: its model_type is "

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
 DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
-_AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
+AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -102,7 +102,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         with suppress(_NoHeadError):
             return load_model(model_id, device)
     is_half = any(name.endswith("EncoderModel") for name in architectures)  # of T5, the encoder
-    kind: _AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
+    kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_folder(folder, model_id, kind)
     model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
     return replace(model, prompts=_read_prompts(whole, model_id))
@@ -212,7 +212,7 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
 
 
 def load_folder(
-    folder: Path, model_id: str, kind: _AutoClass
+    folder: Path, model_id: str, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32.
 
