@@ -35,6 +35,7 @@ from neuralviz.errors import (
     never,
 )
 from neuralviz.models import TextModel, tokenize
+from neuralviz.models.language_model import check_model
 from neuralviz.models.tokens import to_utf8
 from neuralviz.words import short_repr
 
@@ -437,17 +438,7 @@ class ModelEmbedder(Embedder):
     """What ``model`` must be."""
 
     def __init__(self, model: TextModel, name: str) -> None:
-        if not isinstance(model, self.model_kind):
-            load = "load_text_model" if self.model_kind is TextModel else "load_model"
-            given = (
-                f"“{model.id}”, which predicts no masked tokens"
-                if isinstance(model, TextModel)
-                else f"{model!r:.60}"
-            )
-            raise SettingsError(
-                f"{type(self).__name__} needs a loaded model, as neuralviz.models.{load} gives it, "
-                f"not {given}."
-            )
+        check_model(model, self.model_kind, type(self).__name__)
         self.model = model
         self.name = name
 
@@ -471,8 +462,8 @@ class ModelEmbedder(Embedder):
         prompts = self.model.prompts
         if prompt is None and name is None and task in prompts:
             name = task
-        if prompt is None and name in prompts:
-            prompt = prompts[name]
+        if prompt is None and name is not None:
+            prompt = prompts.get(name)
         return super()._with_prompt(prompt, name, task)
 
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:

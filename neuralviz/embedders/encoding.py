@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError, UnreadableTextError
+from neuralviz.models.tokens import check_several
 
 NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
 """What vectors may consist of, as of ``SentenceTransformer.encode``."""
@@ -85,23 +86,13 @@ def check_strings(texts: Sequence[str]) -> None:
             raise UnreadableTextError(reason, place, len(texts))
 
 
-def _no_texts(value: object) -> str:
-    """A sentence on what was given in place of texts."""
-    how = "; decode it first" if isinstance(value, bytes | bytearray) else ""
-    return (
-        f"Texts must be a string or several, such as a list, an array or a column of a table, not "
-        f"{type(value).__name__}{how}."
-    )
-
-
 def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
     """The texts one by one; of a table, which would give its columns' names, the only column.
 
     Raises:
         TextError: there are no texts, or they have no order.
     """
-    if isinstance(sentences, bytes | bytearray) or not isinstance(sentences, Iterable | np.ndarray):
-        raise TextError(_no_texts(sentences))
+    check_several(sentences)
     columns = getattr(sentences, "columns", None)
     if columns is not None:
         if len(columns) != 1:
@@ -109,8 +100,6 @@ def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
         sentences = sentences[columns[0]]  # type: ignore[index]
     elif isinstance(sentences, Mapping):
         sentences = [sentences]
-    elif isinstance(sentences, set | frozenset):
-        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
     elif isinstance(sentences, np.ndarray):
         if sentences.ndim == 2 and sentences.shape[1] == 1:
             sentences = sentences[:, 0]

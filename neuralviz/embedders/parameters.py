@@ -86,12 +86,11 @@ class Parametrised:
             wanted = sys.modules["sklearn"].get_config()["transform_output"]
         if wanted in (None, "default"):
             return vectors
-        names = self.get_feature_names_out()
+        names, make_table = self.get_feature_names_out(), import_module(wanted).DataFrame
         if wanted == "polars":
-            return import_module("polars").DataFrame(vectors, schema=list(names))
+            return make_table(vectors, schema=list(names))
         index = getattr(texts, "index", None)  # a list has a method of this name
-        pandas = import_module("pandas")
-        return pandas.DataFrame(vectors, None if callable(index) else index, names)
+        return make_table(vectors, None if callable(index) else index, names)
 
     def fit_transform(self, texts: Any, y: Any = None) -> Any:
         """As `transform`."""

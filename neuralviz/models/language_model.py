@@ -251,3 +251,24 @@ class LanguageModel(TextModel):
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen
+
+
+def check_model(model: object, kind: type[TextModel], user: str) -> None:
+    """Check that a model is loaded, and of a kind.
+
+    Args:
+        model: anything.
+        kind: `TextModel`, or `LanguageModel` where it is to be micro-tuned.
+        user: what needs it, for the sentence.
+
+    Raises:
+        SettingsError: it is something else.
+    """
+    if not isinstance(model, kind):
+        load = "load_text_model" if kind is TextModel else "load_model"
+        given = f"{model!r:.60}"
+        if isinstance(model, TextModel):
+            given = f"“{model.id}”, which predicts no masked tokens"
+        raise SettingsError(
+            f"{user} needs a loaded model, as neuralviz.models.{load} gives it, not {given}."
+        )

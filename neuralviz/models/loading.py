@@ -21,7 +21,7 @@ from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.tokens import find_unknown_id
+from neuralviz.models.tokens import check_repeatable, find_unknown_id
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
 from neuralviz.models.weight_files import check_unused, missing_weights, read_mapping
@@ -310,10 +310,12 @@ def _assemble_text_model(
             f"{model_id} ({network.config.model_type}) has no table of token embeddings, which "
             "neuralviz needs. Of a model that reads images or sound, too, use the text model."
         ) from error
-    if len(tokenizer) > n_rows:
+    if (highest := max(tokenizer.get_vocab().values())) >= n_rows:
         raise ModelError(
-            f"The tokenizer of {model_id} does not match the model: it has more tokens."
+            f"The tokenizer of {model_id} does not match the model: it has a token of number "
+            f"{highest:,}, the model only {n_rows:,} token embeddings."
         )
+    check_repeatable(tokenizer.backend_tokenizer, model_id)
     encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     encoder.no_padding()
     encoder.no_truncation()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import UnreadableTextError
+from neuralviz.errors import ModelError, SettingsError, TextError, UnreadableTextError
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
 
     Raises:
         UnreadableTextError: a text is empty, is no string, or has no token.
+        TextError: there are no texts, or they have no order.
     """
+    check_several(texts)
     texts = list(texts)
     check_texts(texts)
     clean = list(map(to_utf8, texts))
@@ -151,6 +153,48 @@ def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
         return None
     token = getattr(encoder.model, "unk_token", None) or unknown
     return None if token is None else encoder.token_to_id(token)
+
+
+def check_repeatable(encoder: Tokenizer, model_id: str) -> None:
+    """Refuse a tokenizer that splits words at random, which only training asks for.
+
+    Raises:
+        ModelError: it does.
+    """
+    if getattr(encoder.model, "dropout", None):
+        raise ModelError(
+            f"The tokenizer of {model_id} splits words at random. Set “dropout” in its "
+            "tokenizer.json to null."
+        )
+
+
+def check_several(texts: object) -> None:
+    """Check that there are texts in an order.
+
+    Raises:
+        TextError: it is a single string, or something else.
+    """
+    if isinstance(texts, set | frozenset):
+        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
+    if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
+        how = "; decode it first" if isinstance(texts, bytes | bytearray) else ""
+        raise TextError(
+            "Texts must be strings in a list, an array or a column of a table, not "
+            f"{type(texts).__name__}{how}."
+        )
+
+
+def check_tokenized(texts: Iterable[object]) -> None:
+    """Check what needs texts that `tokenize` has read.
+
+    Raises:
+        SettingsError: one is something else.
+    """
+    other = next((text for text in texts if not isinstance(text, TokenizedText)), None)
+    if other is not None:
+        raise SettingsError(
+            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {other!r:.60}."
+        )
 
 
 def check_texts(texts: Sequence[str]) -> None:

@@ -81,6 +81,19 @@ def plain_means(folder: Path) -> np.ndarray:
     return unit(torch.stack(states))
 
 
+def test_a_tokenizer_that_draws(tmp_path: Path) -> None:
+    """BPE with dropout splits a word differently each time it reads it, also in eval mode."""
+    folder = save_sentence_transformer(tmp_path / "model", family="roberta")
+    for file in folder.rglob("tokenizer.json"):
+        settings = json.loads(file.read_text())
+        settings["model"]["dropout"] = 0.5
+        file.write_text(json.dumps(settings))
+    theirs = AutoTokenizer.from_pretrained(folder)
+    assert len({tuple(theirs("harbour").input_ids) for _ in range(9)}) > 1
+    for load in (load_text_model, load_sentence_transformer):
+        assert "splits words at random. Set “dropout”" in refusal(load, folder)
+
+
 # --- a model's own code ------------------------------------------------------------------------
 
 

@@ -47,7 +47,7 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
             st.warning(
                 plain(
                     f"{one.method}: all embedding values, and therefore all cosine similarities, "
-                    f"are 0 for {name_texts(np.flatnonzero(one.zeros))}."
+                    f"are 0 for {name_texts(np.flatnonzero(one.zeros).tolist())}."
                 )
             )
     for each in comparison:
@@ -55,7 +55,7 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
             st.warning(
                 plain(
                     f"{each.method}: micro-tuning diverged on "
-                    f"{name_texts(np.flatnonzero(each.loss_rose))}. "
+                    f"{name_texts(np.flatnonzero(each.loss_rose).tolist())}. "
                 )
                 + "Lower the learning rate (the paper uses 0.01)."
             )
