@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -294,10 +295,15 @@ def _check_family(config: dict[str, Any], model_id: str) -> None:
     with quiet_transformers() as transformers:
         if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
             return
-        family = _family(transformers.CONFIG_MAPPING[kind])
+        config_class = transformers.CONFIG_MAPPING[kind]
+        families = {_family(config_class)}
+        with suppress(Exception):  # of a family whose class does not load, which loading names
+            own = transformers.MODEL_MAPPING.get(config_class, ())
+            families |= set(map(_family, own if isinstance(own, tuple) else [own]))
+        families |= {twin for twins in _TWINS if twins & families for twin in twins}
         for name in map(str, names):
             other = _family(getattr(transformers, re.sub("^(TF|Flax)", "", name), None))
-            if other and other != family and not any({family, other} <= t for t in _TWINS):
+            if other and other not in families:
                 raise ModelError(
                     f"The config.json of {model_id} contradicts itself: its model_type is "
                     f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
