@@ -86,11 +86,13 @@ class Mapped:
         place: number of the map that is under way.
         embedding: the last that is known of its embedding.
         projecting: the last that is known of its projection.
+        unread: as of `describe_unread`, by any of the methods.
     """
 
     place: int = 0
     embedding: EmbeddingEvent | None = None
     projecting: ProjectionEvent | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,10 @@ class MakeMaps(Task[MapEvent, Mapped]):
     def fold(self, result: Mapped, events: Sequence[MapEvent]) -> Mapped:
         for done in events:
             if done.place != result.place:
-                result = Mapped(done.place)
+                result = Mapped(done.place, unread=result.unread)
             if isinstance(done.event, EmbeddingEvent):
-                result = replace(result, embedding=done.event)
+                unread = done.event.unread or result.unread
+                result = replace(result, embedding=done.event, unread=unread)
             else:
                 result = replace(result, projecting=done.event)
         return result
