@@ -38,7 +38,7 @@ def list_models() -> None:
         "encoder, so it cannot be micro-tuned"
     )
     for encoder in trained_encoders():
-        model = printable(str(encoder.about.get("model", "?")))
+        model = printable(str(encoder.record.get("model", "?")))
         typer.echo(f"{encoder.name}\n  trained here, from {model}; cannot be micro-tuned")
     for one in similarity_models():
         frozen = printable(one.model)

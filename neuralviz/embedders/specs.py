@@ -153,7 +153,7 @@ def imported_spec(file: str, digest: str) -> EmbedderSpec:
 def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
     """The models that some methods need, each once, as their files are now."""
     singles = [part for spec in specs for part in spec.singles]
-    return tuple(ModelRef.now(one) for one in dict.fromkeys(part.model_id for part in singles))
+    return tuple(ModelRef.from_id(one) for one in dict.fromkeys(part.model_id for part in singles))
 
 
 def _read_value(name: str, value: Any) -> Any:

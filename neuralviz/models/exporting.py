@@ -42,7 +42,9 @@ def export(model_id: str, folder: str | Path) -> Path:
         with quiet_transformers():
             encoder.float().save(str(part), create_model_card=False)
         written, _ = load_sentence_transformer(part, device="cpu")
-        vectors = [torch.stack(encode_together(one, ["a", "b c"])) for one in (encoder, written)]
+        vectors = [
+            torch.stack(encode_together(source, ["a", "b c"])) for source in (encoder, written)
+        ]
         if differ(*vectors):
             raise _differs_error(model_id)
         source = minilm_folder() if model_id == MINILM else resolve(model_id)[0]

@@ -67,15 +67,15 @@ def check_folder(folder: Path, model_id: str) -> None:
     """
     modules = _read_modules(folder, model_id)
     folders = list(dict.fromkeys([folder, *(module.folder for module in modules)]))
-    folders = [each for each in folders if each.is_dir()]
-    for each in folders:
-        check_pointers(each, model_id)
-        check_adapter(each, model_id)
+    folders = [path for path in folders if path.is_dir()]
+    for path in folders:
+        check_pointers(path, model_id)
+        check_adapter(path, model_id)
     _check_kind(folder, modules, model_id)
     _check_code(folders, modules, model_id)
-    for each in folders:
-        check_weights(each, model_id)
-        _check_tokenizer(each, model_id)
+    for path in folders:
+        check_weights(path, model_id)
+        _check_tokenizer(path, model_id)
 
 
 def transformer_folder(folder: Path, model_id: str) -> Path:
@@ -109,8 +109,8 @@ def transformer_folder(folder: Path, model_id: str) -> Path:
             "with sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the "
             "method sentence-transformer."
         )
-    if other := sorted({"vision_config", "audio_config", "image_config"} & config.keys()):
-        senses = "sounds" if other[0] == "audio_config" else "pictures"
+    if sense_keys := sorted({"vision_config", "audio_config", "image_config"} & config.keys()):
+        senses = "sounds" if sense_keys[0] == "audio_config" else "pictures"
         raise ModelError(
             f"{model_id} ({kind}) reads {senses} and texts, by networks of their own. Use a model "
             "of texts alone, or the method sentence-transformer if it was saved by that library."
@@ -126,9 +126,9 @@ def transformer_folders(folder: Path, model_id: str) -> list[Path]:
     """
     folders = [module.folder for module in _read_modules(folder, model_id)]
     return [
-        each
-        for each in dict.fromkeys(folders)
-        if "model_type" in read_mapping(each / "config.json", model_id)
+        path
+        for path in dict.fromkeys(folders)
+        if "model_type" in read_mapping(path / "config.json", model_id)
     ]
 
 
@@ -174,11 +174,11 @@ def _inside(folder: Path, name: object) -> Path:
 
 def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
     """Refuse what gives no single dense vector of a text."""
-    about = read_mapping(folder / "config_sentence_transformers.json", model_id)
+    library_config = read_mapping(folder / "config_sentence_transformers.json", model_id)
     config = read_mapping(folder / "config.json", model_id)
     architectures = config.get("architectures")
     names = [str(n) for n in architectures] if isinstance(architectures, list) else []
-    kind = str(about.get("model_type") or "SentenceTransformer")
+    kind = str(library_config.get("model_type") or "SentenceTransformer")
     paths = [module.path for module in modules]
     packages = {path.split(".")[1]: path for path in paths if path.startswith(_LIBRARY)}
     if name := (
@@ -266,24 +266,24 @@ def _own_classes(auto_map: Any, architectures: Any) -> list[str]:
     if not isinstance(auto_map, dict):
         return []
     of_checkpoint = architectures if isinstance(architectures, list) else []
-    own = []
+    paths = []
     for auto_class, entry in auto_map.items():
         for path in entry if isinstance(entry, list | tuple) else [entry]:
             is_loaded = auto_class in _AUTO_CLASSES or _last(str(path)) in of_checkpoint
-            own += [str(path)] * bool(path and is_loaded)
-    return own
+            paths += [str(path)] * bool(path and is_loaded)
+    return paths
 
 
 def _unknown_architectures(config: dict[str, Any]) -> list[str]:
     """Classes that a checkpoint was saved from and `transformers` would replace by its own."""
     with quiet_transformers() as transformers:
-        families, known = transformers.CONFIG_MAPPING, {n.lower() for n in dir(transformers)}
+        families, classes = transformers.CONFIG_MAPPING, {n.lower() for n in dir(transformers)}
     names = config.get("architectures")
     if not isinstance(names, list) or str(config.get("model_type")) not in families:
         return []
     plain = {re.sub("^(TF|Flax)", "", name): name for name in map(str, names)}
     # SimCSE's classes are an encoder and a head for training, which is not read
-    return [n for p, n in plain.items() if re.sub("ForCL$", "Model", p).lower() not in known]
+    return [n for p, n in plain.items() if re.sub("ForCL$", "Model", p).lower() not in classes]
 
 
 def _check_family(config: dict[str, Any], model_id: str) -> None:
@@ -298,12 +298,14 @@ def _check_family(config: dict[str, Any], model_id: str) -> None:
         config_class = transformers.CONFIG_MAPPING[kind]
         families = {_family(config_class)}
         with suppress(Exception):  # of a family whose class does not load, which loading names
-            own = transformers.MODEL_MAPPING.get(config_class, ())
-            families |= set(map(_family, own if isinstance(own, tuple) else [own]))
+            model_classes = transformers.MODEL_MAPPING.get(config_class, ())
+            families |= set(
+                map(_family, model_classes if isinstance(model_classes, tuple) else [model_classes])
+            )
         families |= {twin for twins in _TWINS if twins & families for twin in twins}
         for name in map(str, names):
-            other = _family(getattr(transformers, re.sub("^(TF|Flax)", "", name), None))
-            if other and other not in families:
+            family = _family(getattr(transformers, re.sub("^(TF|Flax)", "", name), None))
+            if family and family not in families:
                 raise ModelError(
                     f"The config.json of {model_id} contradicts itself: its model_type is "
                     f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."

@@ -87,15 +87,15 @@ def _file_names(model_id: str) -> list[str]:
         ModelError: the hub does not answer in time, or has no such model, or the model has no
             weights in safetensors format.
     """
-    found = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
-    if isinstance(found, Exception):
-        if any(_status(cause) is not None for cause in _causes(found)):
-            raise _explained(model_id, found) from found
+    info = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
+    if isinstance(info, Exception):
+        if any(_status(cause) is not None for cause in _causes(info)):
+            raise _explained(model_id, info) from info
         raise ModelError(
             f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached. "
             "Connect to the internet, or use the bundled model or a local folder."
-        ) from found
-    all_names = [sibling.rfilename for sibling in found.siblings or ()]
+        ) from info
+    all_names = [sibling.rfilename for sibling in info.siblings or ()]
     names = [
         name
         for name in all_names
@@ -105,10 +105,10 @@ def _file_names(model_id: str) -> list[str]:
     weights = [name for name in names if name.endswith(".safetensors")]
     if "model.safetensors" in weights:
         weights = [name for name in weights if "/" in name or name == "model.safetensors"]
-    others = [name for name in names if not name.endswith(".safetensors")]
+    settings = [name for name in names if not name.endswith(".safetensors")]
     if not weights:
         raise missing_weights(model_id, all_names)
-    return [*others, *weights]
+    return [*settings, *weights]
 
 
 def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:

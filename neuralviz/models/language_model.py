@@ -61,26 +61,26 @@ class Layer:
         return self.name
 
 
-def layers_of(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
+def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
     """The 1-D parameters among named shapes, in the order of the model, head last.
 
     Parameters under ``base_prefix`` outside any block count as embeddings. Those as long as the
     vocabulary (the output layer's bias) are listed too: they can be tuned, but make no useful
     embedding (neural paper, Appendix A).
     """
-    found = []
+    layers = []
     for name, shape in shapes.items():
         if len(shape) != 1:
             continue
         block = _BLOCK.search(name)
         if not name.startswith(f"{base_prefix}."):
-            found.append(Layer(name, "head", None, shape[0]))
+            layers.append(Layer(name, "head", None, shape[0]))
         elif block:
-            found.append(Layer(name, "block", int(block[1]), shape[0]))
+            layers.append(Layer(name, "block", int(block[1]), shape[0]))
         else:
-            found.append(Layer(name, "embeddings", None, shape[0]))
+            layers.append(Layer(name, "embeddings", None, shape[0]))
     order = {"embeddings": 0, "block": 1, "head": 2}
-    return tuple(sorted(found, key=lambda layer: (order[layer.part], layer.block or 0)))
+    return tuple(sorted(layers, key=lambda layer: (order[layer.part], layer.block or 0)))
 
 
 def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
@@ -266,9 +266,9 @@ def check_model(model: object, kind: type[TextModel], user: str) -> None:
     """
     if not isinstance(model, kind):
         load = "load_text_model" if kind is TextModel else "load_model"
-        given = f"{model!r:.60}"
+        description = f"{model!r:.60}"
         if isinstance(model, TextModel):
-            given = f"“{model.id}”, which predicts no masked tokens"
+            description = f"“{model.id}”, which predicts no masked tokens"
         raise SettingsError(
-            f"{user} needs a loaded model, as neuralviz.models.{load} gives it, not {given}."
+            f"{user} needs a loaded model, as neuralviz.models.{load} gives it, not {description}."
         )

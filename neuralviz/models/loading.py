@@ -17,7 +17,7 @@ from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import transformer_folder
-from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
+from neuralviz.models.language_model import LanguageModel, TextModel, list_layers
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
@@ -284,7 +284,7 @@ def assemble(
     return LanguageModel(
         **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
         mask_id=tokenizer.mask_token_id,
-        layers=layers_of(shapes, network.base_model_prefix),
+        layers=list_layers(shapes, network.base_model_prefix),
     )
 
 

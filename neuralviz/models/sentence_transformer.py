@@ -175,9 +175,9 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
         words = set(module.tokenizer.get_vocab().values()) - set(module.tokenizer.all_special_ids)
         changed = ids.clone()
         changed[0, place] = min(words - {int(ids[0, place])}, default=0)
-        for given in (ids, changed):
+        for input_ids in (ids, changed):
             with seeded(0):
-                out = copy_network(module)({**features, "input_ids": given})
+                out = copy_network(module)({**features, "input_ids": input_ids})
             tokens += out.get("token_embeddings", ())[:1]
         if tokens and ids.shape[1] > 1:
             check_context(tokens[0], tokens[1], name)
@@ -188,7 +188,7 @@ def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) 
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
     for network, files in zip(networks, transformer_folders(folder, model_id), strict=False):
-        _, about = type(network).from_pretrained(
+        _, info = type(network).from_pretrained(
             files,
             config=copy.deepcopy(network.config),
             device_map="meta",
@@ -196,6 +196,6 @@ def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) 
             use_safetensors=True,
             local_files_only=True,
         )
-        check_unused(about["unexpected_keys"], model_id)
-        missing += [name for name in sorted(about["missing_keys"]) if "pooler." not in name]
+        check_unused(info["unexpected_keys"], model_id)
+        missing += [name for name in sorted(info["missing_keys"]) if "pooler." not in name]
     return missing

@@ -56,7 +56,7 @@ class ModelRef:
     files: tuple[tuple[int, int], ...] | None
 
     @classmethod
-    def now(cls, model_id: str) -> ModelRef:
+    def from_id(cls, model_id: str) -> ModelRef:
         """The model that would be loaded now."""
         return cls(model_id, files_stamp(model_id))
 
@@ -200,7 +200,7 @@ def _held(kind: ModelKind, model_id: str) -> Any | None:
     return model if kind == "text" or isinstance(model, LanguageModel) else None
 
 
-def device_of(model_id: str) -> str | None:
+def find_device(model_id: str) -> str | None:
     """Where a kept model computes, ``cpu`` or ``cuda``; None when it is not kept."""
     model = _models.get((model_id, files_stamp(model_id)))
     return None if model is None else model.device.type

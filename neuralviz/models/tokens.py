@@ -177,10 +177,10 @@ def check_several(texts: object) -> None:
     if isinstance(texts, set | frozenset):
         raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
     if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
-        how = "; decode it first" if isinstance(texts, bytes | bytearray) else ""
+        advice = "; decode it first" if isinstance(texts, bytes | bytearray) else ""
         raise TextError(
             "Texts must be strings in a list, an array or a column of a table, not "
-            f"{type(texts).__name__}{how}."
+            f"{type(texts).__name__}{advice}."
         )
 
 
@@ -190,10 +190,10 @@ def check_tokenized(texts: Iterable[object]) -> None:
     Raises:
         SettingsError: one is something else.
     """
-    other = next((text for text in texts if not isinstance(text, TokenizedText)), None)
-    if other is not None:
+    stranger = next((text for text in texts if not isinstance(text, TokenizedText)), None)
+    if stranger is not None:
         raise SettingsError(
-            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {other!r:.60}."
+            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {stranger!r:.60}."
         )
 
 
@@ -220,8 +220,8 @@ def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
             and spans[token - 1, 1] >= spans[token, 0]  # bytes of one character share its span
             and not text[spans[token, 0] : spans[token, 0] + 1].isspace()
         )
-        same = token > 0 and word is not None and word == word_ids[token - 1] and touches
-        if not same:
+        is_continued = token > 0 and word is not None and word == word_ids[token - 1] and touches
+        if not is_continued:
             last += 1
         indices[token] = last
     return indices

@@ -13,7 +13,7 @@ from neuralviz.errors import ModelError, SettingsError
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.paths import home, similarity_models_folder
 
-ABOUT = "neuralviz.json"  # in the folder: how it was trained
+RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
@@ -24,20 +24,20 @@ class TrainedEncoder:
     Attributes:
         name: as it is chosen, in place of a model's id.
         folder: that ``SentenceTransformer`` loads.
-        about: how it was trained, as `neuralviz.training.saving` wrote it.
+        record: how it was trained, as `neuralviz.training.saving` wrote it.
     """
 
     name: str
     folder: Path
-    about: dict[str, Any]
+    record: dict[str, Any]
 
     @property
     def is_table(self) -> bool:
         """Whether it is a table of token embeddings alone, which has no layers."""
-        settings = self.about.get("settings")
+        settings = self.record.get("settings")
         return isinstance(settings, dict) and settings.get("part") == "table"
 
-    def changed(self) -> float:
+    def find_last_change(self) -> float:
         """Seconds since 1970 when one of its files was last written or put there; 0 once gone."""
         try:
             files = [path.stat() for path in (self.folder, *self.folder.rglob("*"))]
@@ -55,8 +55,8 @@ def trained_encoders() -> list[TrainedEncoder]:
     """All of them, by name."""
     folder = encoders_folder()
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    found = (trained_encoder(name) for name in names)
-    return [one for one in found if one is not None]
+    encoders = (trained_encoder(name) for name in names)
+    return [encoder for encoder in encoders if encoder is not None]
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
@@ -65,10 +65,10 @@ def trained_encoder(name: str) -> TrainedEncoder | None:
         return None
     folder = encoders_folder() / name
     try:
-        about = json.loads((folder / ABOUT).read_text("utf-8"))
+        record = json.loads((folder / RECORD_FILE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return TrainedEncoder(name, folder, about) if isinstance(about, dict) else None
+    return TrainedEncoder(name, folder, record) if isinstance(record, dict) else None
 
 
 def is_at_hand(model_id: str) -> bool:
@@ -100,13 +100,13 @@ def delete_encoder(name: str) -> None:
     Raises:
         ModelError: there is none of that name, or it cannot be deleted.
     """
-    found = trained_encoder(name)
-    if found is None:
+    encoder = trained_encoder(name)
+    if encoder is None:
         raise ModelError(f"No trained encoder is called “{name[:80]}”.")
     try:
-        if found.folder.is_symlink():  # to an encoder that lies elsewhere, and stays there
-            found.folder.unlink()
+        if encoder.folder.is_symlink():  # to an encoder that lies elsewhere, and stays there
+            encoder.folder.unlink()
         else:
-            shutil.rmtree(found.folder)
+            shutil.rmtree(encoder.folder)
     except OSError as error:
         raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error

@@ -32,11 +32,11 @@ _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend o
 
 
 class ProbeInputs(NamedTuple):
-    """Inputs that a network is tried with; ``long`` and ``other`` are of one length."""
+    """Inputs that a network is tried with; ``long`` and ``second_long`` are of one length."""
 
     short: Any
     long: Any
-    other: Any
+    second_long: Any
 
 
 def probe_habits(
@@ -91,8 +91,8 @@ def probe_habits(
     if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
         batching = "padded"
     else:
-        other = run_seeded(copy_network(network), inputs.other)[0]
-        if agrees_in_batch([inputs.long, inputs.other], [long, other]):
+        second_vectors = run_seeded(copy_network(network), inputs.second_long)[0]
+        if agrees_in_batch([inputs.long, inputs.second_long], [long, second_vectors]):
             batching = "equal lengths"
     return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
 
@@ -145,7 +145,7 @@ def probe_encoder(
 
     place = len(inputs.long) // 2
     changed = [*inputs.long]
-    changed[place] = inputs.other[place]
+    changed[place] = inputs.second_long[place]
     try:
         with seeded(0):
             before = run(copy_network(network), [inputs.long])[0]

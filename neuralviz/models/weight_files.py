@@ -34,8 +34,10 @@ def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
         return _adapter_error(model_id, {}, has_weights=False)
-    other = next((path for path in paths if path.suffix in _FORMATS), None)
-    only = f", only {_FORMATS[other.suffix]} ones ({other.name})" if other else ""
+    foreign_file = next((path for path in paths if path.suffix in _FORMATS), None)
+    only = (
+        f", only {_FORMATS[foreign_file.suffix]} ones ({foreign_file.name})" if foreign_file else ""
+    )
     return ModelError(
         f"{model_id} has no weights in safetensors format{only}. neuralviz loads no other format, "
         "as some can run code; convert the model with `transformers`."
@@ -104,9 +106,9 @@ def check_weights(folder: Path, model_id: str) -> None:
         for dtype in _matrix_types(header or {}):
             if not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", dtype):
                 raise _quantised_error(model_id, dtype)
-    other = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
-    if not files and any(name != "training_args.bin" for name in other):
-        raise missing_weights(model_id, other)
+    foreign_names = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
+    if not files and any(name != "training_args.bin" for name in foreign_names):
+        raise missing_weights(model_id, foreign_names)
     if files and "model_type" in config:
         _check_files(folder, headers, model_id)
 
@@ -126,7 +128,7 @@ def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], mod
         if not isinstance(places, dict) or "metadata" not in index:
             raise ModelError(f"Could not read the model.safetensors.index.json of {model_id}.")
         loaded = sorted({str(name) for name in places.values()})
-    seen: dict[str, str] = {}
+    file_of_tensor: dict[str, str] = {}
     for name in loaded:
         if name not in headers:
             raise ModelError(f"{model_id} lacks the file {name[:120]}. Download or copy it again.")
@@ -134,12 +136,12 @@ def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], mod
         if header is None:
             raise ModelError(f"{name} of {model_id} is damaged. Download or copy it again.")
         for tensor in header.keys() - {"__metadata__"}:
-            if tensor in seen:
+            if tensor in file_of_tensor:
                 raise ModelError(
-                    f"{model_id} has the weights {tensor[:120]} twice, in {seen[tensor]} and in "
+                    f"{model_id} has the weights {tensor[:120]} twice, in {file_of_tensor[tensor]} and in "
                     f"{name}. Save the model again with `save_pretrained`."
                 )
-            seen[tensor] = name
+            file_of_tensor[tensor] = name
 
 
 def _quantised_error(model_id: str, method: str) -> ModelError:

@@ -13,7 +13,7 @@ from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     after_loading,
     check_may_load,
-    device_of,
+    find_device,
     is_loaded,
     shared_model,
     shared_text_model,
@@ -53,7 +53,7 @@ def model_sidebar() -> None:
                 "you trained cannot be micro-tuned."
             ),
         )
-        device = device_of(model_id or BUNDLED)
+        device = find_device(model_id or BUNDLED)
         st.caption(
             f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."

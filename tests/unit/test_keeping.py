@@ -245,7 +245,7 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     ref = home / "hub" / "models--some--model" / "refs" / "main"
     ref.parent.mkdir(parents=True)
     task = Compare(
-        (embedder_spec("mean", {}, "some/model"),), ("a",), (ModelRef.now("some/model"),)
+        (embedder_spec("mean", {}, "some/model"),), ("a",), (ModelRef.from_id("some/model"),)
     )
     before = task.cache_key()
     ref.write_text("1" * 40)
@@ -254,15 +254,17 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     assert task.cache_key() != before
     ref.write_text("2" * 40)
     assert reopened(task, VIEW, 1) is None
-    assert ModelRef.now("some/model") == task.models[0]  # for runs of this session it is the same
+    assert (
+        ModelRef.from_id("some/model") == task.models[0]
+    )  # for runs of this session it is the same
     for model_id in ("../..", "a/b/c", ""):
-        assert ModelRef.now(model_id).identity()["commit"] == ""
+        assert ModelRef.from_id(model_id).identity()["commit"] == ""
 
 
 def test_other_weights_of_the_bundled_model_have_no_kept_results(
     home: Path, bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.now("bundled"),))
+    task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.from_id("bundled"),))
     assert bundled.fingerprint in task.cache_key()
     keeper(VIEW)(Run.over(task, task.start(), status="done", finished=1e9, seconds=1.0))
     assert reopened(task, VIEW, 1) is not None

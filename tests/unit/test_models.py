@@ -24,7 +24,7 @@ from neuralviz.errors import ModelError
 from neuralviz.models import LanguageModel, export, export_model, load_model, loading, shared
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.bundled import network as bundled_network
-from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
+from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from tests.support.models import save_causal, save_family, save_headless
 
 ROOT = Path(__file__).parents[2]
@@ -332,7 +332,7 @@ def test_it_predicts_words(bundled: LanguageModel) -> None:
 
 def test_shapes_are_read_without_the_model(bundled: LanguageModel) -> None:
     """The names and sizes in the files' headers are those of the loaded model."""
-    read = layers_of(bundled_module.shapes(), "bert")
+    read = list_layers(bundled_module.shapes(), "bert")
     assert set(read) == set(bundled.layers)
     assert head_layers(read, 30522) == bundled.head_layers
     assert last_block_layers(read) == bundled.last_block_layers
@@ -417,7 +417,7 @@ def test_an_output_layer_of_its_own(
     assert torch.equal(model.network.get_input_embeddings().weight, table)
     assert model.layers == bundled.layers
     assert model.fingerprint != bundled.fingerprint
-    assert set(layers_of(bundled_module.shapes(), "bert")) == set(model.layers)
+    assert set(list_layers(bundled_module.shapes(), "bert")) == set(model.layers)
 
     network = BertForMaskedLM.from_pretrained(export_model(model, tmp_path / "plain")).eval()
     inputs = model.tokenizer("A [MASK] barks.", return_tensors="pt")
@@ -605,7 +605,7 @@ def test_layers_are_found_among_shapes() -> None:
         "bert.encoder.layer.2.dense.bias": (4,),
         "bert.embeddings.LayerNorm.bias": (4,),
     }
-    assert [(layer.part, layer.block, layer.size) for layer in layers_of(shapes, "bert")] == [
+    assert [(layer.part, layer.block, layer.size) for layer in list_layers(shapes, "bert")] == [
         ("embeddings", None, 4), ("block", 2, 4), ("block", 10, 4), ("head", None, 9),
     ]  # fmt: skip
 

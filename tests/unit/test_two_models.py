@@ -30,7 +30,7 @@ from neuralviz.embedders.labels import (
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
-from neuralviz.models.trained import ABOUT, encoders_folder
+from neuralviz.models.trained import RECORD_FILE, encoders_folder
 from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
 from tests.support.models import SENTENCES as TEXTS
 from tests.support.models import save_family, save_sentence_transformer
@@ -250,7 +250,7 @@ def test_two_trained_encoders_are_measured_as_sentence_transformers_does(
     names = ("first-encoder", "second-encoder")
     for seed, name in enumerate(names):
         folder = save_sentence_transformer(encoders_folder() / name, seed=seed)
-        (folder / ABOUT).write_text("{}", "utf-8")
+        (folder / RECORD_FILE).write_text("{}", "utf-8")
     methods = [f"{method}@{name}" for method in ("sentence-transformer", "cls") for name in names]
     words = [word for method in methods for word in ("--method", method)]
     found = json.loads(done(run("evaluate", "--data", "pairs.csv", *words, "--json")).stdout)

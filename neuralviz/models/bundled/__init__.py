@@ -125,7 +125,7 @@ def text_reader() -> TextReader:
 
 def shapes() -> dict[str, tuple[int, ...]]:
     """Shapes of the parameters by name, read from the files' headers, without torch."""
-    found = {}
+    shapes_by_name = {}
     files = (
         (minilm_folder() / "model.safetensors", "bert.", _is_of_table),
         (WEIGHTS, "", lambda name: name not in (FACTORS, MAP)),
@@ -133,8 +133,8 @@ def shapes() -> dict[str, tuple[int, ...]]:
     for path, prefix, is_wanted in files:
         with safe_open(path, framework="numpy") as file:
             for name in filter(is_wanted, file.keys()):
-                found[prefix + name] = tuple(file.get_slice(name).get_shape())
-    return found
+                shapes_by_name[prefix + name] = tuple(file.get_slice(name).get_shape())
+    return shapes_by_name
 
 
 def _is_of_table(name: str) -> bool:

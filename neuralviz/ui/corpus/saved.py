@@ -65,7 +65,7 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     except (NotHeldError, NeuralvizError):  # or this method is not for this model
         models = models_now([choice.spec])
         trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
-        since = max((one.changed() for one in trained), default=0.0)
+        since = max((one.find_last_change() for one in trained), default=0.0)
         ids = {one.id for one in by_name if not _is_older(maps[one], since)}
         is_folder = sum(one.files is not None for one in models) > len(trained)
     else:

@@ -25,7 +25,7 @@ from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.maps.neighbourhoods import K, fitting_k
 from neuralviz.models import BUNDLED, bundled
-from neuralviz.models.language_model import head_layers, layers_of
+from neuralviz.models.language_model import head_layers, list_layers
 from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
@@ -354,13 +354,13 @@ def _head_layers(model_id: str) -> Sequence[str]:
     """Of the bundled model without loading it."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
-        return head_layers(layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0])
+        return head_layers(list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0])
     return LOADERS["masked"](model_id).head_layers
 
 
 def _n_blocks(model_id: str) -> int:
     """Of the bundled model without loading it."""
     if model_id == BUNDLED:
-        blocks = {layer.block for layer in layers_of(bundled.shapes(), "bert")}
+        blocks = {layer.block for layer in list_layers(bundled.shapes(), "bert")}
         return len(blocks - {None})
     return LOADERS["text"](model_id).n_blocks
