@@ -18,7 +18,7 @@ from neuralviz.embedders.encoding import (
     check_batch_size,
     check_encoding,
     check_strings,
-    each_text,
+    iterate_texts,
     quantise,
 )
 from neuralviz.embedders.parameters import Parametrised
@@ -56,7 +56,7 @@ class EmbeddedBatch:
     """Some texts that are done.
 
     Attributes:
-        at: [text] their places among all texts.
+        positions: [text] their places among all texts.
         vectors: [text, dim] float32.
         loss: [text, 2] of micro-tuning, in nats: the first and the last. NaN where nothing was
             learnt; a last one that is NaN alone ceased to be a number.
@@ -64,14 +64,14 @@ class EmbeddedBatch:
 
     __repr__ = short_repr
 
-    at: np.ndarray
+    positions: np.ndarray
     vectors: np.ndarray
     loss: np.ndarray
 
     @property
     def loss_rose(self) -> np.ndarray:
         """[text] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
-        return rose(self.loss)
+        return has_risen(self.loss)
 
 
 class Embedder(Parametrised, ABC):
@@ -276,9 +276,9 @@ class Embedder(Parametrised, ABC):
         read = self.read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         for start in range(0, len(order), int(batch_size)):
-            at = order[start : start + int(batch_size)]
-            some = [read[i] for i in at]
-            yield self.embed_read(some, at, normalize=normalize, should_stop=should_stop)
+            positions = order[start : start + int(batch_size)]
+            batch = [read[i] for i in positions]
+            yield self.embed_read(batch, positions, normalize=normalize, should_stop=should_stop)
 
     def encode(
         self,
@@ -347,7 +347,7 @@ class Embedder(Parametrised, ABC):
         self._check_place(device, pool, chunk_size)
         embedder = self._with_prompt(prompt, prompt_name, task)
         single = isinstance(sentences, str)
-        texts = [sentences] if isinstance(sentences, str) else list(each_text(sentences))
+        texts = [sentences] if isinstance(sentences, str) else list(iterate_texts(sentences))
         check_strings(texts)
         long = [len(text) for text in texts if len(text) > LONG_TEXT]
         if long:
@@ -359,9 +359,9 @@ class Embedder(Parametrised, ABC):
         n_rose = 0
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
             for batch in embedder.embed_in_batches(texts, batch_size, normalize=normalize):
-                out[batch.at] = batch.vectors
+                out[batch.positions] = batch.vectors
                 n_rose += int(batch.loss_rose.sum())
-                bar.update(len(batch.at))
+                bar.update(len(batch.positions))
         if n_rose:
             warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=2)
         if truncate_dim is not None:
@@ -400,10 +400,10 @@ class Embedder(Parametrised, ABC):
             raise SettingsError(
                 "An embedder uses no other processes. Leave out pool and chunk_size."
             )
-        own = self.device or "no single device"
-        if device is not None and str(device) not in (own, own.partition(":")[0]):
+        place = self.device or "no single device"
+        if device is not None and str(device) not in (place, place.partition(":")[0]):
             raise SettingsError(
-                f"This embedder computes on {own}, not on “{str(device)[:40]}”. Load the model "
+                f"This embedder computes on {place}, not on “{str(device)[:40]}”. Load the model "
                 "with device=… to have it elsewhere."
             )
 
@@ -469,7 +469,7 @@ class ModelEmbedder(Embedder):
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
         encode, unknown = self.model.encoder.encode_batch_fast, self.model.unknown_id
         read = encode([to_utf8(text) for text in texts], add_special_tokens=False)
-        return [tuple(None if id_ == unknown else id_ for id_ in one.ids) for one in read]
+        return [tuple(None if id_ == unknown else id_ for id_ in encoding.ids) for encoding in read]
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)
@@ -480,18 +480,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, set | frozenset):
         return sorted(map(_plain, value))
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def nothing_learnt(n_texts: int) -> np.ndarray:
+def missing_losses(n_texts: int) -> np.ndarray:
     """[text, 2] the losses of texts that no model was tuned on: NaN."""
     return np.full((n_texts, 2), np.nan)
 
 
-def rose(loss: np.ndarray) -> np.ndarray:
+def has_risen(loss: np.ndarray) -> np.ndarray:
     """[text] where the last of two losses [text, 2] is above the first, or no number any more."""
     first, last = loss[:, 0], loss[:, 1]
     return ~np.isnan(first) & ~(last <= first)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, nothing_learnt, rose, unit_vectors
+from neuralviz.embedders.base import Embedder, has_risen, missing_losses, unit_vectors
 from neuralviz.errors import SettingsError, ShouldStop
 
 
@@ -54,9 +54,9 @@ class ConcatenatedEmbedder(Embedder):
         self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if there is one."""
-        worst = nothing_learnt(len(vectors[0]))
+        worst = missing_losses(len(vectors[0]))
         for loss in losses:
-            worse = rose(loss) & ~rose(worst)
+            worse = has_risen(loss) & ~has_risen(worst)
             worst = np.where((np.isnan(worst[:, 0]) | worse)[:, None], loss, worst)
         return join(vectors), worst
 

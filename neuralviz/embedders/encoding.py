@@ -86,7 +86,7 @@ def check_strings(texts: Sequence[str]) -> None:
             raise UnreadableTextError(reason, place, len(texts))
 
 
-def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
+def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
     """The texts one by one; of a table, which would give its columns' names, the only column.
 
     Raises:
@@ -110,6 +110,6 @@ def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
             if "text" not in entry:
                 raise TextError("A mapping must have its texts under the key 'text'; it has none.")
             texts = entry["text"]
-            yield from [texts] if isinstance(texts, str) else each_text(texts)
+            yield from [texts] if isinstance(texts, str) else iterate_texts(texts)
         else:
             yield entry

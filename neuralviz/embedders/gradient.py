@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
+from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.one_step import loss_gradients
@@ -83,4 +83,4 @@ class GradientEmbedder(ModelEmbedder):
     ) -> tuple[np.ndarray, np.ndarray]:
         gradients = loss_gradients(self.model, read, self.settings, should_stop)
         downhill = neural_embeddings(tuple(-layer for layer in gradients))
-        return downhill, nothing_learnt(len(read))
+        return downhill, missing_losses(len(read))

@@ -20,8 +20,8 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     labels: list[str] = []
     for spec in specs:
         label = method_label(spec)
-        namesakes = [other for other in specs if other.method == spec.method]
-        models = [_models(other) for other in namesakes]
+        namesakes = [namesake for namesake in specs if namesake.method == spec.method]
+        models = [_models(namesake) for namesake in namesakes]
         names = _short_names(model for of_namesake in models for model in of_namesake)
         is_repeated = len({part.method for part in spec.singles}) < len(spec.singles)
         has_models = is_repeated or len(set(models)) > 1
@@ -29,8 +29,8 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
         for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
             values += [*_settings(part), *[names[part.model_id]] * has_models]
         if values:
-            begun = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
-            label = f"{begun}{', '.join(values)})"
+            start = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
+            label = f"{start}{', '.join(values)})"
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
 
@@ -53,7 +53,7 @@ def method_label(spec: EmbedderSpec) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def spoken(labels: Sequence[str]) -> tuple[str, ...]:
+def short_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels as they are said in a sentence: only names, where no two are alike."""
     short = [label.partition(",")[0] for label in labels]
     return tuple(
@@ -100,7 +100,7 @@ def _short_names(models: Iterable[str]) -> dict[str, str]:
     def shorten(model: str) -> str:
         for n in range(1, len(steps[model]) + 1):
             end = steps[model][-n:]
-            if all(other[-n:] != end for one, other in steps.items() if one != model):
+            if all(parts[-n:] != end for name, parts in steps.items() if name != model):
                 return "/".join(end)
         return model
 

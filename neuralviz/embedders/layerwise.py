@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
+from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.states import pool_texts
 
@@ -67,7 +67,7 @@ class LayerwiseEmbedder(ModelEmbedder):
         length = np.linalg.norm(by_layer.astype(np.float64), axis=2, keepdims=True)
         length *= math.sqrt(self.n_layers)
         scaled = np.divide(by_layer, length, out=np.zeros_like(by_layer), where=length != 0)
-        return scaled.reshape(vectors.shape), nothing_learnt(len(read))
+        return scaled.reshape(vectors.shape), missing_losses(len(read))
 
     def _pooling(self, states: LayerStates) -> tuple[Tensor, Tensor]:
         """[row, layer · d_model] sums, and the sums of their weights: the same at every layer."""

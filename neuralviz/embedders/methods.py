@@ -181,8 +181,8 @@ def _epochs(default: str) -> Option:
     )
 
 
-def _pooled(line: str, *more: Option) -> Method:
-    return Method(line, "text", MINILM, (_layer, *more))
+def _pooled(line: str, *options: Option) -> Method:
+    return Method(line, "text", MINILM, (_layer, *options))
 
 
 def _tuned(line: str) -> Method:

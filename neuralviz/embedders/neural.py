@@ -99,7 +99,7 @@ class NeuralEmbedder(ModelEmbedder):
     ) -> tuple[np.ndarray, np.ndarray]:
         learn_texts = learn if self._shared is None else self._shared.learn
         result = learn_texts(self.model, read, self.settings, should_stop)
-        return result.embeddings, losses(result)
+        return result.embeddings, end_losses(result)
 
 
 def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
@@ -116,14 +116,14 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
         SettingsError: they differ by more, or are fast.
     """
     settings = [embedder.settings for embedder in embedders]
-    but_for_epochs = {replace(each, epochs=1) for each in settings}
+    but_for_epochs = {replace(entry, epochs=1) for entry in settings}
     models = {embedder.model.fingerprint for embedder in embedders}
-    if len(but_for_epochs) > 1 or len(models) > 1 or any(each.is_fast for each in settings):
+    if len(but_for_epochs) > 1 or len(models) > 1 or any(entry.is_fast for entry in settings):
         raise SettingsError(
             "Only runs that differ in nothing but their epochs, and are not fast, can share "
             "one computation."
         )
-    shared = _SharedRun(sorted({each.epochs for each in settings}))
+    shared = _SharedRun(sorted({entry.epochs for entry in settings}))
     for embedder in embedders:
         embedder._shared = shared
 
@@ -159,7 +159,7 @@ def tuning_key(settings: TuningSettings) -> dict[str, Any]:
     return {**values, "revision": REVISION}
 
 
-def losses(result: MicroTuning) -> np.ndarray:
+def end_losses(result: MicroTuning) -> np.ndarray:
     """[text, 2] the first and the last loss in nats; the last is NaN where the run diverged."""
     first = np.nan_to_num(result.loss[0], nan=np.inf)
     return np.stack([first, np.where(result.diverged, np.nan, result.loss[-1])], axis=1)

@@ -61,7 +61,7 @@ class Parametrised:
         values = self.get_params()
         new = [name for name in params if name not in values]
         try:
-            made = type(self)(**{**values, **params})
+            changed = type(self)(**{**values, **params})
         except TypeError as error:
             if not new:
                 raise
@@ -71,7 +71,7 @@ class Parametrised:
         if params:
             output = self._sklearn_output_config
             vars(self).clear()
-            vars(self).update(vars(made), _sklearn_output_config=output)
+            vars(self).update(vars(changed), _sklearn_output_config=output)
         return self
 
     def fit(self, texts: Any, y: Any = None) -> Self:
@@ -81,13 +81,13 @@ class Parametrised:
     def transform(self, texts: Any) -> Any:
         """[text, dim] vectors as of `encode`, or the table that `set_output` asks for."""
         vectors = np.asarray(self.encode(texts))  # type: ignore[attr-defined]
-        wanted = self._sklearn_output_config.get("transform")
-        if wanted is None and "sklearn" in sys.modules:
-            wanted = sys.modules["sklearn"].get_config()["transform_output"]
-        if wanted in (None, "default"):
+        container = self._sklearn_output_config.get("transform")
+        if container is None and "sklearn" in sys.modules:
+            container = sys.modules["sklearn"].get_config()["transform_output"]
+        if container in (None, "default"):
             return vectors
-        names, make_table = self.get_feature_names_out(), import_module(wanted).DataFrame
-        if wanted == "polars":
+        names, make_table = self.get_feature_names_out(), import_module(container).DataFrame
+        if container == "polars":
             return make_table(vectors, schema=list(names))
         index = getattr(texts, "index", None)  # a list has a method of this name
         return make_table(vectors, None if callable(index) else index, names)
@@ -153,11 +153,11 @@ class Parametrised:
         values = {name: v for name, v in self.get_params().items() if name != "name"}
         model = values.pop("model", None)
         named = {"method": getattr(self, "name", "")} | ({"model": model.id} if model else {})
-        shown = [f"{name}={v!r}" for name, v in (named | values).items() if v is not None]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        values_shown = [f"{name}={v!r}" for name, v in (named | values).items() if v is not None]
+        return f"{type(self).__name__}({', '.join(values_shown)})"
 
 
 def _make_again(kind: type[Any], params: dict[str, Any], kept: dict[str, Any]) -> Any:
-    made = kind(**params)
-    vars(made).update(kept)
-    return made
+    copied = kind(**params)
+    vars(copied).update(kept)
+    return copied

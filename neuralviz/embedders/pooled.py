@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
+from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
@@ -35,7 +35,7 @@ class _StatesEmbedder(ModelEmbedder):
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
-        return vectors, nothing_learnt(len(read))
+        return vectors, missing_losses(len(read))
 
 
 class PooledEmbedder(_StatesEmbedder):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from tokenizers import Tokenizer
 
-from neuralviz.embedders.base import Embedder, nothing_learnt
+from neuralviz.embedders.base import Embedder, missing_losses
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, Stopped
 from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
 from neuralviz.models.sentence_transformer import encode_together, encoder_habits
@@ -102,8 +102,8 @@ class SentenceTransformerEmbedder(Embedder):
         special = set(getattr(tokenizer, "all_special_ids", ())) - {unknown}
         read: list[list[int]] = []
         for start in range(0, len(texts), PREPARED_TEXTS):
-            some = list(map(to_utf8, texts[start : start + PREPARED_TEXTS]))
-            features = self.encoder.preprocess(some)
+            batch = list(map(to_utf8, texts[start : start + PREPARED_TEXTS]))
+            features = self.encoder.preprocess(batch)
             ids = features["input_ids"]
             read += (
                 [row.tolist() for row in ids.tensor_split(features["offsets"][1:])]
@@ -128,7 +128,7 @@ class SentenceTransformerEmbedder(Embedder):
             if is_out_of_memory(error):
                 raise
             raise ModelError(f"The sentence encoder could not encode the texts: {error}") from error
-        return vectors, nothing_learnt(len(read))
+        return vectors, missing_losses(len(read))
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """[text, dim] vectors of texts that share a pass."""
@@ -145,8 +145,8 @@ def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbe
     Raises:
         ModelError: its model cannot be had, or its files have changed.
     """
-    encoder, now = shared_sentence_transformer(spec.model_id)
-    check_unchanged(spec.model_id, now, fingerprint)
-    embedder = SentenceTransformerEmbedder(encoder, now)
+    encoder, current_fingerprint = shared_sentence_transformer(spec.model_id)
+    check_unchanged(spec.model_id, current_fingerprint, fingerprint)
+    embedder = SentenceTransformerEmbedder(encoder, current_fingerprint)
     embedder.spec = spec
     return embedder

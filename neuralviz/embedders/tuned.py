@@ -11,7 +11,7 @@ import torch
 from torch.func import functional_call
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, losses, tuning_key
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, end_losses, tuning_key
 from neuralviz.errors import SettingsError
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.states import pool_texts
@@ -106,7 +106,7 @@ class TunedOutputEmbedder(ModelEmbedder):
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         result = learn(self.model, read, self.settings, should_stop)
-        return self._outputs(result, should_stop), losses(result)
+        return self._outputs(result, should_stop), end_losses(result)
 
     def _outputs(self, result: MicroTuning, should_stop: ShouldStop) -> np.ndarray:
         """[text, d_model] outputs of a copy of the model that has each text's weights in turn.

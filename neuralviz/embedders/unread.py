@@ -46,12 +46,12 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
                 f"At least half of the tokens of {name_texts(unknown)} are unknown to the model, "
                 f"so similarities to {them} mean nothing. Use a model that knows the language."
             ] = None
-        if same := _find_equal(texts, dict(zip(places, tokens, strict=False))):
-            others = many(len(same) - 1, "other group")
-            more = f" The same holds for {others} of texts." if len(same) > 1 else ""
+        if groups := _find_equal(texts, dict(zip(places, tokens, strict=False))):
+            n_others = many(len(groups) - 1, "other group")
+            addition = f" The same holds for {n_others} of texts." if len(groups) > 1 else ""
             sentences[
-                f"The model reads the same tokens in {name_texts(same[0])}, although they differ, "
-                f"so their vectors are equal.{more}"
+                f"The model reads the same tokens in {name_texts(groups[0])}, although they "
+                f"differ, so their vectors are equal.{addition}"
             ] = None
     if sentences and n_texts > MOST_TEXTS:
         sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
@@ -63,13 +63,13 @@ def _find_equal(texts: Sequence[str], tokens: dict[int, tuple[int | None, ...]])
     groups: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
     for place, ids in tokens.items():
         groups[ids].append(place)
-    found = []
+    groups_found = []
     for group in groups.values():
         if len({texts[place] for place in group}) > 1:
             first_of = {_content(texts[place]): place for place in reversed(group)}
             if len(first_of) > 1:
-                found.append(sorted(first_of.values()))
-    return found
+                groups_found.append(sorted(first_of.values()))
+    return groups_found
 
 
 def _content(text: str) -> str:

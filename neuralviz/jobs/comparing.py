@@ -13,7 +13,7 @@ import numpy as np
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, models_now
+from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import NeuralvizError, Stopped, unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.keeping import KeptTask
@@ -118,7 +118,7 @@ class Compare(KeptTask[Step, Comparison]):
     @classmethod
     def now(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
         """The task for the models as they are now."""
-        return cls(tuple(specs), tuple(texts), models_now(specs))
+        return cls(tuple(specs), tuple(texts), list_models(specs))
 
     @property
     def label(self) -> str:

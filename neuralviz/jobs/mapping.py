@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, models_now
+from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
@@ -112,7 +112,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
     @classmethod
     def now(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
         """The task for the models as they are now."""
-        return cls(corpus_id, tuple(choices), models_now(choice.spec for choice in choices))
+        return cls(corpus_id, tuple(choices), list_models(choice.spec for choice in choices))
 
     @property
     def label(self) -> str:

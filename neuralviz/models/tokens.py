@@ -190,10 +190,10 @@ def check_tokenized(texts: Iterable[object]) -> None:
     Raises:
         SettingsError: one is something else.
     """
-    stranger = next((text for text in texts if not isinstance(text, TokenizedText)), None)
-    if stranger is not None:
+    entry = next((text for text in texts if not isinstance(text, TokenizedText)), None)
+    if entry is not None:
         raise SettingsError(
-            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {stranger!r:.60}."
+            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {entry!r:.60}."
         )
 
 

@@ -128,7 +128,7 @@ def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], mod
         if not isinstance(places, dict) or "metadata" not in index:
             raise ModelError(f"Could not read the model.safetensors.index.json of {model_id}.")
         loaded = sorted({str(name) for name in places.values()})
-    file_of_tensor: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for name in loaded:
         if name not in headers:
             raise ModelError(f"{model_id} lacks the file {name[:120]}. Download or copy it again.")
@@ -136,12 +136,12 @@ def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], mod
         if header is None:
             raise ModelError(f"{name} of {model_id} is damaged. Download or copy it again.")
         for tensor in header.keys() - {"__metadata__"}:
-            if tensor in file_of_tensor:
+            if tensor in sources:
                 raise ModelError(
-                    f"{model_id} has the weights {tensor[:120]} twice, in {file_of_tensor[tensor]} and in "
+                    f"{model_id} has the weights {tensor[:120]} twice, in {sources[tensor]} and in "
                     f"{name}. Save the model again with `save_pretrained`."
                 )
-            file_of_tensor[tensor] = name
+            sources[tensor] = name
 
 
 def _quantised_error(model_id: str, method: str) -> ModelError:

@@ -25,7 +25,7 @@ from neuralviz.embedders.labels import (
     method_labels,
     methods_in_full,
     part_names,
-    spoken,
+    short_labels,
 )
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
@@ -170,7 +170,7 @@ def test_labels_name_what_sets_a_method_apart(
 ) -> None:
     found = method_labels(embedder_specs(methods))
     assert labels is None or found == labels
-    assert len(set(found)) == len(set(spoken(found))) == len(methods)
+    assert len(set(found)) == len(set(short_labels(found))) == len(methods)
 
 
 def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import models_now, split_at_commas
+from neuralviz.embedders.specs import list_models, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import BY_RANGE, FIVE, UNIT, LabelledData, ScoredData, scale_of
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
@@ -81,7 +81,7 @@ class Chosen:
     @property
     def identity(self) -> tuple[object, ...]:
         """Of all that the results depend on, files of models included."""
-        return self.plan.cache_key(), models_now(row.spec for row in self.rows)
+        return self.plan.cache_key(), list_models(row.spec for row in self.rows)
 
 
 @dataclass(frozen=True)
