@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from neuralviz.embedders.base import rose
+from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import NeuralvizError, Stopped, UnreadableTextError, never, unexpected
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
@@ -150,7 +150,7 @@ class _Evaluation:
             )
             if unread:
                 measured = replace(measured, notes=(*measured.notes, unread))
-            n_rose = int(rose(vectors.losses(kept, keys)).sum())
+            n_rose = int(has_risen(vectors.losses(kept, keys)).sum())
             yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:
             reason = _unreadable(data.texts[error.place], embedder, error)

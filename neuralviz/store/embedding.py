@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.base import rose
+from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.encoding import check_batch_size, check_strings
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
@@ -73,7 +73,7 @@ class EmbeddingEvent:
     @property
     def loss_rose(self) -> np.ndarray:
         """[new] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
-        return rose(self.loss)
+        return has_risen(self.loss)
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ class _Tally:
     def event(self, at: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray) -> EmbeddingEvent:
         """Some of the different texts are done."""
         self._done += len(at)
-        self._n_rose += int(rose(loss).sum())
+        self._n_rose += int(has_risen(loss).sum())
         places, of = self._different.places(at)
         return EmbeddingEvent(
             self._kept,
