@@ -28,11 +28,14 @@ LOADERS: Loaders = {
 @cache
 def makers() -> dict[str, Callable[..., Embedder]]:
     """By method of `METHODS`, what is called with a model and the options. Loads torch."""
-    from neuralviz.embedders.gradient import GradientEmbedder
-    from neuralviz.embedders.neural import NeuralEmbedder, neural_1
+    from neuralviz.embedders.neural import (
+        GradientEmbedder,
+        NeuralEmbedder,
+        TunedOutputEmbedder,
+        neural_1,
+    )
     from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
     from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
-    from neuralviz.embedders.tuned import TunedOutputEmbedder
 
     return {
         "mean": partial(PooledEmbedder, pooling="mean"),
