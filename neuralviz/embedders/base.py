@@ -17,7 +17,6 @@ from tqdm.auto import tqdm
 from neuralviz.embedders.encoding import (
     check_batch_size,
     check_encoding,
-    check_strings,
     iterate_texts,
     quantise,
 )
@@ -30,13 +29,12 @@ from neuralviz.errors import (
     ModelError,
     SettingsError,
     ShouldStop,
-    UnreadableTextError,
     UnreadTextWarning,
     never,
 )
 from neuralviz.models import TextModel, tokenize
 from neuralviz.models.language_model import check_model
-from neuralviz.models.tokens import to_utf8
+from neuralviz.models.tokens import check_texts, to_utf8
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -53,10 +51,10 @@ KEY_VERSION = 2
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedBatch:
-    """Some texts that are done.
+    """Vectors of some of the texts that are embedded.
 
     Attributes:
-        positions: [text] their places among all texts.
+        positions: [text] of these texts among all.
         vectors: [text, dim] float32.
         loss: [text, 2] of micro-tuning, in nats: the first and the last. NaN where nothing was
             learnt; a last one that is NaN alone ceased to be a number.
@@ -133,13 +131,13 @@ class Embedder(Parametrised, ABC):
         - ``concatenated``: ``parts``, a mapping like these for each.
         """
         document = json.dumps(
-            _plain(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
+            _to_json_types(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
         )
         return f"neuralviz-vectors/{KEY_VERSION}:{document}"
 
     @property
     def parts(self) -> tuple[Embedder, ...]:
-        """The embedders that are concatenated; itself where it is a single one."""
+        """The embedders that are concatenated; of a single one, itself."""
         return (self,)
 
     def combine(
@@ -181,28 +179,14 @@ class Embedder(Parametrised, ABC):
         Raises:
             UnreadableTextError: a text is empty, is no string, or has no token.
         """
-        check_strings(texts)
-        for place, text in enumerate(texts):
-            if not text.strip():
-                raise UnreadableTextError(
-                    "is empty. It must contain at least one word.", place, len(texts)
-                )
+        check_texts(texts)
         return self._read_prompted(texts)
 
     def _read_prompted(self, texts: Sequence[str]) -> Sequence[Any]:
         return self._read([f"{self._prompt}{text}" for text in texts] if self._prompt else texts)
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
-        """The same embedder with a prompt before every text.
-
-        Args:
-            prompt: the words.
-            name: of one of the model's own prompts, where there is no ``prompt``.
-            task: ``query``, ``document`` or None, for models that tell these apart.
-
-        Raises:
-            SettingsError: the model has no such prompt.
-        """
+        """The same embedder with a prompt, or the model's own of a name or task, before texts."""
         if prompt is None and name is not None:
             raise SettingsError(
                 f"The model of {self.name} has no prompt named {name!r:.40}. Give the words "
@@ -222,24 +206,18 @@ class Embedder(Parametrised, ABC):
         normalize: bool = True,
         should_stop: ShouldStop = never,
     ) -> EmbeddedBatch:
-        """Embed one batch of texts, in the order given.
+        """Embed one batch of texts, in the order given; arguments and errors as `embed_in_batches`.
 
         Args:
             read: from `read`, one a text.
             places: [text] of these texts among all, from 0.
-            normalize, should_stop: as of `embed_in_batches`.
-
-        Raises:
-            ModelError: a vector holds something that is no finite number.
-            Stopped: ``should_stop`` said so.
         """
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         back = np.argsort(order)
         vectors, loss = (
             values[back] for values in self._embed([read[i] for i in order], should_stop)
         )
-        broken = ~np.isfinite(vectors).all(axis=1)
-        if broken.any():
+        if (broken := ~np.isfinite(vectors).all(axis=1)).any():
             raise ModelError(
                 f"The embedding of text {places[broken].min() + 1} ({self.name}) contains "
                 "infinite or NaN values. The model's weights are damaged, or the learning "
@@ -348,9 +326,8 @@ class Embedder(Parametrised, ABC):
         embedder = self._with_prompt(prompt, prompt_name, task)
         single = isinstance(sentences, str)
         texts = [sentences] if isinstance(sentences, str) else list(iterate_texts(sentences))
-        check_strings(texts)
-        long = [len(text) for text in texts if len(text) > LONG_TEXT]
-        if long:
+        check_texts(texts)
+        if long := [len(text) for text in texts if len(text) > LONG_TEXT]:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
         if unread := describe_unread(self, texts):
             warnings.warn(UnreadTextWarning(unread), stacklevel=2)
@@ -377,21 +354,13 @@ class Embedder(Parametrised, ABC):
     def encode_query(
         self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
-        """Embed questions, as ``SentenceTransformer.encode_query`` does where a model has prompts.
-
-        Args:
-            sentences, arguments, options: as of `encode`.
-        """
+        """As `encode`, with the model's prompt for questions where it has one."""
         return self.encode(sentences, *arguments, task="query", **options)
 
     def encode_document(
         self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
-        """Embed what is searched, as ``SentenceTransformer.encode_document`` does.
-
-        Args:
-            sentences, arguments, options: as of `encode`.
-        """
+        """As `encode`, with the model's prompt for what is searched where it has one."""
         return self.encode(sentences, *arguments, task="document", **options)
 
     def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
@@ -475,15 +444,15 @@ class ModelEmbedder(Embedder):
         return tokenize(self.model, texts)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_types(value: Any) -> Any:
     """A value with the types that JSON has."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): _plain(entry) for name, entry in value.items()}
+        return {str(name): _to_json_types(entry) for name, entry in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value))
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return sorted(map(_to_json_types, value))
+    return [_to_json_types(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def missing_losses(n_texts: int) -> np.ndarray:

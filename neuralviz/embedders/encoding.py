@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, TextError, UnreadableTextError
+from neuralviz.errors import SettingsError, TextError
 from neuralviz.models.tokens import check_several
 
 NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
@@ -72,18 +72,6 @@ def check_batch_size(batch_size: int) -> None:
     """
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError("The batch size must be a whole number of at least 1.")
-
-
-def check_strings(texts: Sequence[str]) -> None:
-    """Check that texts are strings.
-
-    Raises:
-        UnreadableTextError: one is not.
-    """
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            reason = f"is not a string but {type(text).__name__}."
-            raise UnreadableTextError(reason, place, len(texts))
 
 
 def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:

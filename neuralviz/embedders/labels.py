@@ -21,10 +21,10 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     for spec in specs:
         label = method_label(spec)
         namesakes = [namesake for namesake in specs if namesake.method == spec.method]
-        models = [_models(namesake) for namesake in namesakes]
-        names = _short_names(model for of_namesake in models for model in of_namesake)
+        models = [[part.model_id for part in namesake.singles] for namesake in namesakes]
+        names = _short_names(namesakes)
         is_repeated = len({part.method for part in spec.singles}) < len(spec.singles)
-        has_models = is_repeated or len(set(models)) > 1
+        has_models = is_repeated or any(ids != models[0] for ids in models)
         values: list[str] = []
         for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
             values += [*_settings(part), *[names[part.model_id]] * has_models]
@@ -78,23 +78,19 @@ def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
 
 def methods_in_full(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     """The methods' names with their models and every setting, for what is downloaded."""
-    names = _short_names(model for spec in specs for model in _models(spec))
-    return tuple(
-        " + ".join(
-            f"{part.method} ({', '.join([f'model {names[part.model_id]}', *_all_settings(part)])})"
-            for part in spec.singles
-        )
-        or spec.label
-        for spec in specs
-    )
+    names = _short_names(specs)
+
+    def describe(part: EmbedderSpec) -> str:
+        values = {"model": names[part.model_id], **part.all_options}
+        words = (f"{name} {_in_words(value)}" for name, value in values.items())
+        return f"{part.method} ({', '.join(words)})"
+
+    return tuple(" + ".join(map(describe, spec.singles)) or spec.label for spec in specs)
 
 
-def _models(spec: EmbedderSpec) -> tuple[str, ...]:
-    return tuple(part.model_id for part in spec.singles)
-
-
-def _short_names(models: Iterable[str]) -> dict[str, str]:
+def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
     """The end of each model's id or path, as long as it takes for no two to be alike."""
+    models = {part.model_id for spec in specs for part in spec.singles}
     steps = {model: model.rstrip("/").split("/") for model in models}
 
     def shorten(model: str) -> str:
@@ -111,10 +107,6 @@ def _settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec's options differs from the method's defaults, in words."""
     in_label = ("precision", "tolerance", "epochs")
     return [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
-
-
-def _all_settings(spec: EmbedderSpec) -> list[str]:
-    return [f"{name} {_in_words(value)}" for name, value in spec.all_options.items()]
 
 
 def _in_words(value: object) -> str:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -84,31 +85,31 @@ def _read_yes_or_no(text: str) -> bool:
     ]
 
 
-def _read_choice(text: str, choices: tuple[str, ...]) -> str:
-    if text not in choices:
-        raise ValueError(text)
-    return text
-
-
 def _read_layer_start(text: str) -> int | None:
     return None if text == "default" else int(text)
-
-
-def _read_window(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
-
-
-def _read_share(text: str) -> float:
-    if not 0 <= float(text) <= 1:
-        raise ValueError(text)
-    return float(text)
 
 
 def _read_tolerance(text: str) -> float:
     check_tolerance(float(text))
     return float(text)
+
+
+def _between(low: float, high: float, read: Callable[[str], Any], text: str) -> Any:
+    """What ``read`` makes of a text; ValueError outside of the bounds."""
+    if not low <= read(text) <= high:
+        raise ValueError(text)
+    return read(text)
+
+
+def _choice(name: str, line: str, choices: tuple[str, ...], default: str) -> Option:
+    """One of several values."""
+    expects = f"{', '.join(choices[:-1])} or {choices[-1]}"
+    read = dict(zip(choices, choices, strict=True)).__getitem__
+    return Option(name, line, expects, read, default, choices)
+
+
+def _yes_or_no(name: str, line: str, default: str) -> Option:
+    return Option(name, line, "yes or no", _read_yes_or_no, default, YES_OR_NO)
 
 
 YES_OR_NO = ("yes", "no")
@@ -133,26 +134,15 @@ _layers = Option(
     read_layers,
     "head",
 )
-_predict_unmasked = Option(
-    "predict_unmasked",
-    "Predict every token, without masking",
-    "yes or no",
-    _read_yes_or_no,
-    "no",
-    YES_OR_NO,
-)
+_predict_unmasked = _yes_or_no("predict_unmasked", "Predict every token, without masking", "no")
 _learning_rate = Option("learning_rate", "AdamW's learning rate", "a number above 0", float, "0.01")
 _weight_decay = Option(
     "weight_decay", "AdamW's weight decay", "a number of at least 0", float, "0.01"
 )
 _how_exactly = (
-    Option(
-        "precision",
-        "How exactly micro-tuning is computed",
-        "exact, fast, bf16 or fast+bf16",
-        check_precision,
-        "exact",
-        PRECISIONS,
+    replace(
+        _choice("precision", "How exactly micro-tuning is computed", PRECISIONS, "exact"),
+        read=check_precision,
     ),
     Option(
         "tolerance",
@@ -162,17 +152,6 @@ _how_exactly = (
         f"{DEFAULT_TOLERANCE:g}",
     ),
 )
-
-
-def _special_tokens(default: str) -> Option:
-    return Option(
-        "special_tokens",
-        "Include special tokens in the mean",
-        "yes or no",
-        _read_yes_or_no,
-        default,
-        YES_OR_NO,
-    )
 
 
 def _epochs(default: str) -> Option:
@@ -191,7 +170,10 @@ def _tuned(line: str) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "mean": _pooled("Mean of the token vectors, including special tokens.", _special_tokens("yes")),
+    "mean": _pooled(
+        "Mean of the token vectors, including special tokens.",
+        _yes_or_no("special_tokens", "Include special tokens in the mean", "yes"),
+    ),
     "cls": _pooled("Vector of [CLS], the special token before the text."),
     "sep": _pooled("Vector of [SEP], the special token after the text."),
     "last": _pooled("Vector of the text's last token."),
@@ -203,13 +185,8 @@ METHODS: dict[str, Method] = {
         "text",
         MINILM,
         (
-            Option(
-                "variant",
-                "The authors' program or the paper's equations",
-                "authors or paper",
-                partial(_read_choice, choices=VARIANTS),
-                "authors",
-                VARIANTS,
+            _choice(
+                "variant", "The authors' program or the paper's equations", VARIANTS, "authors"
             ),
             Option(
                 "layer_start",
@@ -222,24 +199,17 @@ METHODS: dict[str, Method] = {
                 "window",
                 "Layers on each side to compare with",
                 "a whole number of at least 1",
-                _read_window,
+                partial(_between, 1, math.inf, int),
                 "2",
             ),
             Option(
                 "omega",
                 "Weight of alignment (novelty gets the rest)",
                 "a number from 0 to 1",
-                _read_share,
+                partial(_between, 0, 1, float),
                 "0.5",
             ),
-            Option(
-                "part",
-                "Part of SBERT-WK to use",
-                f"{', '.join(list(PARTS)[:-1])} or {list(PARTS)[-1]}",
-                partial(_read_choice, choices=tuple(PARTS)),
-                "all",
-                tuple(PARTS),
-            ),
+            _choice("part", "Part of SBERT-WK to use", tuple(PARTS), "all"),
         ),
     ),
     "neural": Method(

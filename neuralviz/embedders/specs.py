@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import chain
 from typing import Any
 
@@ -110,7 +110,7 @@ class EmbedderSpec:
 
     def to_json(self) -> str:
         """The spec as text, to be kept."""
-        return json.dumps(self._as_list())
+        return json.dumps(astuple(self))
 
     @classmethod
     def from_json(cls, text: str) -> EmbedderSpec:
@@ -130,15 +130,15 @@ class EmbedderSpec:
             raise SettingsError("Could not read a saved method.")
         return spec
 
-    def _as_list(self) -> list[Any]:
-        parts = [part._as_list() for part in self.parts]
-        return [self.method, self.model_id, self.options, parts]
-
     @classmethod
     def _from_list(cls, entry: list[Any]) -> EmbedderSpec:
         method, model_id, options, parts = entry
-        read = tuple((str(name), _read_value(str(name), value)) for name, value in options)
-        return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
+        values = []
+        for name, value in options:
+            is_pairs = name == "blueprints"
+            read = tuple(Blueprint(*pair) for pair in value) if is_pairs else _as_tuple(value)
+            values.append((str(name), read))
+        return cls(str(method), str(model_id), tuple(values), tuple(map(cls._from_list, parts)))
 
 
 def imported_spec(file: str, digest: str) -> EmbedderSpec:
@@ -155,13 +155,6 @@ def list_models(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
     """The models that some methods need, each once, as their files are now."""
     model_ids = dict.fromkeys(part.model_id for spec in specs for part in spec.singles)
     return tuple(map(ModelRef.from_id, model_ids))
-
-
-def _read_value(name: str, value: Any) -> Any:
-    """The value of an option as `to_json` wrote it."""
-    if name == "blueprints":
-        return tuple(Blueprint(*pair) for pair in value)
-    return _as_tuple(value)
 
 
 def _as_tuple(value: Any) -> Any:

@@ -28,16 +28,15 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
 
     Args:
         embedder: any; of a concatenation, all parts count.
-        texts: the first 10,000 are looked at.
+        texts: none is blank; the first 10,000 are looked at.
     """
     n_texts, texts = len(texts), list(islice(texts, MOST_TEXTS))
     sentences: dict[str, None] = {}
     for part in embedder.parts:
-        tokens = part.token_ids([text for text in texts if text.strip()])
-        places = [place for place, text in enumerate(texts) if text.strip()]
+        tokens = part.token_ids(texts)
         unknown = [
             place
-            for place, ids in zip(places, tokens, strict=False)
+            for place, ids in enumerate(tokens)
             if ids and sum(token is None for token in ids) >= UNKNOWN_SHARE * len(ids)
         ]
         if unknown:
@@ -46,7 +45,7 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
                 f"At least half of the tokens of {name_texts(unknown)} are unknown to the model, "
                 f"so similarities to {them} mean nothing. Use a model that knows the language."
             ] = None
-        if groups := _find_equal(texts, dict(zip(places, tokens, strict=False))):
+        if groups := _find_equal(texts, tokens):
             n_others = many(len(groups) - 1, "other group")
             addition = f" The same holds for {n_others} of texts." if len(groups) > 1 else ""
             sentences[
@@ -58,18 +57,17 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
     return " ".join(sentences)
 
 
-def _find_equal(texts: Sequence[str], tokens: dict[int, tuple[int | None, ...]]) -> list[list[int]]:
+def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
     """Places of texts that have the same tokens and different content."""
     groups: dict[tuple[int | None, ...], list[int]] = defaultdict(list)
-    for place, ids in tokens.items():
+    for place, ids in enumerate(tokens):
         groups[ids].append(place)
-    groups_found = []
+    equal: list[list[int]] = []
     for group in groups.values():
         if len({texts[place] for place in group}) > 1:
             first_of = {_content(texts[place]): place for place in reversed(group)}
-            if len(first_of) > 1:
-                groups_found.append(sorted(first_of.values()))
-    return groups_found
+            equal += [sorted(first_of.values())] * (len(first_of) > 1)
+    return equal
 
 
 def _content(text: str) -> str:

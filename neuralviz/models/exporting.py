@@ -45,8 +45,7 @@ def export(model_id: str, folder: str | Path) -> Path:
         vectors = [
             torch.stack(encode_together(source, ["a", "b c"])) for source in (encoder, written)
         ]
-        if differ(*vectors):
-            raise _differs_error(model_id)
+        _check_equal(*vectors, model_id)
         source = minilm_folder() if model_id == MINILM else resolve(model_id)[0]
         _copy_papers(source, part)
     return Path(folder).expanduser().resolve()
@@ -80,11 +79,7 @@ def export_model(model: TextModel, folder: str | Path) -> Path:
 
 @contextmanager
 def _new_folder(folder: str | Path) -> Iterator[Path]:
-    """A folder to write into, which takes the other's place when all is written.
-
-    Raises:
-        ModelError: that is not empty, or cannot be written.
-    """
+    """A folder to write into, which takes the other's place when all is written."""
     try:
         folder = Path(folder).expanduser().resolve()
         if folder == Path.cwd():
@@ -129,9 +124,9 @@ def _check_written(model: TextModel, folder: Path) -> None:
     for network in (model.network, written):
         with seeded(0):
             outputs.append(copy_network(network)(torch.tensor([ids], device=model.device))[0])
-    if differ(outputs[0], outputs[1]):
-        raise _differs_error(model.id)
+    _check_equal(*outputs, model.id)
 
 
-def _differs_error(model_id: str) -> ModelError:
-    return ModelError(f"{model_id} cannot be exported: what is written gives other numbers.")
+def _check_equal(before: torch.Tensor, written: torch.Tensor, model_id: str) -> None:
+    if differ(before, written):
+        raise ModelError(f"{model_id} cannot be exported: what is written gives other numbers.")

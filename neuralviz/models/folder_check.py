@@ -14,8 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tokenizers import Tokenizer
-
 from neuralviz.errors import ModelError
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.weight_files import (
@@ -34,7 +32,6 @@ _AUTO_CLASSES = (
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
 _TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
-_LARGEST_EMPTY_TOKENIZER = 2**20  # bytes; a tokenizer.json that is larger has a vocabulary
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def check_folder(folder: Path, model_id: str) -> None:
     Raises:
         ModelError: it is a cross-encoder, a sparse or a multi-vector encoder, or an adapter; it
             needs code of its own; its weights are quantised, or not in safetensors format; or its
-            tokenizer cannot be read or knows no word.
+            tokenizer needs a package that is not installed.
     """
     modules = _read_modules(folder, model_id)
     folders = list(dict.fromkeys([folder, *(module.folder for module in modules)]))
@@ -89,16 +86,13 @@ def transformer_folder(folder: Path, model_id: str) -> Path:
     check_folder(folder, model_id)
     modules = _read_modules(folder, model_id)
     first = modules[0] if modules else None
-    if first is not None and first.is_router:
-        raise ModelError(
-            f"{model_id} sends texts to different encoders ({first.name}), so it has no single "
-            "transformer. Use it with the method sentence-transformer."
+    if first is not None and (first.is_router or first.name in _TABLES):
+        contents = (
+            f"sends texts to different encoders ({first.name}), so it has no single transformer"
+            if first.is_router
+            else f"is a table of token embeddings without a transformer ({first.name})"
         )
-    if first is not None and first.name in _TABLES:
-        raise ModelError(
-            f"{model_id} is a table of token embeddings without a transformer ({first.name}). "
-            "Use it with the method sentence-transformer."
-        )
+        raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
     if first is not None and first.name in _TRANSFORMERS:
         folder = first.folder
     config = read_mapping(folder / "config.json", model_id)
@@ -142,10 +136,12 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
             for entry in read_json(folder / "modules.json", model_id)
         ]
         for module in list(modules):
-            if module.is_router:
+            if module.is_router:  # older versions of the library call its settings config.json
+                settings = read_mapping(module.folder / "router_config.json", model_id)
+                settings = settings or read_mapping(module.folder / "config.json", model_id)
                 modules += [
                     _Module(str(path), _inside(module.folder, name))
-                    for name, path in _read_router(module.folder, model_id)["types"].items()
+                    for name, path in settings["types"].items()
                 ]
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ModelError(f"Could not read the modules.json of {model_id}.") from error
@@ -154,18 +150,8 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
     return modules
 
 
-def _read_router(folder: Path, model_id: str) -> dict[str, Any]:
-    """The settings of a router, which older versions of the library call ``config.json``."""
-    settings = read_mapping(folder / "router_config.json", model_id)
-    return settings or read_mapping(folder / "config.json", model_id)
-
-
 def _inside(folder: Path, name: object) -> Path:
-    """A folder within another.
-
-    Raises:
-        ValueError: it would lie elsewhere.
-    """
+    """A folder within another; ValueError where it would lie elsewhere."""
     path = PurePosixPath(str(name))
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(name)
@@ -248,8 +234,7 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
     for folder in folders:
         config = read_mapping(folder / "config.json", model_id)
         foreign += _own_classes(config.get("auto_map"), config.get("architectures"))
-        foreign += _unknown_architectures(config)
-        _check_family(config, model_id)
+        foreign += _unknown_classes(config, model_id)
         for file in ("tokenizer_config.json", "processor_config.json"):
             foreign += _own_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
     if foreign:
@@ -274,42 +259,36 @@ def _own_classes(auto_map: Any, architectures: Any) -> list[str]:
     return paths
 
 
-def _unknown_architectures(config: dict[str, Any]) -> list[str]:
-    """Classes that a checkpoint was saved from and `transformers` would replace by its own."""
-    with quiet_transformers() as transformers:
-        families, classes = transformers.CONFIG_MAPPING, {n.lower() for n in dir(transformers)}
-    names = config.get("architectures")
-    if not isinstance(names, list) or str(config.get("model_type")) not in families:
-        return []
-    plain = {re.sub("^(TF|Flax)", "", name): name for name in map(str, names)}
-    # SimCSE's classes are an encoder and a head for training, which is not read
-    return [n for p, n in plain.items() if re.sub("ForCL$", "Model", p).lower() not in classes]
+def _unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
+    """Classes that a checkpoint was saved from and `transformers` would replace by its own.
 
-
-def _check_family(config: dict[str, Any], model_id: str) -> None:
-    """Refuse a model whose class is of another family than the one that its type names.
-
-    It would be loaded by the type, and read texts otherwise than it learnt to.
+    Raises:
+        ModelError: one is of another family than the model's type, by which it would be loaded.
     """
     kind, names = str(config.get("model_type")), config.get("architectures")
+    unknown = []
     with quiet_transformers() as transformers:
         if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
-            return
+            return []
+        classes = {name.lower() for name in dir(transformers)}
         config_class = transformers.CONFIG_MAPPING[kind]
         families = {_family(config_class)}
         with suppress(Exception):  # of a family whose class does not load, which loading names
-            model_classes = transformers.MODEL_MAPPING.get(config_class, ())
-            families |= set(
-                map(_family, model_classes if isinstance(model_classes, tuple) else [model_classes])
-            )
+            loaded = transformers.MODEL_MAPPING.get(config_class, ())
+            families |= set(map(_family, loaded if isinstance(loaded, tuple) else [loaded]))
         families |= {twin for twins in _TWINS if twins & families for twin in twins}
         for name in map(str, names):
-            family = _family(getattr(transformers, re.sub("^(TF|Flax)", "", name), None))
-            if family and family not in families:
+            plain = re.sub("^(TF|Flax)", "", name)
+            family = _family(getattr(transformers, plain, None))
+            # SimCSE's classes are an encoder and a head for training, which is not read
+            if re.sub("ForCL$", "Model", plain).lower() not in classes:
+                unknown.append(name)
+            elif family and family not in families:
                 raise ModelError(
                     f"The config.json of {model_id} contradicts itself: its model_type is "
                     f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
                 )
+    return unknown
 
 
 def _family(kind: Any) -> str:
@@ -319,25 +298,10 @@ def _family(kind: Any) -> str:
 
 
 def _check_tokenizer(folder: Path, model_id: str) -> None:
-    """Refuse a tokenizer that needs a package which is not there, or that knows no word."""
-    file = folder / "tokenizer.json"
-    if file.is_file():
-        if file.stat().st_size > _LARGEST_EMPTY_TOKENIZER:
-            return
-        try:
-            tokenizer = Tokenizer.from_file(str(file))
-        except Exception:  # a damaged file is named by what loads it
-            return
-        special = sum(token.special for token in tokenizer.get_added_tokens_decoder().values())
-        if tokenizer.get_vocab_size() <= special:
-            raise ModelError(
-                f"{model_id} has an empty vocabulary: its tokenizer.json has {special} special "
-                "tokens and no other. Save the tokenizer again; transformers 5 ignores "
-                "`vocab_file`, so make it with `vocab` or `from_pretrained`."
-            )
-        return
+    """Refuse a tokenizer that needs a package which is not there."""
     pieces = next((path for path in folder.glob("*.model") if _is_sentencepiece(path)), None)
-    if pieces is not None and find_spec("sentencepiece") is None:
+    has_json = (folder / "tokenizer.json").is_file()
+    if not has_json and pieces is not None and find_spec("sentencepiece") is None:
         raise ModelError(
             f"The tokenizer of {model_id} is a SentencePiece model ({pieces.name}) without "
             "tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or use a "

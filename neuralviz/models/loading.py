@@ -21,7 +21,7 @@ from neuralviz.models.language_model import LanguageModel, TextModel, list_layer
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.tokens import check_repeatable, find_unknown_id
+from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
 from neuralviz.models.weight_files import check_unused, missing_weights, read_mapping
@@ -301,8 +301,7 @@ def _assemble_text_model(
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
         )
-    if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
-        raise ModelError(f"{model_id} has no vocabulary: its tokenizer.json is missing.")
+    check_tokenizer(tokenizer.backend_tokenizer, model_id)
     try:
         n_rows = network.get_input_embeddings().weight.shape[0]
     except Exception as error:  # whatever an architecture has in place of a table of tokens
@@ -315,7 +314,6 @@ def _assemble_text_model(
             f"The tokenizer of {model_id} does not match the model: it has a token of number "
             f"{highest:,}, the model only {n_rows:,} token embeddings."
         )
-    check_repeatable(tokenizer.backend_tokenizer, model_id)
     encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     encoder.no_padding()
     encoder.no_truncation()

@@ -19,7 +19,7 @@ from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
 from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.tokens import check_repeatable
+from neuralviz.models.tokens import check_tokenizer
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
 from neuralviz.models.weight_files import check_unused, missing_weights
 
@@ -76,7 +76,7 @@ def load_sentence_transformer(
         tokenizer = getattr(module, "tokenizer", None)
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if isinstance(backend, Tokenizer):
-            check_repeatable(backend, model_id)
+            check_tokenizer(backend, model_id)
     encoder = encoder.eval().requires_grad_(False)
     encoder_habits(encoder, model_id)
     return encoder, fingerprint

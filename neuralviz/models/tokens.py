@@ -155,12 +155,19 @@ def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
     return None if token is None else encoder.token_to_id(token)
 
 
-def check_repeatable(encoder: Tokenizer, model_id: str) -> None:
-    """Refuse a tokenizer that splits words at random, which only training asks for.
+def check_tokenizer(encoder: Tokenizer, model_id: str) -> None:
+    """Refuse a tokenizer that knows no word, or splits words at random, as in training.
 
     Raises:
         ModelError: it does.
     """
+    special = sum(token.special for token in encoder.get_added_tokens_decoder().values())
+    if encoder.get_vocab_size() <= special:
+        raise ModelError(
+            f"{model_id} has an empty vocabulary: its tokenizer.json is missing, or has {special} "
+            "special tokens and no other. Save the tokenizer again; transformers 5 ignores "
+            "`vocab_file`, so make it with `vocab` or `from_pretrained`."
+        )
     if getattr(encoder.model, "dropout", None):
         raise ModelError(
             f"The tokenizer of {model_id} splits words at random. Set “dropout” in its "

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.embedders.base import has_risen
-from neuralviz.embedders.encoding import check_batch_size, check_strings
+from neuralviz.embedders.encoding import check_batch_size
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import TextError, UnreadableTextError, never
+from neuralviz.models.tokens import check_texts
 from neuralviz.store.batches import (
     BLOCK,
     AtWork,
@@ -136,7 +137,7 @@ def embed(
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_batch_size(batch_size)
-    check_strings(texts)
+    check_texts(texts)
     different = DifferentTexts(texts)
     kept = store.register(embedder)
     missing = ~store.has(kept, different.keys)

@@ -487,7 +487,7 @@ def test_an_empty_vocabulary(base: str, tmp_path: Path, request) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog"]
     (tmp_path / "vocab.txt").write_text("\n".join(words))
     BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(folder)
-    check_refused(folder, "has an empty vocabulary: its tokenizer.json has 5 special tokens")
+    check_refused(folder, "has an empty vocabulary: its tokenizer.json is missing, or has 5")
     RobertaTokenizerFast(vocab_file="none.json", merges_file="none.txt").save_pretrained(folder)
     check_refused(folder, "has an empty vocabulary")
     BertTokenizerFast(vocab={word: i for i, word in enumerate(words)}).save_pretrained(folder)

@@ -121,7 +121,7 @@ def test_weights_that_are_something_else(folder: Path) -> None:
 def test_no_tokenizer(folder: Path) -> None:
     for path in folder.glob("token*"):
         path.unlink()
-    assert "has no vocabulary" in sentence_of(folder)
+    assert "has an empty vocabulary" in sentence_of(folder)
 
 
 def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
