@@ -70,15 +70,11 @@ def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tupl
     """
     layers = []
     for name, shape in shapes.items():
-        if len(shape) != 1:
-            continue
-        block = _BLOCK.search(name)
-        if not name.startswith(f"{base_prefix}."):
-            layers.append(Layer(name, "head", None, shape[0]))
-        elif block:
-            layers.append(Layer(name, "block", int(block[1]), shape[0]))
-        else:
-            layers.append(Layer(name, "embeddings", None, shape[0]))
+        is_head = not name.startswith(f"{base_prefix}.")
+        block = None if is_head else _BLOCK.search(name)
+        part: Part = "head" if is_head else "block" if block else "embeddings"
+        if len(shape) == 1:
+            layers.append(Layer(name, part, int(block[1]) if block else None, *shape))
     order = {"embeddings": 0, "block": 1, "head": 2}
     return tuple(sorted(layers, key=lambda layer: (order[layer.part], layer.block or 0)))
 
@@ -254,12 +250,7 @@ class LanguageModel(TextModel):
 
 
 def check_model(model: object, kind: type[TextModel], user: str) -> None:
-    """Check that a model is loaded, and of a kind.
-
-    Args:
-        model: anything.
-        kind: `TextModel`, or `LanguageModel` where it is to be micro-tuned.
-        user: what needs it, for the sentence.
+    """Check that a model is loaded, and of a kind; ``user`` is what needs it.
 
     Raises:
         SettingsError: it is something else.

@@ -19,7 +19,7 @@ from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import transformer_folder
 from neuralviz.models.language_model import LanguageModel, TextModel, list_layers
 from neuralviz.models.names import BUNDLED, MINILM
-from neuralviz.models.passes import Behaviour, TokenTypes
+from neuralviz.models.passes import Behaviour, TokenTypes, shorten_reason
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
@@ -194,21 +194,17 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
             MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         )
 
-    causal = any(
+    is_causal = any(
         name.endswith(("ForCausalLM", "LMHeadModel")) and not name.endswith("WithLMHeadModel")
         for name in architectures
     )
-    if model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not causal:
-        return
-    if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or is_causal:
+        is_causal = is_causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        task = "predicts the next token" if is_causal else "does not predict masked tokens"
         raise ModelError(
-            f"{model_id} predicts the next token ({model_type}). Micro-tuning needs a masked "
-            "language model, such as bert-base-uncased."
+            f"{model_id} {task} ({model_type[:40]}). Micro-tuning needs a masked language model, "
+            "such as bert-base-uncased."
         )
-    raise ModelError(
-        f"{model_id} ({model_type[:40]}) does not predict masked tokens. Micro-tuning needs "
-        "a masked language model, such as bert-base-uncased."
-    )
 
 
 def load_folder(
@@ -244,21 +240,19 @@ def load_folder(
     except MemoryError as error:
         raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
-        reason = re.sub(r"\s+", " ", str(error))[:200]
-        raise ModelError(f"Could not load {model_id}: {reason}") from error
+        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(info["unexpected_keys"], model_id)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
-        if missing:
-            raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
-    elif missing:
-        raise _NoHeadError(
-            f"{model_id} is missing weights of a masked language model, for example "
-            f"{missing[0]}. It may be an encoder without a prediction head; use a model that "
-            "has one."
-        )
-    return network, tokenizer
+    if not missing:
+        return network, tokenizer
+    message = f"{model_id} is missing weights, for example {missing[0]}."
+    if kind != "AutoModelForMaskedLM":
+        raise ModelError(message)
+    raise _NoHeadError(
+        f"{message} It may be an encoder without a prediction head; use a model that has one."
+    )
 
 
 def assemble(
@@ -269,10 +263,7 @@ def assemble(
     device: str | None = None,
     behaviour: Behaviour | None = None,
 ) -> LanguageModel:
-    """Freeze a masked language model and gather what the rest of the program has to know of it.
-
-    Without its ``behaviour``, that is found out.
-    """
+    """Freeze a masked language model and describe it; its ``behaviour`` is tried if not given."""
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise _NoHeadError(
             f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."

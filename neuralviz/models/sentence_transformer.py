@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,13 @@ from neuralviz.models import bundled
 from neuralviz.models.folder_check import check_folder, transformer_folders
 from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
-from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import (
+    Habits,
+    copy_network,
+    is_out_of_memory,
+    seeded,
+    shorten_reason,
+)
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
@@ -52,7 +57,14 @@ def load_sentence_transformer(
         folder, fingerprint = bundled.minilm_folder(), bundled.MINILM_SHA256[:16]
     else:
         folder, fingerprint = resolve(model_id)
-        _check(folder, model_id)
+        check_folder(folder, model_id)
+        if not (folder / "modules.json").is_file():
+            raise ModelError(
+                f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
+                "methods mean, cls, sep, last and sbert-wk work with any encoder."
+            )
+        if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
+            raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
     try:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -68,8 +80,7 @@ def load_sentence_transformer(
     except ModelError:
         raise
     except Exception as error:  # whatever a broken folder provokes inside the library
-        reason = re.sub(r"\s+", " ", str(error))[:200]
-        raise ModelError(f"Could not load {model_id}: {reason}") from error
+        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     if missing:
         raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
     for module in encoder.modules():
@@ -82,24 +93,8 @@ def load_sentence_transformer(
     return encoder, fingerprint
 
 
-def _check(folder: Path, model_id: str) -> None:
-    """Refuse what is no model of the library, what is no dense encoder, and what would run code."""
-    check_folder(folder, model_id)
-    if not (folder / "modules.json").is_file():
-        raise ModelError(
-            f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
-            "methods mean, cls, sep, last and sbert-wk work with any encoder."
-        )
-    if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
-        raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
-
-
 def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
-    """What an encoder's vectors depend on besides the text. Each encoder is tried once.
-
-    Args:
-        encoder: any, in eval mode.
-        name: of the model, for messages.
+    """What the vectors of an encoder in eval mode depend on besides the text; tried once.
 
     Raises:
         ModelError: it gives no vector of a text, for example without pooling or for pictures alone;
@@ -120,8 +115,8 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
         except Exception as error:  # whatever an architecture makes of a text
             if is_out_of_memory(error):
                 raise
-            reason = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")[:200]
-            raise ModelError(f"{name} gives no vector of a text: {reason}") from error
+            reason = shorten_reason(error)
+            raise ModelError(f"{name} gives no vector of a text: {reason}.") from error
     return _habits[encoder]
 
 
@@ -131,10 +126,8 @@ def encode_together(
     """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
 
     Args:
-        encoder: any.
-        texts: to encode.
+        encoder, texts, options: as of ``SentenceTransformer.encode``.
         task: ``query``, ``document`` or None.
-        options: further arguments of ``SentenceTransformer.encode``.
 
     Raises:
         ModelError: the encoder gives something else than a vector of a text.
@@ -157,11 +150,7 @@ def encode_together(
 
 @torch.no_grad()
 def _check_context(encoder: SentenceTransformer, name: str) -> None:
-    """Check that other tokens see one that is changed by its id, whatever letters are known.
-
-    Raises:
-        ModelError: no token knows of another.
-    """
+    """Check that other tokens see one that is changed by its id, whatever letters are known."""
     for module in encoder.modules():
         if not hasattr(module, "auto_model"):  # tables of token vectors know of no neighbours
             continue

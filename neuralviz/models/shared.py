@@ -39,10 +39,6 @@ _loading = NamedLocks()  # each model is loaded once
 _after_loading: list[Callable[[], None]] = []
 
 
-class NotHeldError(Exception):
-    """A model is not kept, or not in this form."""
-
-
 @dataclass(frozen=True)
 class ModelRef:
     """A model by its id, as its files are now; equal ones stand for the same model.
@@ -61,10 +57,7 @@ class ModelRef:
         return cls(model_id, files_stamp(model_id))
 
     def identity(self) -> dict[str, Any]:
-        """All that says which weights it has, as plain values: of a hub model, its commit, too.
-
-        That is known once the model is on this machine, so it is asked for when it is needed.
-        """
+        """All that says which weights it has, as plain values: of a hub model, its commit, too."""
         return {"id": self.id, "files": self.files, "commit": _commit(self.id)}
 
 
@@ -143,31 +136,23 @@ def after_loading(hook: Callable[[], None]) -> None:
 def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
     check_may_load(model_id)
     key = (model_id, files_stamp(model_id))
-    with _lock:
-        if key in kept:
-            return _used(key, kept)
     with _loading.hold((id(kept), *key)):
         with _lock:
             if key in kept:
-                return _used(key, kept)
+                model = kept[key] = kept.pop(key)  # the one used last goes last
+                return model
         model = load(model_id)
         with _lock:
             kept[key] = model
             while len(kept) > KEPT:
                 del kept[next(iter(kept))]
-        _call_hooks()
-        return model
+    _call_hooks()
+    return model
 
 
 def _call_hooks() -> None:
     for hook in _after_loading:
         hook()
-
-
-def _used(key: tuple[str, object], kept: dict[tuple[str, object], T]) -> T:
-    """A kept model, noted as the one used last."""
-    model = kept[key] = kept.pop(key)
-    return model
 
 
 def is_loaded(model_id: str) -> bool:
@@ -177,27 +162,22 @@ def is_loaded(model_id: str) -> bool:
 
 def is_held(kind: ModelKind, model_id: str) -> bool:
     """Whether `held_model` gives a model."""
-    return _held(kind, model_id) is not None
+    with suppress(ModelError):
+        return held_model(kind, model_id) is not None
+    return False
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
     """What `LOADERS` would give, where it is kept already; nothing is loaded.
 
     Raises:
-        NotHeldError: it is not kept in this form.
+        ModelError: it is not kept in this form.
     """
-    held = _held(kind, model_id)
-    if held is None:
-        raise NotHeldError(model_id)
+    kept = _sentence_transformers if kind == "sentence-transformer" else _models
+    held = kept.get((model_id, files_stamp(model_id)))
+    if held is None or (kind == "masked" and not isinstance(held, LanguageModel)):
+        raise ModelError(f"{model_id} is not loaded.")
     return held
-
-
-def _held(kind: ModelKind, model_id: str) -> Any | None:
-    key = (model_id, files_stamp(model_id))
-    if kind == "sentence-transformer":
-        return _sentence_transformers.get(key)
-    model = _models.get(key)
-    return model if kind == "text" or isinstance(model, LanguageModel) else None
 
 
 def find_device(model_id: str) -> str | None:
@@ -221,11 +201,7 @@ def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -> TextModel:
-    """The model that a pickle names, on its device where there is one like it.
-
-    Raises:
-        ModelError: it cannot be had, or its files have changed.
-    """
+    """The model that a pickle names, on its device where there is one like it."""
     model = (shared_model if is_masked else shared_text_model)(model_id)
     if model.device.type != device:
         with suppress(ModelError):  # a machine without this device

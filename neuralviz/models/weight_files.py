@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -25,12 +25,7 @@ _READ = (".safetensors", ".json", ".model", ".txt")
 
 
 def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
-    """The error for a model none of whose files is in safetensors format.
-
-    Args:
-        model_id: the model.
-        names: of its files, as paths from its folder.
-    """
+    """The error for a model none of whose files, paths from its folder, is in safetensors format."""
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
         return _adapter_error(model_id, {}, has_weights=False)
@@ -45,12 +40,7 @@ def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
 
 
 def check_unused(names: Iterable[str], model_id: str) -> None:
-    """Refuse weights within the blocks that the architecture has no place for.
-
-    Args:
-        names: of a checkpoint's weights that were not loaded.
-        model_id: the model.
-    """
+    """Refuse weights within the blocks, named among those not loaded, that have no place."""
     unused = sorted(name for name in names if _BLOCK.search(name) and not name.endswith(_BUFFERS))
     if unused:
         raise ModelError(
@@ -102,10 +92,10 @@ def check_weights(folder: Path, model_id: str) -> None:
         raise _quantised_error(model_id, str(method or "quantization_config"))
     files = sorted(folder.glob("*.safetensors"))
     headers = {file.name: _read_header(file) for file in files}
-    for header in headers.values():
-        for dtype in _matrix_types(header or {}):
-            if not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", dtype):
-                raise _quantised_error(model_id, dtype)
+    for name, entry in (pair for header in headers.values() for pair in (header or {}).items()):
+        is_matrix = name.endswith("weight") and len(entry["shape"]) > 1
+        if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", str(entry["dtype"])):
+            raise _quantised_error(model_id, str(entry["dtype"]))
     foreign_names = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
     if not files and any(name != "training_args.bin" for name in foreign_names):
         raise missing_weights(model_id, foreign_names)
@@ -151,13 +141,6 @@ def _quantised_error(model_id: str, method: str) -> ModelError:
     )
 
 
-def _matrix_types(header: Mapping[str, Any]) -> Iterator[str]:
-    """Types of the weights of more than one axis, as a file names them: ``F32``, ``I8``."""
-    for name, entry in header.items():
-        if name.endswith("weight") and len(entry["shape"]) > 1:
-            yield str(entry["dtype"])
-
-
 def _read_header(file: Path) -> dict[str, Any] | None:
     """What a file of weights says of them; None where it is damaged or not whole."""
     try:
@@ -175,11 +158,7 @@ def _read_header(file: Path) -> dict[str, Any] | None:
 
 
 def read_mapping(path: Path, model_id: str) -> dict[str, Any]:
-    """A JSON file's mapping; empty where there is no such file.
-
-    Raises:
-        ModelError: it is something else.
-    """
+    """A JSON file's mapping, empty where there is no such file; ModelError for another content."""
     if not path.is_file():
         return {}
     content = read_json(path, model_id)

@@ -279,7 +279,7 @@ def test_a_model_kept_for_its_vectors_is_not_held_for_tuning(folder: Path, monke
     assert shared.is_loaded(str(folder))
     assert shared.held_model("text", str(folder)) is model
     assert not shared.is_held("masked", str(folder))
-    with pytest.raises(shared.NotHeldError):
+    with pytest.raises(ModelError, match="is not loaded"):
         shared.held_model("masked", str(folder))
 
 

@@ -21,7 +21,7 @@ from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
-    from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
+    from transformers import BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
 BEHAVIOUR = Behaviour(n_layers=7, d_model=384, options={"use_cache": False})
 """Of both networks, as `probe_encoder` finds it."""
@@ -123,7 +123,9 @@ def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
     if tensors is None:
         model = BertForMaskedLM(config)
     else:
-        model = _without_initialisation(config)
+        with torch.device("meta"):
+            model = BertForMaskedLM(config)
+        _assign_buffers(model.bert)
         if wrong := _wrong_in(tensors, model):
             raise ModelError(
                 f"{source or 'The file'} does not hold the bundled model's weights: {wrong}."
@@ -169,17 +171,6 @@ def output_weight(
         mapping: [1 + d_model, d_model] maps a row of the table; its first row is added.
     """
     return torch.addmm(mapping[0], table, mapping[1:]).mul_(factors[:, None])
-
-
-def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
-    """A ``BertForMaskedLM`` whose parameters are still to be assigned."""
-    with quiet_transformers():
-        from transformers import BertForMaskedLM
-
-    with torch.device("meta"):
-        model = BertForMaskedLM(config)
-    _assign_buffers(model.bert)
-    return model
 
 
 def _assign_buffers(network: BertModel) -> None:
