@@ -240,8 +240,7 @@ class Embedder(Parametrised, ABC):
         The vectors do not depend on the batches.
 
         Args:
-            texts: to embed.
-            batch_size: texts that go together.
+            texts, batch_size: as of `encode`.
             normalize: vectors of length 1; those of zeros stay so.
             should_stop: asked again and again, also within a batch; true ends the work.
 
@@ -298,8 +297,7 @@ class Embedder(Parametrised, ABC):
             convert_to_numpy: a numpy array; ``False`` gives a torch tensor, on the CPU.
             convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
             device: where the model is; it is not moved.
-            normalize_embeddings: vectors of length 1; those of zeros stay so. A neural embedding
-                has length 1 by definition.
+            normalize_embeddings: vectors of length 1; those of zeros stay so.
             truncate_dim: how many of a vector's first values are kept, before it is normalised.
             pool, chunk_size: of several processes, which no embedder uses.
             task: ``query`` or ``document``, as of `encode_query` and `encode_document`.

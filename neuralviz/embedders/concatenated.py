@@ -74,11 +74,9 @@ class ConcatenatedEmbedder(Embedder):
     def _embed(
         self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        of_parts = [
-            part._embed(part_read, should_stop)
-            for part, part_read in zip(self.parts, zip(*read, strict=True), strict=True)
-        ]
-        return self.combine([vectors for vectors, _ in of_parts], [loss for _, loss in of_parts])
+        pairs = zip(self.parts, zip(*read, strict=True), strict=True)
+        embedded = [part._embed(texts, should_stop) for part, texts in pairs]
+        return self.combine(*zip(*embedded, strict=True))
 
 
 def join(vectors: Sequence[np.ndarray]) -> np.ndarray:

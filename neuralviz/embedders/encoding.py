@@ -22,11 +22,7 @@ def check_encoding(
     precision: object,
     truncate_dim: object,
 ) -> None:
-    """Check arguments of `Embedder.encode`.
-
-    Raises:
-        SettingsError: one makes no sense, or asks for what no embedder does.
-    """
+    """Check arguments of `Embedder.encode`; `SettingsError` where one makes no sense."""
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None and not isinstance(value, str):
             raise SettingsError(
@@ -65,11 +61,7 @@ def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Check a batch size.
-
-    Raises:
-        SettingsError: it is no whole number of at least 1.
-    """
+    """Raise `SettingsError` where a batch size is no whole number of at least 1."""
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError("The batch size must be a whole number of at least 1.")
 

@@ -124,16 +124,12 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
     first has it learnt, and what the others will ask for next is kept until another batch comes.
     The vectors are the same, bit by bit.
 
-    Args:
-        embedders: of one model; none of them fast, since a fast run depends on its epochs.
-
     Raises:
-        SettingsError: they differ by more, or are fast.
+        SettingsError: they differ by more, or are fast: a fast run depends on its epochs.
     """
     settings = [embedder.settings for embedder in embedders]
-    but_for_epochs = {replace(entry, epochs=1) for entry in settings}
-    models = {embedder.model.fingerprint for embedder in embedders}
-    if len(but_for_epochs) > 1 or len(models) > 1 or any(entry.is_fast for entry in settings):
+    runs = {(tuner.model.fingerprint, replace(tuner.settings, epochs=1)) for tuner in embedders}
+    if len(runs) > 1 or any(entry.is_fast for entry in settings):
         raise SettingsError(
             "Only runs that differ in nothing but their epochs, and are not fast, can share "
             "one computation."
@@ -191,8 +187,8 @@ def neural_1(
         model, settings, options: as of `NeuralEmbedder`; by default 5 epochs of that layer.
     """
     if settings is None:
-        layers = model.last_block_layers[-1:]
-        settings = check_settings(model, layers=layers, epochs=APPENDIX_G_EPOCHS)
+        options.setdefault("layers", model.last_block_layers[-1:])
+        options.setdefault("epochs", APPENDIX_G_EPOCHS)
     return NeuralEmbedder(model, settings, name="neural-1", **options)
 
 
@@ -295,9 +291,9 @@ class TunedOutputEmbedder(_LearningEmbedder):
             raise SettingsError(
                 f"The model “{model.id}” has no blocks with layers that can be tuned."
             )
-        if settings is None:
-            settings = check_settings(model, layers="last_block", epochs=APPENDIX_G_EPOCHS)
         options["layers"] = "last_block"
+        if settings is None:
+            options.setdefault("epochs", APPENDIX_G_EPOCHS)
         self.settings = check_settings(model, settings, **options)
         if self.settings.in_bf16:
             warn_of_imitated_bf16(model.device)

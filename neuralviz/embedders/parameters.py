@@ -37,11 +37,7 @@ class Parametrised:
     _sklearn_output_config: Mapping[str, str] = MappingProxyType({})  # its name in scikit-learn
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments by name, those left at their defaults included.
-
-        Args:
-            deep: without effect; asked for by scikit-learn.
-        """
+        """The arguments by name, those left at their defaults included; ``deep`` has no effect."""
         arguments, options = self._arguments
         signature = inspect.signature(type(self))
         bound = signature.bind(*arguments, **options)
@@ -75,7 +71,7 @@ class Parametrised:
         return self
 
     def fit(self, texts: Any, y: Any = None) -> Self:
-        """Nothing is learnt from the texts."""
+        """Do nothing: an embedder learns nothing from the texts."""
         return self
 
     def transform(self, texts: Any) -> Any:
@@ -97,11 +93,7 @@ class Parametrised:
         return self.transform(texts)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """[dim] names for the values of a vector: ``pooledembedder0``, ``pooledembedder1``, …
-
-        Args:
-            input_features: without effect; asked for by scikit-learn.
-        """
+        """[dim] names for the values of a vector: ``pooledembedder0``, ``pooledembedder1``, …"""
         dim: int = self.dim  # type: ignore[attr-defined]
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(dim)], dtype=object)
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import neuralviz.models
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
-from neuralviz.embedders.methods import METHODS, ModelKind
+from neuralviz.embedders.methods import METHODS
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec
 from neuralviz.errors import ModelError, SettingsError
+from neuralviz.models.shared import ModelKind
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -38,10 +39,7 @@ def makers() -> dict[str, Callable[..., Embedder]]:
     from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 
     return {
-        "mean": partial(PooledEmbedder, pooling="mean"),
-        "cls": partial(PooledEmbedder, pooling="cls"),
-        "sep": partial(PooledEmbedder, pooling="sep"),
-        "last": partial(PooledEmbedder, pooling="last"),
+        **{name: partial(PooledEmbedder, pooling=name) for name in ("mean", "cls", "sep", "last")},
         "sbert-wk": SbertWkEmbedder,
         "neural": NeuralEmbedder,
         "neural-1": neural_1,

@@ -104,12 +104,9 @@ class SentenceTransformerEmbedder(Embedder):
         for start in range(0, len(texts), PREPARED_TEXTS):
             batch = list(map(to_utf8, texts[start : start + PREPARED_TEXTS]))
             features = self.encoder.preprocess(batch)
-            ids = features["input_ids"]
-            read += (
-                [row.tolist() for row in ids.tensor_split(features["offsets"][1:])]
-                if "offsets" in features
-                else ids.tolist()
-            )
+            ids, offsets = features["input_ids"], features.get("offsets")
+            rows = ids if offsets is None else ids.tensor_split(offsets[1:])
+            read += [row.tolist() for row in rows]
         return [
             tuple(None if id_ == unknown else id_ for id_ in ids if id_ not in special)
             for ids in read
@@ -140,11 +137,7 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbedder:
-    """The embedder that a pickle names.
-
-    Raises:
-        ModelError: its model cannot be had, or its files have changed.
-    """
+    """The embedder that a pickle names; `ModelError` where its model's files have changed."""
     encoder, current_fingerprint = shared_sentence_transformer(spec.model_id)
     check_unchanged(spec.model_id, current_fingerprint, fingerprint)
     embedder = SentenceTransformerEmbedder(encoder, current_fingerprint)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neuralviz.lazy_names import lazy_names
-from neuralviz.models.language_model import LanguageModel, Layer, TextModel
-from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, Layer, TextModel
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:

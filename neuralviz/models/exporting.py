@@ -13,9 +13,8 @@ from safetensors import SafetensorError
 
 from neuralviz.errors import ModelError
 from neuralviz.models.bundled import PAPERS, minilm_folder, write_papers
-from neuralviz.models.language_model import LanguageModel, TextModel
+from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
 from neuralviz.models.loading import AutoClass, load_folder, load_text_model, resolve
-from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import copy_network, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
@@ -45,7 +44,7 @@ def export(model_id: str, folder: str | Path) -> Path:
         vectors = [
             torch.stack(encode_together(source, ["a", "b c"])) for source in (encoder, written)
         ]
-        _check_equal(*vectors, model_id)
+        _check_equal(model_id, vectors)
         source = minilm_folder() if model_id == MINILM else resolve(model_id)[0]
         _copy_papers(source, part)
     return Path(folder).expanduser().resolve()
@@ -124,9 +123,9 @@ def _check_written(model: TextModel, folder: Path) -> None:
     for network in (model.network, written):
         with seeded(0):
             outputs.append(copy_network(network)(torch.tensor([ids], device=model.device))[0])
-    _check_equal(*outputs, model.id)
+    _check_equal(model.id, outputs)
 
 
-def _check_equal(before: torch.Tensor, written: torch.Tensor, model_id: str) -> None:
-    if differ(before, written):
+def _check_equal(model_id: str, outputs: list[torch.Tensor]) -> None:
+    if differ(*outputs):
         raise ModelError(f"{model_id} cannot be exported: what is written gives other numbers.")

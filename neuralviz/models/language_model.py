@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from neuralviz.models.passes import Behaviour, TokenTypes
 
+BUNDLED = "bundled"
+MINILM = "all-MiniLM-L6-v2"  # the sentence encoder that comes with neuralviz
 Part = Literal["embeddings", "block", "head"]
 
 _NORM = re.compile(r"norm", re.IGNORECASE)

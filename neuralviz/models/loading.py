@@ -17,8 +17,7 @@ from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import transformer_folder
-from neuralviz.models.language_model import LanguageModel, TextModel, list_layers
-from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
 from neuralviz.models.passes import Behaviour, TokenTypes, shorten_reason
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
@@ -324,7 +323,7 @@ def _assemble_text_model(
     # `transformers` hooks modules for these when first asked, and copies here share modules
     network.config.output_hidden_states = network.config.output_attentions = False
     prefix, suffix = probe["input_ids"][:first], probe["input_ids"][last:]
-    window = _window(network, tokenizer)
+    window = _find_window(network, tokenizer)
     pad_id = tokenizer.pad_token_id or 0
     words = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
     room = max(1, window - len(prefix) - len(suffix))
@@ -333,7 +332,7 @@ def _assemble_text_model(
         chosen = (words[(start + 7 * place) % len(words)] for place in range(min(n_words, room)))
         return [*prefix, *chosen, *suffix]
 
-    token_types = _token_types(network, probe, first, last)
+    token_types = _find_token_types(network, probe, first, last)
     if behaviour is None:
         with quiet_transformers():
             behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id, token_types)
@@ -354,7 +353,7 @@ def _assemble_text_model(
     )
 
 
-def _token_types(
+def _find_token_types(
     network: PreTrainedModel, encoding: Mapping[str, list[int]], first: int, last: int
 ) -> TokenTypes | None:
     """The token types of a text whose own tokens are those from ``first`` to before ``last``."""
@@ -365,7 +364,7 @@ def _token_types(
     return TokenTypes(tuple(types[:first]), types[first], tuple(types[last:]))
 
 
-def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """Most tokens of one input: what positions and tokenizer both allow.
 
     A number that cannot be meant, such as XLNet's -1 or 0, counts as none; without any it is 512.

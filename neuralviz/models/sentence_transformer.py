@@ -14,8 +14,8 @@ from tokenizers import Tokenizer
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
 from neuralviz.models.folder_check import check_folder, transformer_folders
+from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import resolve
-from neuralviz.models.names import MINILM
 from neuralviz.models.passes import (
     Habits,
     copy_network,

@@ -211,11 +211,7 @@ def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -
 
 
 def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> None:
-    """Check that a model is the one that a pickle names.
-
-    Raises:
-        ModelError: its files have changed.
-    """
+    """Raise `ModelError` where a model's files have changed since a pickle named it."""
     if fingerprint != fingerprint_then:
         raise ModelError(
             f"The files of {model_id} have changed since this was saved. Make it again with the "

@@ -69,16 +69,11 @@ class TokenizedText:
     @property
     def unreadable_share(self) -> float:
         """Share of words that the vocabulary lacks or can only spell out letter by letter."""
-        n_words = int(self.words.max()) + 1
-        letters = np.zeros(n_words)
-        pieces = np.zeros(n_words)
-        lacking = np.zeros(n_words, dtype=bool)
-        np.add.at(letters, self.words, self.spans[:, 1] - self.spans[:, 0])
-        np.add.at(pieces, self.words, 1)
-        np.logical_or.at(lacking, self.words, self.unknown)
+        letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
+        pieces = np.bincount(self.words)
+        lacking = np.bincount(self.words, self.unknown) > 0
         spelt_out = (letters >= 4) & (letters / pieces < 2)
-        unreadable = int((lacking | spelt_out).sum())
-        return unreadable / n_words
+        return float((lacking | spelt_out).mean())
 
     @property
     def split_share(self) -> float:
@@ -176,11 +171,7 @@ def check_tokenizer(encoder: Tokenizer, model_id: str) -> None:
 
 
 def check_several(texts: object) -> None:
-    """Check that there are texts in an order.
-
-    Raises:
-        TextError: it is a single string, or something else.
-    """
+    """Raise `TextError` where texts are a single string, have no order, or are something else."""
     if isinstance(texts, set | frozenset):
         raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
     if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
@@ -192,11 +183,7 @@ def check_several(texts: object) -> None:
 
 
 def check_tokenized(texts: Iterable[object]) -> None:
-    """Check what needs texts that `tokenize` has read.
-
-    Raises:
-        SettingsError: one is something else.
-    """
+    """Raise `SettingsError` where one of the texts was not read by `tokenize`."""
     entry = next((text for text in texts if not isinstance(text, TokenizedText)), None)
     if entry is not None:
         raise SettingsError(
@@ -205,11 +192,7 @@ def check_tokenized(texts: Iterable[object]) -> None:
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Check what can be checked without a model.
-
-    Raises:
-        UnreadableTextError: a text is empty, or is no string.
-    """
+    """Raise `UnreadableTextError` where a text is empty or no string."""
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             reason = f"is not a string but {type(text).__name__}."

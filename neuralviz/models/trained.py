@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralviz.errors import ModelError, SettingsError
-from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.models.language_model import BUNDLED, MINILM
 from neuralviz.paths import home, similarity_models_folder
 
 RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """One of them.
+    """An encoder that was trained here.
 
     Attributes:
         name: as it is chosen, in place of a model's id.
@@ -47,20 +47,18 @@ class TrainedEncoder:
 
 
 def encoders_folder() -> Path:
-    """Where they lie, a folder each."""
+    """Where trained encoders lie, a folder each."""
     return home() / "encoders"
 
 
 def trained_encoders() -> list[TrainedEncoder]:
-    """All of them, by name."""
-    folder = encoders_folder()
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    encoders = (trained_encoder(name) for name in names)
-    return [encoder for encoder in encoders if encoder is not None]
+    """All trained encoders, by name."""
+    names = sorted(path.name for path in encoders_folder().glob("*"))
+    return [encoder for encoder in map(trained_encoder, names) if encoder is not None]
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
-    """The one of a name; None where there is none."""
+    """The trained encoder of a name; None where there is none."""
     if not _NAME.fullmatch(name):
         return None
     folder = encoders_folder() / name
@@ -77,7 +75,7 @@ def is_at_hand(model_id: str) -> bool:
 
 
 def check_free_name(name: str) -> str:
-    """A name for a new one, without spaces around it.
+    """A name for a new encoder, without spaces around it.
 
     Raises:
         SettingsError: it is no name for a folder, or there is a model of that name.

@@ -25,7 +25,7 @@ _READ = (".safetensors", ".json", ".model", ".txt")
 
 
 def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
-    """The error for a model none of whose files, paths from its folder, is in safetensors format."""
+    """The error for a model none of whose files, given as paths, is in safetensors format."""
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
         return _adapter_error(model_id, {}, has_weights=False)
