@@ -58,7 +58,7 @@ class ConcatenatedEmbedder(Embedder):
         for loss in losses:
             worse = has_risen(loss) & ~has_risen(worst)
             worst = np.where((np.isnan(worst[:, 0]) | worse)[:, None], loss, worst)
-        return join(vectors), worst
+        return join_vectors(vectors), worst
 
     def _read(self, texts: Sequence[str]) -> Sequence[tuple[Any, ...]]:
         return list(zip(*(part._read_prompted(texts) for part in self.parts), strict=True))
@@ -69,7 +69,7 @@ class ConcatenatedEmbedder(Embedder):
         return prompted
 
     def _length(self, read: tuple[Any, ...]) -> int:
-        return max(part._length(of_part) for part, of_part in zip(self.parts, read, strict=True))
+        return max(part._length(text) for part, text in zip(self.parts, read, strict=True))
 
     def _embed(
         self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
@@ -79,6 +79,6 @@ class ConcatenatedEmbedder(Embedder):
         return self.combine(*zip(*embedded, strict=True))
 
 
-def join(vectors: Sequence[np.ndarray]) -> np.ndarray:
+def join_vectors(vectors: Sequence[np.ndarray]) -> np.ndarray:
     """[text, dim] the [text, …] vectors of several embedders, each of length 1, then the whole."""
     return unit_vectors(np.concatenate([unit_vectors(part) for part in vectors], axis=1))

@@ -27,7 +27,7 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
         has_models = is_repeated or any(ids != models[0] for ids in models)
         values: list[str] = []
         for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
-            values += [*_settings(part), *[names[part.model_id]] * has_models]
+            values += [*_list_settings(part), *[names[part.model_id]] * has_models]
         if values:
             start = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
             label = f"{start}{', '.join(values)})"
@@ -63,10 +63,7 @@ def short_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
-    """The methods that are concatenated by their names, or by their labels where two are alike.
-
-    Of one that is not concatenated, itself.
-    """
+    """The parts of a method, or itself, by name, or by label where two names are alike."""
     parts = spec.parts or (spec,)
     names = [part.method for part in parts]
     labels = method_labels(parts)
@@ -76,13 +73,13 @@ def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
     }
 
 
-def methods_in_full(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     """The methods' names with their models and every setting, for what is downloaded."""
     names = _short_names(specs)
 
     def describe(part: EmbedderSpec) -> str:
         values = {"model": names[part.model_id], **part.all_options}
-        words = (f"{name} {_in_words(value)}" for name, value in values.items())
+        words = (f"{name} {_describe_value(value)}" for name, value in values.items())
         return f"{part.method} ({', '.join(words)})"
 
     return tuple(" + ".join(map(describe, spec.singles)) or spec.label for spec in specs)
@@ -103,13 +100,15 @@ def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
     return {model: shorten(model) for model in steps}
 
 
-def _settings(spec: EmbedderSpec) -> list[str]:
+def _list_settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec's options differs from the method's defaults, in words."""
     in_label = ("precision", "tolerance", "epochs")
-    return [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
+    return [
+        f"{name} {_describe_value(value)}" for name, value in spec.options if name not in in_label
+    ]
 
 
-def _in_words(value: object) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

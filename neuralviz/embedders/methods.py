@@ -94,7 +94,7 @@ def _read_tolerance(text: str) -> float:
     return float(text)
 
 
-def _between(low: float, high: float, read: Callable[[str], Any], text: str) -> Any:
+def _read_between(low: float, high: float, read: Callable[[str], Any], text: str) -> Any:
     """What ``read`` makes of a text; ValueError outside of the bounds."""
     if not low <= read(text) <= high:
         raise ValueError(text)
@@ -149,11 +149,11 @@ _sbert_wk = (
     ),
     Option(
         "window", "Layers on each side to compare with", "a whole number of at least 1",
-        partial(_between, 1, math.inf, int), "2",
+        partial(_read_between, 1, math.inf, int), "2",
     ),
     Option(
         "omega", "Weight of alignment (novelty gets the rest)", "a number from 0 to 1",
-        partial(_between, 0, 1, float), "0.5",
+        partial(_read_between, 0, 1, float), "0.5",
     ),
     _choice("part", "Part of SBERT-WK to use", tuple(PARTS), "all"),
 )  # fmt: skip

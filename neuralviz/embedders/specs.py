@@ -142,12 +142,7 @@ class EmbedderSpec:
 
 
 def imported_spec(file: str, digest: str) -> EmbedderSpec:
-    """What stands for vectors that were imported.
-
-    Args:
-        file: name of the file.
-        digest: hash of texts and vectors.
-    """
+    """The spec of imported vectors: the name of their file, and a hash of texts and vectors."""
     return EmbedderSpec(IMPORTED, "", (("digest", digest), ("file", file)))
 
 
@@ -239,7 +234,7 @@ def embedder_specs(
             )
     values = {name: select_defaults(name, defaults or {}) for name in names}
     typed = typed or {}
-    for key in sorted(typed, key=_is_of_one):
+    for key in sorted(typed, key=_is_for_one_method):
         name, dot, option = key.rpartition(".")
         if dot and OPTIONS_SIGN in name:
             raise SettingsError(
@@ -253,13 +248,13 @@ def embedder_specs(
         candidates = [name] if dot else names
         takers = [taker for taker in candidates if _takes(taker, option)]
         if not takers:
-            raise SettingsError(_no_such_option(candidates, option))
+            raise SettingsError(_describe_missing_option(candidates, option))
         for taker in takers:
             values[taker][option] = typed[key]
     out: list[EmbedderSpec] = []
     for method, named_parts in zip(methods, named, strict=True):
         parts = [
-            _single_spec(name, values[name] | own_values, model_id)
+            _read_single_spec(name, values[name] | own_values, model_id)
             for name, own_values in named_parts
         ]
         out.append(concatenate_specs(parts))
@@ -306,11 +301,11 @@ def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
     methods = []
     for piece in pieces:
         name, sign, options = piece.partition(OPTIONS_SIGN)
-        methods.append((name.strip(), _own_options(name.strip(), options) if sign else {}))
+        methods.append((name.strip(), _read_own_options(name.strip(), options) if sign else {}))
     return methods
 
 
-def _own_options(method: str, text: str) -> dict[str, str]:
+def _read_own_options(method: str, text: str) -> dict[str, str]:
     """The options in ``MODEL``, ``NAME=VALUE,…`` or ``MODEL,NAME=VALUE,…``."""
     entries = split_at_commas(text)
     if entries and not _OPTION.match(entries[0]):
@@ -323,20 +318,21 @@ def _own_options(method: str, text: str) -> dict[str, str]:
         )
     for name in options:
         if method in METHODS and not _takes(method, name):
-            raise SettingsError(_no_such_option([method], name))
+            raise SettingsError(_describe_missing_option([method], name))
     return options
 
 
 def select_defaults(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
-    """Those of a method's options that have other defaults, as of `embedder_spec`."""
+    """The defaults that apply to a method's options, as of `embedder_spec`."""
     by_name = {
-        key.removeprefix(f"{method}."): defaults[key] for key in sorted(defaults, key=_is_of_one)
+        key.removeprefix(f"{method}."): defaults[key]
+        for key in sorted(defaults, key=_is_for_one_method)
     }
     return {key: value for key, value in by_name.items() if key in _options(method)}
 
 
-def _is_of_one(key: str) -> bool:
-    """Whether an option is for one method alone; these come last, and win."""
+def _is_for_one_method(key: str) -> bool:
+    """Whether an option is for one method alone; such options come last, and win."""
     return "." in key
 
 
@@ -348,7 +344,7 @@ def _options(method: str) -> dict[str, Option]:
     return {option.name: option for option in METHODS[method].options}
 
 
-def _no_such_option(methods: Sequence[str], name: str) -> str:
+def _describe_missing_option(methods: Sequence[str], name: str) -> str:
     names = ", ".join(dict.fromkeys([*chain.from_iterable(map(_options, methods)), "model"]))
     if len(methods) > 1:
         all_of = ", ".join(f"“{method}”" for method in methods)
@@ -358,7 +354,7 @@ def _no_such_option(methods: Sequence[str], name: str) -> str:
     return f"The method “{methods[0]}” has no option “{name[:40]}”. Its options are: {names}."
 
 
-def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
+def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
     values = {}
     options = _options(method)
     for name, text in typed.items():

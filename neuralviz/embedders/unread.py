@@ -65,12 +65,12 @@ def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) 
     equal: list[list[int]] = []
     for group in groups.values():
         if len({texts[place] for place in group}) > 1:
-            first_of = {_content(texts[place]): place for place in reversed(group)}
+            first_of = {_strip_content(texts[place]): place for place in reversed(group)}
             equal += [sorted(first_of.values())] * (len(first_of) > 1)
     return equal
 
 
-def _content(text: str) -> str:
+def _strip_content(text: str) -> str:
     """A text without case, accents, white space and invisible characters."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     return "".join(char for char in plain if unicodedata.category(char)[0] not in "CZ")

@@ -132,7 +132,7 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
         return []
     try:
         modules = [
-            _Module(str(entry["type"]), _inside(folder, entry.get("path", "")))
+            _Module(str(entry["type"]), _join_inside(folder, entry.get("path", "")))
             for entry in read_json(folder / "modules.json", model_id)
         ]
         for module in list(modules):
@@ -140,7 +140,7 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
                 settings = read_mapping(module.folder / "router_config.json", model_id)
                 settings = settings or read_mapping(module.folder / "config.json", model_id)
                 modules += [
-                    _Module(str(path), _inside(module.folder, name))
+                    _Module(str(path), _join_inside(module.folder, name))
                     for name, path in settings["types"].items()
                 ]
     except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -150,7 +150,7 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
     return modules
 
 
-def _inside(folder: Path, name: object) -> Path:
+def _join_inside(folder: Path, name: object) -> Path:
     """A folder within another; ValueError where it would lie elsewhere."""
     path = PurePosixPath(str(name))
     if path.is_absolute() or ".." in path.parts:
@@ -170,32 +170,32 @@ def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
     if name := (
         "CrossEncoder" * (kind == "CrossEncoder")
         or packages.get("cross_encoder")
-        or _first(names, r"ForSequenceClassification$|CrossEncoder")
-        or _first(config, r"^sbert_ce_|^sentence_transformers$")
+        or _find_first(names, r"ForSequenceClassification$|CrossEncoder")
+        or _find_first(config, r"^sbert_ce_|^sentence_transformers$")
     ):
         raise ModelError(
-            f"{model_id} is a cross-encoder or a classifier ({_last(name)}): it gives scores or "
+            f"{model_id} is a cross-encoder or a classifier ({_tail(name)}): it gives scores or "
             "classes, no vector of a text. Use an encoder, or save the encoder inside it with "
             "`AutoModel.from_pretrained(…).save_pretrained(…)`."
         )
     if name := (
         "SparseEncoder" * (kind == "SparseEncoder")
         or packages.get("sparse_encoder")
-        or _first(names, r"splade")
+        or _find_first(names, r"splade")
     ):
         raise ModelError(
-            f"{model_id} is a sparse encoder ({_last(name)}), whose vectors are almost all zeros. "
+            f"{model_id} is a sparse encoder ({_tail(name)}), whose vectors are almost all zeros. "
             "Use a dense encoder."
         )
     if name := (
         kind * (kind in ("MultiVectorEncoder", "ColBERT"))
         or packages.get("multi_vector_encoder")
-        or _first(paths, r"^pylate\.")
-        or _first(names, r"ColBERT|ForRetrieval$")
-        or _projects_tokens(modules, model_id)
+        or _find_first(paths, r"^pylate\.")
+        or _find_first(names, r"ColBERT|ForRetrieval$")
+        or _find_token_projection(modules, model_id)
     ):
         raise ModelError(
-            f"{model_id} is a multi-vector encoder ({_last(name)}): it gives a vector of each "
+            f"{model_id} is a multi-vector encoder ({_tail(name)}): it gives a vector of each "
             "token, not of a text. Use an encoder that gives one vector."
         )
     if kind != "SentenceTransformer":
@@ -204,15 +204,15 @@ def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
         )
 
 
-def _first(names: Iterable[str], pattern: str) -> str | None:
+def _find_first(names: Iterable[str], pattern: str) -> str | None:
     return next((name for name in names if re.search(pattern, name, re.IGNORECASE)), None)
 
 
-def _last(path: str) -> str:
+def _tail(path: str) -> str:
     return path.rpartition(".")[2][:60]
 
 
-def _projects_tokens(modules: list[_Module], model_id: str) -> str:
+def _find_token_projection(modules: list[_Module], model_id: str) -> str:
     """The module that changes the tokens' vectors where none pools them; else empty."""
     if any(module.name in ("Pooling", "CLIPModel", *_TABLES) for module in modules):
         return ""
@@ -233,10 +233,10 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
             foreign += [activation] * (not activation.startswith("torch."))
     for folder in folders:
         config = read_mapping(folder / "config.json", model_id)
-        foreign += _own_classes(config.get("auto_map"), config.get("architectures"))
-        foreign += _unknown_classes(config, model_id)
+        foreign += _custom_classes(config.get("auto_map"), config.get("architectures"))
+        foreign += _list_unknown_classes(config, model_id)
         for file in ("tokenizer_config.json", "processor_config.json"):
-            foreign += _own_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
+            foreign += _custom_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
     if foreign:
         raise ModelError(
             f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
@@ -244,22 +244,22 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
         )
 
 
-def _own_classes(auto_map: Any, architectures: Any) -> list[str]:
+def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
     """What of an ``auto_map`` stands for a class that would be loaded."""
     if isinstance(auto_map, list | tuple | str):  # a tokenizer's, in older files
         auto_map = {"AutoTokenizer": auto_map}
     if not isinstance(auto_map, dict):
         return []
-    of_checkpoint = architectures if isinstance(architectures, list) else []
+    saved_classes = architectures if isinstance(architectures, list) else []
     paths = []
     for auto_class, entry in auto_map.items():
         for path in entry if isinstance(entry, list | tuple) else [entry]:
-            is_loaded = auto_class in _AUTO_CLASSES or _last(str(path)) in of_checkpoint
+            is_loaded = auto_class in _AUTO_CLASSES or _tail(str(path)) in saved_classes
             paths += [str(path)] * bool(path and is_loaded)
     return paths
 
 
-def _unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
+def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
     """Classes that a checkpoint was saved from and `transformers` would replace by its own.
 
     Raises:
@@ -272,14 +272,14 @@ def _unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
             return []
         classes = {name.lower() for name in dir(transformers)}
         config_class = transformers.CONFIG_MAPPING[kind]
-        families = {_family(config_class)}
+        families = {_find_family(config_class)}
         with suppress(Exception):  # of a family whose class does not load, which loading names
             loaded = transformers.MODEL_MAPPING.get(config_class, ())
-            families |= set(map(_family, loaded if isinstance(loaded, tuple) else [loaded]))
+            families |= set(map(_find_family, loaded if isinstance(loaded, tuple) else [loaded]))
         families |= {twin for twins in _TWINS if twins & families for twin in twins}
         for name in map(str, names):
             plain = re.sub("^(TF|Flax)", "", name)
-            family = _family(getattr(transformers, plain, None))
+            family = _find_family(getattr(transformers, plain, None))
             # SimCSE's classes are an encoder and a head for training, which is not read
             if re.sub("ForCL$", "Model", plain).lower() not in classes:
                 unknown.append(name)
@@ -291,7 +291,7 @@ def _unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
     return unknown
 
 
-def _family(kind: Any) -> str:
+def _find_family(kind: Any) -> str:
     """The package of `transformers` that a class belongs to; empty for others."""
     path = str(getattr(kind, "__module__", "")).split(".")
     return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError
-from neuralviz.models.weight_files import missing_weights
+from neuralviz.models.weight_files import describe_missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def fetch(model_id: str) -> Path:
             f"{model_id} is not on this machine, and downloads are switched off "
             "(HF_HUB_OFFLINE). Use the bundled model or a local folder."
         )
-    names = _file_names(model_id)
+    names = _list_files(model_id)
     try:
         folder = snapshot_download(
             model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
@@ -76,7 +76,7 @@ def _is_complete(folder: Path) -> bool:
     return has_tokenizer and {"config.json", *shards} <= files
 
 
-def _file_names(model_id: str) -> list[str]:
+def _list_files(model_id: str) -> list[str]:
     """What is fetched of a model."""
     info = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
     if isinstance(info, Exception):
@@ -96,7 +96,7 @@ def _file_names(model_id: str) -> list[str]:
     if "model.safetensors" in names:  # which others in its folder only repeat
         names = [name for name in names if "/" in name or not _OTHER_WEIGHTS.fullmatch(name)]
     if not any(name.endswith(".safetensors") for name in names):
-        raise missing_weights(model_id, all_names)
+        raise describe_missing_weights(model_id, all_names)
     return names
 
 

@@ -23,7 +23,7 @@ from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import check_unused, missing_weights, read_mapping
+from neuralviz.models.weight_files import check_unused, describe_missing_weights, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,11 +117,11 @@ def resolve(model_id: str) -> tuple[Path, str]:
             "Enter “bundled”, a Hugging Face Hub ID such as bert-base-uncased, or a folder."
         )
     if trained := trained_encoder(model_id):
-        return trained.folder, _folder_fingerprint(trained.folder)
+        return trained.folder, _hash_folder(trained.folder)
     try:
         path = Path(model_id).expanduser()
         if path.is_dir():
-            return path, _folder_fingerprint(path) if _holds_model(path) else ""
+            return path, _hash_folder(path) if _is_model_folder(path) else ""
         is_file = path.exists()
     except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
         reason = getattr(error, "strerror", None) or error
@@ -144,12 +144,12 @@ def resolve(model_id: str) -> tuple[Path, str]:
     return folder, folder.name
 
 
-def _holds_model(folder: Path) -> bool:
+def _is_model_folder(folder: Path) -> bool:
     """Whether a folder can be a model, so that its files are read: a home folder is not."""
     return any(folder.glob("*config.json")) or (folder / "modules.json").is_file()
 
 
-def _folder_fingerprint(folder: Path) -> str:
+def _hash_folder(folder: Path) -> str:
     """Hash of everything in a folder that changes what the model does."""
     digest = hashlib.sha256()
     ends = ("safetensors", "json", "txt", "model")
@@ -215,7 +215,7 @@ def load_folder(
         ModelError: there are no safetensors, the library cannot load them, or weights are missing.
     """
     if not any(folder.glob("*.safetensors")):
-        raise missing_weights(model_id, [path.name for path in folder.iterdir()])
+        raise describe_missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
         with quiet_transformers() as transformers:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)

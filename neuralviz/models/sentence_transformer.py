@@ -26,7 +26,7 @@ from neuralviz.models.passes import (
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
-from neuralviz.models.weight_files import check_unused, missing_weights
+from neuralviz.models.weight_files import check_unused, describe_missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -64,7 +64,7 @@ def load_sentence_transformer(
                 "methods mean, cls, sep, last and sbert-wk work with any encoder."
             )
         if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
-            raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
+            raise describe_missing_weights(model_id, [path.name for path in folder.rglob("*")])
     try:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -76,7 +76,7 @@ def load_sentence_transformer(
                 local_files_only=True,
                 model_kwargs={"use_safetensors": True},
             )
-            missing = [] if model_id == MINILM else _missing_weights(encoder, folder, model_id)
+            missing = [] if model_id == MINILM else _list_missing_weights(encoder, folder, model_id)
     except ModelError:
         raise
     except Exception as error:  # whatever a broken folder provokes inside the library
@@ -172,7 +172,7 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
             check_context(tokens[0], tokens[1], name)
 
 
-def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
+def _list_missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
     """Names of the weights that the transformers' files lack: the library makes them up."""
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []

@@ -36,7 +36,7 @@ _models: dict[tuple[str, object], TextModel] = {}
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
 _loading = NamedLocks()  # each model is loaded once
-_after_loading: list[Callable[[], None]] = []
+_loading_hooks: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,10 @@ class ModelRef:
 
     def identity(self) -> dict[str, Any]:
         """All that says which weights it has, as plain values: of a hub model, its commit, too."""
-        return {"id": self.id, "files": self.files, "commit": _commit(self.id)}
+        return {"id": self.id, "files": self.files, "commit": _find_commit(self.id)}
 
 
-def _commit(model_id: str) -> str:
+def _find_commit(model_id: str) -> str:
     """The commit of a hub model that the local cache would give; empty where there is none.
 
     Of the bundled model, which another version may bring anew, it is what its weights are.
@@ -87,7 +87,7 @@ def shared_model(model_id: str) -> LanguageModel:
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
-    model = _shared(model_id, models.load_model, _models)
+    model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
     tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
@@ -99,12 +99,12 @@ def shared_model(model_id: str) -> LanguageModel:
 
 def shared_text_model(model_id: str) -> TextModel:
     """Like `shared_model`, for any model that `load_text_model` loads."""
-    return _shared(model_id, models.load_text_model, _models)
+    return _share(model_id, models.load_text_model, _models)
 
 
 def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str]:
     """Like `shared_model`, for `load_sentence_transformer`."""
-    return _shared(model_id, models.load_sentence_transformer, _sentence_transformers)
+    return _share(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
 LOADERS: Mapping[ModelKind, Callable[[str], Any]] = {
@@ -127,13 +127,13 @@ def check_may_load(model_id: str) -> None:
         )
 
 
-def after_loading(hook: Callable[[], None]) -> None:
+def add_loading_hook(hook: Callable[[], None]) -> None:
     """Have ``hook`` called, on the thread that loaded it, after each model that is loaded."""
-    if hook not in _after_loading:
-        _after_loading.append(hook)
+    if hook not in _loading_hooks:
+        _loading_hooks.append(hook)
 
 
-def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
+def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
     check_may_load(model_id)
     key = (model_id, files_stamp(model_id))
     with _loading.hold((id(kept), *key)):
@@ -151,7 +151,7 @@ def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, objec
 
 
 def _call_hooks() -> None:
-    for hook in _after_loading:
+    for hook in _loading_hooks:
         hook()
 
 
@@ -219,10 +219,10 @@ def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> N
         )
 
 
-def _as_name(model: TextModel) -> tuple[object, ...]:
+def _reduce_to_name(model: TextModel) -> tuple[object, ...]:
     is_masked = isinstance(model, LanguageModel)
     return _load_again, (model.id, model.fingerprint, model.device.type, is_masked)
 
 
 for _kind in (TextModel, LanguageModel):  # a pickle of a model is its name
-    copyreg.pickle(_kind, _as_name)  # type: ignore[arg-type]
+    copyreg.pickle(_kind, _reduce_to_name)  # type: ignore[arg-type]

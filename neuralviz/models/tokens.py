@@ -118,13 +118,13 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
                 ids=ids,
                 tokens=tuple(encoding.tokens),
                 spans=spans,
-                words=_word_indices(encoding.word_ids, spans, text),
+                words=_number_words(encoding.word_ids, spans, text),
                 unknown=(
                     np.zeros(len(ids), dtype=bool)
                     if model.unknown_id is None
                     else ids == model.unknown_id
                 ),
-                chunks=_chunks(text, spans, model.room),
+                chunks=_cut_chunks(text, spans, model.room),
             )
         )
     return out
@@ -201,7 +201,7 @@ def check_texts(texts: Sequence[str]) -> None:
             raise UnreadableTextError(f"is empty. {_AT_LEAST}", place, len(texts))
 
 
-def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
+def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
     """[token] words counted from 0: parts of a string without white space inside."""
     indices, last = np.zeros(len(word_ids), dtype=np.int64), -1
     for token, word in enumerate(word_ids):
@@ -217,7 +217,7 @@ def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
     return indices
 
 
-def _chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
+def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
     """Slices of at most ``room`` tokens: whole sentences packed, a longer sentence cut."""
     n_tokens = len(spans)
     if n_tokens <= room:

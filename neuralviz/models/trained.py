@@ -86,8 +86,8 @@ def check_free_name(name: str) -> str:
             "Name the encoder with letters, digits, dots, hyphens and underscores, 64 at most; "
             "the first must be a letter or a digit."
         )
-    of_similarity = similarity_models_folder() / f"{name}.safetensors"
-    if is_at_hand(name) or (encoders_folder() / name).exists() or of_similarity.exists():
+    similarity_file = similarity_models_folder() / f"{name}.safetensors"
+    if is_at_hand(name) or (encoders_folder() / name).exists() or similarity_file.exists():
         raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
     return name
 

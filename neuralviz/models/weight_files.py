@@ -24,11 +24,11 @@ _POINTER = b"version https://git-lfs"
 _READ = (".safetensors", ".json", ".model", ".txt")
 
 
-def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
+def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
     """The error for a model none of whose files, given as paths, is in safetensors format."""
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
-        return _adapter_error(model_id, {}, has_weights=False)
+        return _describe_adapter(model_id, {}, has_weights=False)
     foreign_file = next((path for path in paths if path.suffix in _FORMATS), None)
     only = (
         f", only {_FORMATS[foreign_file.suffix]} ones ({foreign_file.name})" if foreign_file else ""
@@ -66,10 +66,10 @@ def check_adapter(folder: Path, model_id: str) -> None:
         return
     settings = read_mapping(folder / "adapter_config.json", model_id)
     has_weights = any(path.name not in _ADAPTERS for path in folder.glob("*.safetensors"))
-    raise _adapter_error(model_id, settings, has_weights)
+    raise _describe_adapter(model_id, settings, has_weights)
 
 
-def _adapter_error(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
+def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
     base = str(settings.get("base_model_name_or_path") or "its base model")[:80]
     if has_weights:
         return ModelError(
@@ -89,16 +89,16 @@ def check_weights(folder: Path, model_id: str) -> None:
     settings = config.get("quantization_config") or config.get("compression_config")
     if settings:
         method = settings.get("quant_method") if isinstance(settings, dict) else ""
-        raise _quantised_error(model_id, str(method or "quantization_config"))
+        raise _describe_quantised(model_id, str(method or "quantization_config"))
     files = sorted(folder.glob("*.safetensors"))
     headers = {file.name: _read_header(file) for file in files}
     for name, entry in (pair for header in headers.values() for pair in (header or {}).items()):
         is_matrix = name.endswith("weight") and len(entry["shape"]) > 1
         if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", str(entry["dtype"])):
-            raise _quantised_error(model_id, str(entry["dtype"]))
+            raise _describe_quantised(model_id, str(entry["dtype"]))
     foreign_names = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
     if not files and any(name != "training_args.bin" for name in foreign_names):
-        raise missing_weights(model_id, foreign_names)
+        raise describe_missing_weights(model_id, foreign_names)
     if files and "model_type" in config:
         _check_files(folder, headers, model_id)
 
@@ -134,7 +134,7 @@ def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], mod
             sources[tensor] = name
 
 
-def _quantised_error(model_id: str, method: str) -> ModelError:
+def _describe_quantised(model_id: str, method: str) -> ModelError:
     return ModelError(
         f"{model_id} has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
         "weights in float32, float16 or bfloat16 that they were made from."

@@ -11,7 +11,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
-    after_loading,
+    add_loading_hook,
     check_may_load,
     find_device,
     is_loaded,
@@ -178,7 +178,7 @@ def _set_aside() -> None:
     gc.freeze()
 
 
-after_loading(_set_aside)
+add_loading_hook(_set_aside)
 
 
 def load_bundled() -> None:

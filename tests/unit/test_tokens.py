@@ -17,7 +17,7 @@ from neuralviz.embedders import Embedder, make_embedder
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
-from neuralviz.models.tokens import _chunks
+from neuralviz.models.tokens import _cut_chunks
 from tests.support.models import SENTENCES
 
 FAMILIES = ("bert", "roberta", "modernbert")  # word pieces, bytes trimmed, bytes with blanks
@@ -55,7 +55,7 @@ def word_spans(text: str) -> np.ndarray:
 
 def chunk_texts(text: str, room: int) -> list[str]:
     spans = word_spans(text)
-    chunks = _chunks(text, spans, room)
+    chunks = _cut_chunks(text, spans, room)
     assert_cover(chunks, len(spans), room)
     return [text[spans[chunk][0, 0] : spans[chunk][-1, 1]] for chunk in chunks]
 

@@ -20,10 +20,10 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.embedders.labels import (
+    full_method_labels,
     labels_by_spec,
     method_label,
     method_labels,
-    methods_in_full,
     part_names,
     short_labels,
 )
@@ -176,7 +176,7 @@ def test_labels_name_what_sets_a_method_apart(
 def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:
     spec = embedder_spec("mean@x/m+mean@y/m+cls")
     assert list(part_names(spec)) == ["mean (x/m)", "mean (y/m)", "cls"]
-    (in_full,) = methods_in_full([spec])
+    (in_full,) = full_method_labels([spec])
     assert in_full.startswith("mean (model x/m, layer last, special_tokens yes) + mean (model y/m,")
 
 

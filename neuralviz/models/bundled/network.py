@@ -50,7 +50,7 @@ def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
     with torch.device("meta"):
         network = BertModel(config, add_pooling_layer=False)
     _assign_buffers(network)
-    with _minilm_is_checked():
+    with _checking_minilm():
         network.load_state_dict(load_file(_minilm_weights()), strict=False, assign=True)
         tokenizer = load_minilm_tokenizer(MINILM_WINDOW)
     return network.eval(), tokenizer, bundled.MINILM_SHA256[:16]
@@ -62,7 +62,7 @@ def _minilm_weights() -> Path:
 
 
 @contextmanager
-def _minilm_is_checked() -> Iterator[ThreadPoolExecutor]:
+def _checking_minilm() -> Iterator[ThreadPoolExecutor]:
     """Check all-MiniLM-L6-v2's file while it is being used: its 90 MB take as long to hash.
 
     Yields:
@@ -108,11 +108,11 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
         ModelError: the tensors are not those of the network, by name and shape, or
             all-MiniLM-L6-v2's file is not the published one.
     """
-    with _minilm_is_checked():
-        return _built(tensors)
+    with _checking_minilm():
+        return _build(tensors)
 
 
-def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) -> BertForMaskedLM:
+def _build(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) -> BertForMaskedLM:
     with quiet_transformers():
         from transformers import BertConfig, BertForMaskedLM
 
@@ -126,7 +126,7 @@ def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
         with torch.device("meta"):
             model = BertForMaskedLM(config)
         _assign_buffers(model.bert)
-        if wrong := _wrong_in(tensors, model):
+        if wrong := _describe_mismatch(tensors, model):
             raise ModelError(
                 f"{source or 'The file'} does not hold the bundled model's weights: {wrong}."
             )
@@ -143,7 +143,7 @@ def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
     return model.eval()
 
 
-def _wrong_in(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
+def _describe_mismatch(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
     """Which tensor is missing, too many or of another shape; empty where they fit the network."""
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
@@ -201,7 +201,7 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     """
     advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
-    with _minilm_is_checked() as aside:
+    with _checking_minilm() as aside:
         try:
             content = weights.read_bytes()
             tensors = load_tensors(content)
@@ -210,4 +210,4 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
             raise ModelError(f"Could not read weights from {weights}: {reason}.{advice}") from error
         fingerprint = aside.submit(bundled.fingerprint, content)
         tokenizer = load_minilm_tokenizer()
-        return _built(tensors, weights), tokenizer, fingerprint.result()
+        return _build(tensors, weights), tokenizer, fingerprint.result()
