@@ -50,7 +50,8 @@ def probe_habits(
     Args:
         network: in eval mode. It is left as it is.
         run: gives a network's vectors of some inputs that share a pass: for each, [..., dim].
-        inputs, name: to try it with, and of the model, for messages.
+        inputs: to try it with.
+        name: of the model, for messages.
 
     Raises:
         ModelError: the network changes its own weights.
@@ -107,7 +108,8 @@ def probe_encoder(
     """Try whether an encoder reads texts at all, and how.
 
     Args:
-        network, name: in eval mode, and left as it is; of the model, for messages.
+        network: in eval mode. It is left as it is.
+        name: of the model, for messages.
         make_input: the ids of an input of so many tokens besides the special ones, fewer where the
             window is shorter; the second argument tells which of two.
         pad_id, token_types: as of `TextModel`.
@@ -116,9 +118,8 @@ def probe_encoder(
         ModelError: the encoder cannot read a text, does not give a vector for every token at every
             layer, changes its own weights, or lets no token know of another.
     """
-    options = (
-        {"use_cache": False} if "use_cache" in inspect.signature(network.forward).parameters else {}
-    )
+    parameters = inspect.signature(network.forward).parameters
+    options = {"use_cache": False} if "use_cache" in parameters else {}
     device = next(network.parameters()).device
     inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
 
