@@ -291,7 +291,7 @@ def test_positions_counted_from_behind_padding() -> None:
         intermediate_size=8, max_position_embeddings=64, pad_token_id=1,
     )  # fmt: skip
     network = RobertaPreLayerNormForMaskedLM(config)
-    assert loading._window(network, Mock(model_max_length=10**30)) == 62
+    assert loading._find_window(network, Mock(model_max_length=10**30)) == 62
 
 
 # --- the bundled model -------------------------------------------------------------------------
