@@ -45,7 +45,7 @@ from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
 from neuralviz.cluster.text_blocks import layout_of
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
-from neuralviz.embedders.base import nothing_learnt
+from neuralviz.embedders.base import missing_losses
 from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -93,7 +93,7 @@ class MadeUp(Embedder):
             time.sleep(self.seconds)
         rng = np.random.default_rng(len(read[0]))
         vectors = rng.standard_normal((len(read), self._dim), dtype=np.float32)
-        return vectors, nothing_learnt(len(read))
+        return vectors, missing_losses(len(read))
 
 
 def like_texts(n: int) -> list[str]:

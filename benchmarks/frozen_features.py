@@ -29,7 +29,7 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.evaluation.ladder import climb
 from neuralviz.evaluation.ladder_events import Ladder, RungEvent, RungResult
 from neuralviz.evaluation.ladder_settings import LadderSettings

@@ -120,3 +120,7 @@ class LongTextWarning(UserWarning):
             f"Very long texts: {n:,} of {of:,}. The longest has {longest:,} characters. Embedding "
             "may take several minutes."
         )
+
+
+class UnreadTextWarning(UserWarning):
+    """Texts that a model's tokenizer does not know, or does not tell apart."""

@@ -27,7 +27,7 @@ from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
 from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
 from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
 from neuralviz.evaluation.roles import ROLES, pair_columns
-from neuralviz.models.names import MINILM
+from neuralviz.models.language_model import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity

@@ -25,7 +25,7 @@ from neuralviz.evaluation.training_tables import (
     TrainingCell,
     training_table,
 )
-from neuralviz.models.names import MINILM
+from neuralviz.models.language_model import MINILM
 from neuralviz.store.writing import write_text
 from neuralviz.training.settings import TrainingSettings, with_options
 from neuralviz.words import many

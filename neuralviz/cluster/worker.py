@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from neuralviz.cluster.attempts import KILLED, Attempt
 from neuralviz.cluster.connecting import this_machine
-from neuralviz.embedders.base import rose
+from neuralviz.embedders.base import has_risen
 from neuralviz.errors import NeuralvizError, StoreError, never
 from neuralviz.store.batches import (
     DifferentTexts,
@@ -217,7 +217,7 @@ class EmbedUnits:
                     for at, vectors, losses in self._results(texts, some, at_work, left_out):
                         _, loss = at_work.combine(texts.keys[at], vectors, losses)
                         n += len(at)
-                        n_rose += int(rose(loss).sum())
+                        n_rose += int(has_risen(loss).sum())
         except (StoreError, _MachineError) as error:
             return Done(failed=str(error), machine=this_machine())
         except NeuralvizError as error:

@@ -20,11 +20,9 @@ from neuralviz.embedders.specs import (
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.gradient import GradientEmbedder
-    from neuralviz.embedders.neural import NeuralEmbedder
+    from neuralviz.embedders.neural import GradientEmbedder, NeuralEmbedder, TunedOutputEmbedder
     from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
     from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
-    from neuralviz.embedders.tuned import TunedOutputEmbedder
 
 __all__ = [
     "FOR_CORPORA",
@@ -48,11 +46,11 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "GradientEmbedder": "neuralviz.embedders.gradient",
+        "GradientEmbedder": "neuralviz.embedders.neural",
         "NeuralEmbedder": "neuralviz.embedders.neural",
         "PooledEmbedder": "neuralviz.embedders.pooled",
         "SbertWkEmbedder": "neuralviz.embedders.pooled",
         "SentenceTransformerEmbedder": "neuralviz.embedders.sentence_transformer",
-        "TunedOutputEmbedder": "neuralviz.embedders.tuned",
+        "TunedOutputEmbedder": "neuralviz.embedders.neural",
     },
 )

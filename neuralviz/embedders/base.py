@@ -17,11 +17,11 @@ from tqdm.auto import tqdm
 from neuralviz.embedders.encoding import (
     check_batch_size,
     check_encoding,
-    check_strings,
-    each_text,
+    iterate_texts,
     quantise,
 )
 from neuralviz.embedders.parameters import Parametrised
+from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import (
     LONG_TEXT,
     LongTextWarning,
@@ -29,10 +29,12 @@ from neuralviz.errors import (
     ModelError,
     SettingsError,
     ShouldStop,
-    UnreadableTextError,
+    UnreadTextWarning,
     never,
 )
-from neuralviz.models import tokenize
+from neuralviz.models import TextModel, tokenize
+from neuralviz.models.language_model import check_model
+from neuralviz.models.tokens import check_texts, to_utf8
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 BATCH_SIZE = 32
 KEY_VERSION = 2
@@ -49,10 +51,10 @@ KEY_VERSION = 2
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedBatch:
-    """Some texts that are done.
+    """Vectors of some of the texts that are embedded.
 
     Attributes:
-        at: [text] their places among all texts.
+        positions: [text] of these texts among all.
         vectors: [text, dim] float32.
         loss: [text, 2] of micro-tuning, in nats: the first and the last. NaN where nothing was
             learnt; a last one that is NaN alone ceased to be a number.
@@ -60,14 +62,14 @@ class EmbeddedBatch:
 
     __repr__ = short_repr
 
-    at: np.ndarray
+    positions: np.ndarray
     vectors: np.ndarray
     loss: np.ndarray
 
     @property
     def loss_rose(self) -> np.ndarray:
         """[text] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
-        return rose(self.loss)
+        return has_risen(self.loss)
 
 
 class Embedder(Parametrised, ABC):
@@ -129,13 +131,13 @@ class Embedder(Parametrised, ABC):
         - ``concatenated``: ``parts``, a mapping like these for each.
         """
         document = json.dumps(
-            _plain(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
+            _to_json_types(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
         )
         return f"neuralviz-vectors/{KEY_VERSION}:{document}"
 
     @property
     def parts(self) -> tuple[Embedder, ...]:
-        """The embedders that are concatenated; itself where it is a single one."""
+        """The embedders that are concatenated; of a single one, itself."""
         return (self,)
 
     def combine(
@@ -147,6 +149,13 @@ class Embedder(Parametrised, ABC):
     def masked_positions(self, texts: Sequence[str]) -> int:
         """Masked positions that have to be predicted while these texts are learnt; 0 without."""
         return 0
+
+    def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
+        """Ids of each text's tokens as the model sees them, None where one is unknown.
+
+        Empty for embedders without a tokenizer.
+        """
+        return []
 
     @abstractmethod
     def _read(self, texts: Sequence[str]) -> Sequence[Any]:
@@ -170,32 +179,18 @@ class Embedder(Parametrised, ABC):
         Raises:
             UnreadableTextError: a text is empty, is no string, or has no token.
         """
-        check_strings(texts)
-        for place, text in enumerate(texts):
-            if not text.strip():
-                raise UnreadableTextError(
-                    "is empty. It must contain at least one word.", place, len(texts)
-                )
+        check_texts(texts)
         return self._read_prompted(texts)
 
     def _read_prompted(self, texts: Sequence[str]) -> Sequence[Any]:
         return self._read([f"{self._prompt}{text}" for text in texts] if self._prompt else texts)
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
-        """The same embedder with a prompt before every text.
-
-        Args:
-            prompt: the words.
-            name: of one of the model's own prompts, where there is no ``prompt``.
-            task: ``query``, ``document`` or None, for models that tell these apart.
-
-        Raises:
-            SettingsError: the model has no such prompt.
-        """
+        """The same embedder with a prompt, or the model's own of a name or task, before texts."""
         if prompt is None and name is not None:
             raise SettingsError(
-                f"The method {self.name} has no prompts with a name. Give the words themselves, as "
-                "in prompt='query: '."
+                f"The model of {self.name} has no prompt named {name!r:.40}. Give the words "
+                "themselves, as in prompt='query: '."
             )
         if not prompt:
             return self
@@ -211,24 +206,18 @@ class Embedder(Parametrised, ABC):
         normalize: bool = True,
         should_stop: ShouldStop = never,
     ) -> EmbeddedBatch:
-        """Embed one batch of texts, in the order given.
+        """Embed one batch of texts, in the order given; arguments and errors as `embed_in_batches`.
 
         Args:
             read: from `read`, one a text.
             places: [text] of these texts among all, from 0.
-            normalize, should_stop: as of `embed_in_batches`.
-
-        Raises:
-            ModelError: a vector holds something that is no finite number.
-            Stopped: ``should_stop`` said so.
         """
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         back = np.argsort(order)
         vectors, loss = (
             values[back] for values in self._embed([read[i] for i in order], should_stop)
         )
-        broken = ~np.isfinite(vectors).all(axis=1)
-        if broken.any():
+        if (broken := ~np.isfinite(vectors).all(axis=1)).any():
             raise ModelError(
                 f"The embedding of text {places[broken].min() + 1} ({self.name}) contains "
                 "infinite or NaN values. The model's weights are damaged, or the learning "
@@ -251,8 +240,7 @@ class Embedder(Parametrised, ABC):
         The vectors do not depend on the batches.
 
         Args:
-            texts: to embed.
-            batch_size: texts that go together.
+            texts, batch_size: as of `encode`.
             normalize: vectors of length 1; those of zeros stay so.
             should_stop: asked again and again, also within a batch; true ends the work.
 
@@ -265,9 +253,9 @@ class Embedder(Parametrised, ABC):
         read = self.read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         for start in range(0, len(order), int(batch_size)):
-            at = order[start : start + int(batch_size)]
-            some = [read[i] for i in at]
-            yield self.embed_read(some, at, normalize=normalize, should_stop=should_stop)
+            positions = order[start : start + int(batch_size)]
+            batch = [read[i] for i in positions]
+            yield self.embed_read(batch, positions, normalize=normalize, should_stop=should_stop)
 
     def encode(
         self,
@@ -298,7 +286,7 @@ class Embedder(Parametrised, ABC):
         Args:
             sentences: a text, or several: a list, an array, a column of a table, or the batches
                 with a ``text`` each that MTEB hands to an encoder.
-            prompt_name: of one of the prompts of a model of sentence-transformers.
+            prompt_name: of one of the prompts that a model of sentence-transformers has.
             prompt: words that are put before every text.
             batch_size: texts that go together; it does not change the vectors.
             show_progress_bar: a bar on standard error.
@@ -309,8 +297,7 @@ class Embedder(Parametrised, ABC):
             convert_to_numpy: a numpy array; ``False`` gives a torch tensor, on the CPU.
             convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
             device: where the model is; it is not moved.
-            normalize_embeddings: vectors of length 1; those of zeros stay so. A neural embedding
-                has length 1 by definition.
+            normalize_embeddings: vectors of length 1; those of zeros stay so.
             truncate_dim: how many of a vector's first values are kept, before it is normalised.
             pool, chunk_size: of several processes, which no embedder uses.
             task: ``query`` or ``document``, as of `encode_query` and `encode_document`.
@@ -328,25 +315,28 @@ class Embedder(Parametrised, ABC):
 
         Warns:
             LongTextWarning: at once, where a text has more than 100,000 characters.
+            UnreadTextWarning: at once, where at least half of a text's tokens are unknown, or
+                different texts have the same tokens; as of `describe_unread`.
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
         check_encoding(prompt_name, prompt, output_value, precision, truncate_dim)
         self._check_place(device, pool, chunk_size)
         embedder = self._with_prompt(prompt, prompt_name, task)
         single = isinstance(sentences, str)
-        texts = [sentences] if isinstance(sentences, str) else list(each_text(sentences))
-        check_strings(texts)
-        long = [len(text) for text in texts if len(text) > LONG_TEXT]
-        if long:
+        texts = [sentences] if isinstance(sentences, str) else list(iterate_texts(sentences))
+        check_texts(texts)
+        if long := [len(text) for text in texts if len(text) > LONG_TEXT]:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
+        if unread := describe_unread(self, texts):
+            warnings.warn(UnreadTextWarning(unread), stacklevel=2)
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         normalize = normalize_embeddings and truncate_dim is None
         n_rose = 0
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
             for batch in embedder.embed_in_batches(texts, batch_size, normalize=normalize):
-                out[batch.at] = batch.vectors
+                out[batch.positions] = batch.vectors
                 n_rose += int(batch.loss_rose.sum())
-                bar.update(len(batch.at))
+                bar.update(len(batch.positions))
         if n_rose:
             warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=2)
         if truncate_dim is not None:
@@ -362,21 +352,13 @@ class Embedder(Parametrised, ABC):
     def encode_query(
         self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
-        """Embed questions, as ``SentenceTransformer.encode_query`` does where a model has prompts.
-
-        Args:
-            sentences, arguments, options: as of `encode`.
-        """
+        """As `encode`, with the model's prompt for questions where it has one."""
         return self.encode(sentences, *arguments, task="query", **options)
 
     def encode_document(
         self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
-        """Embed what is searched, as ``SentenceTransformer.encode_document`` does.
-
-        Args:
-            sentences, arguments, options: as of `encode`.
-        """
+        """As `encode`, with the model's prompt for what is searched where it has one."""
         return self.encode(sentences, *arguments, task="document", **options)
 
     def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
@@ -385,10 +367,10 @@ class Embedder(Parametrised, ABC):
             raise SettingsError(
                 "An embedder uses no other processes. Leave out pool and chunk_size."
             )
-        own = self.device or "no single device"
-        if device is not None and str(device) not in (own, own.partition(":")[0]):
+        place = self.device or "no single device"
+        if device is not None and str(device) not in (place, place.partition(":")[0]):
             raise SettingsError(
-                f"This embedder computes on {own}, not on “{str(device)[:40]}”. Load the model "
+                f"This embedder computes on {place}, not on “{str(device)[:40]}”. Load the model "
                 "with device=… to have it elsewhere."
             )
 
@@ -419,7 +401,11 @@ class Embedder(Parametrised, ABC):
 class ModelEmbedder(Embedder):
     """An embedder that reads texts with a model's tokenizer."""
 
+    model_kind: type[TextModel] = TextModel
+    """What ``model`` must be."""
+
     def __init__(self, model: TextModel, name: str) -> None:
+        check_model(model, self.model_kind, type(self).__name__)
         self.model = model
         self.name = name
 
@@ -435,27 +421,44 @@ class ModelEmbedder(Embedder):
         key = {"model": model.id, "fingerprint": model.fingerprint}
         return {**key, **model.behaviour.cache_key, **types}
 
+    def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
+        """Also with the model's own prompts, chosen as ``SentenceTransformer`` does.
+
+        Its default prompt is left out: texts are read as they are where no prompt is asked for.
+        """
+        prompts = self.model.prompts
+        if prompt is None and name is None and task in prompts:
+            name = task
+        if prompt is None and name is not None:
+            prompt = prompts.get(name)
+        return super()._with_prompt(prompt, name, task)
+
+    def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
+        encode, unknown = self.model.encoder.encode_batch_fast, self.model.unknown_id
+        read = encode([to_utf8(text) for text in texts], add_special_tokens=False)
+        return [tuple(None if id_ == unknown else id_ for id_ in encoding.ids) for encoding in read]
+
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_types(value: Any) -> Any:
     """A value with the types that JSON has."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _to_json_types(entry) for name, entry in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value))
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return sorted(map(_to_json_types, value))
+    return [_to_json_types(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def nothing_learnt(n_texts: int) -> np.ndarray:
+def missing_losses(n_texts: int) -> np.ndarray:
     """[text, 2] the losses of texts that no model was tuned on: NaN."""
     return np.full((n_texts, 2), np.nan)
 
 
-def rose(loss: np.ndarray) -> np.ndarray:
+def has_risen(loss: np.ndarray) -> np.ndarray:
     """[text] where the last of two losses [text, 2] is above the first, or no number any more."""
     first, last = loss[:, 0], loss[:, 1]
     return ~np.isnan(first) & ~(last <= first)

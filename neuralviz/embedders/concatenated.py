@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, nothing_learnt, rose, unit_vectors
+from neuralviz.embedders.base import Embedder, has_risen, missing_losses, unit_vectors
 from neuralviz.errors import SettingsError, ShouldStop
 
 
@@ -23,8 +23,11 @@ class ConcatenatedEmbedder(Embedder):
     """
 
     def __init__(self, parts: Sequence[Embedder]) -> None:
-        if len(parts) < 2:
+        if not isinstance(parts, Sequence) or len(parts) < 2:
             raise SettingsError("Concatenate at least two methods.")
+        for part in parts:
+            if not isinstance(part, Embedder):
+                raise SettingsError(f"Each part must be an embedder, not {part!r:.60}.")
         self._parts = tuple(parts)
         self.name = "+".join(part.name for part in parts)
 
@@ -51,11 +54,11 @@ class ConcatenatedEmbedder(Embedder):
         self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if there is one."""
-        worst = nothing_learnt(len(vectors[0]))
+        worst = missing_losses(len(vectors[0]))
         for loss in losses:
-            worse = rose(loss) & ~rose(worst)
+            worse = has_risen(loss) & ~has_risen(worst)
             worst = np.where((np.isnan(worst[:, 0]) | worse)[:, None], loss, worst)
-        return join(vectors), worst
+        return join_vectors(vectors), worst
 
     def _read(self, texts: Sequence[str]) -> Sequence[tuple[Any, ...]]:
         return list(zip(*(part._read_prompted(texts) for part in self.parts), strict=True))
@@ -66,18 +69,16 @@ class ConcatenatedEmbedder(Embedder):
         return prompted
 
     def _length(self, read: tuple[Any, ...]) -> int:
-        return max(part._length(of_part) for part, of_part in zip(self.parts, read, strict=True))
+        return max(part._length(text) for part, text in zip(self.parts, read, strict=True))
 
     def _embed(
         self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        of_parts = [
-            part._embed(part_read, should_stop)
-            for part, part_read in zip(self.parts, zip(*read, strict=True), strict=True)
-        ]
-        return self.combine([vectors for vectors, _ in of_parts], [loss for _, loss in of_parts])
+        pairs = zip(self.parts, zip(*read, strict=True), strict=True)
+        embedded = [part._embed(texts, should_stop) for part, texts in pairs]
+        return self.combine(*zip(*embedded, strict=True))
 
 
-def join(vectors: Sequence[np.ndarray]) -> np.ndarray:
+def join_vectors(vectors: Sequence[np.ndarray]) -> np.ndarray:
     """[text, dim] the [text, …] vectors of several embedders, each of length 1, then the whole."""
     return unit_vectors(np.concatenate([unit_vectors(part) for part in vectors], axis=1))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, TextError, UnreadableTextError
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.models.tokens import check_several
 
 NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
 """What vectors may consist of, as of ``SentenceTransformer.encode``."""
@@ -21,11 +22,7 @@ def check_encoding(
     precision: object,
     truncate_dim: object,
 ) -> None:
-    """Check arguments of `Embedder.encode`.
-
-    Raises:
-        SettingsError: one makes no sense, or asks for what no embedder does.
-    """
+    """Check arguments of `Embedder.encode`; `SettingsError` where one makes no sense."""
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None and not isinstance(value, str):
             raise SettingsError(
@@ -64,29 +61,18 @@ def quantise(vectors: np.ndarray, precision: str) -> np.ndarray:
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Check a batch size.
-
-    Raises:
-        SettingsError: it is no whole number of at least 1.
-    """
+    """Raise `SettingsError` where a batch size is no whole number of at least 1."""
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError("The batch size must be a whole number of at least 1.")
 
 
-def check_strings(texts: Sequence[str]) -> None:
-    """Check that texts are strings.
+def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
+    """The texts one by one; of a table, which would give its columns' names, the only column.
 
     Raises:
-        UnreadableTextError: one is not.
+        TextError: there are no texts, or they have no order.
     """
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            reason = f"is not a string but {type(text).__name__}."
-            raise UnreadableTextError(reason, place, len(texts))
-
-
-def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
-    """The texts one by one; of a table, which would give its columns' names, the only column."""
+    check_several(sentences)
     columns = getattr(sentences, "columns", None)
     if columns is not None:
         if len(columns) != 1:
@@ -94,15 +80,16 @@ def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
         sentences = sentences[columns[0]]  # type: ignore[index]
     elif isinstance(sentences, Mapping):
         sentences = [sentences]
-    elif isinstance(sentences, set | frozenset):
-        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
-    elif isinstance(sentences, np.ndarray) and sentences.ndim == 2 and sentences.shape[1] == 1:
-        sentences = sentences[:, 0]
+    elif isinstance(sentences, np.ndarray):
+        if sentences.ndim == 2 and sentences.shape[1] == 1:
+            sentences = sentences[:, 0]
+        if sentences.ndim != 1:
+            raise TextError(f"Texts must be an array of one axis, not of {sentences.ndim}.")
     for entry in sentences:
         if isinstance(entry, Mapping):
             if "text" not in entry:
-                raise TextError("Cannot embed an empty batch.")
+                raise TextError("A mapping must have its texts under the key 'text'; it has none.")
             texts = entry["text"]
-            yield from [texts] if isinstance(texts, str) else texts
+            yield from [texts] if isinstance(texts, str) else iterate_texts(texts)
         else:
             yield entry

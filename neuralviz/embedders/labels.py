@@ -20,17 +20,17 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     labels: list[str] = []
     for spec in specs:
         label = method_label(spec)
-        namesakes = [other for other in specs if other.method == spec.method]
-        models = [_models(other) for other in namesakes]
-        names = _short_names(model for of_namesake in models for model in of_namesake)
+        namesakes = [namesake for namesake in specs if namesake.method == spec.method]
+        models = [[part.model_id for part in namesake.singles] for namesake in namesakes]
+        names = _short_names(namesakes)
         is_repeated = len({part.method for part in spec.singles}) < len(spec.singles)
-        has_models = is_repeated or len(set(models)) > 1
+        has_models = is_repeated or any(ids != models[0] for ids in models)
         values: list[str] = []
         for part in spec.singles if is_repeated or len(namesakes) > 1 else ():
-            values += [*_settings(part), *[names[part.model_id]] * has_models]
+            values += [*_list_settings(part), *[names[part.model_id]] * has_models]
         if values:
-            begun = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
-            label = f"{begun}{', '.join(values)})"
+            start = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
+            label = f"{start}{', '.join(values)})"
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
 
@@ -53,7 +53,7 @@ def method_label(spec: EmbedderSpec) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def spoken(labels: Sequence[str]) -> tuple[str, ...]:
+def short_labels(labels: Sequence[str]) -> tuple[str, ...]:
     """Labels as they are said in a sentence: only names, where no two are alike."""
     short = [label.partition(",")[0] for label in labels]
     return tuple(
@@ -63,10 +63,7 @@ def spoken(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
-    """The methods that are concatenated by their names, or by their labels where two are alike.
-
-    Of one that is not concatenated, itself.
-    """
+    """The parts of a method, or itself, by name, or by label where two names are alike."""
     parts = spec.parts or (spec,)
     names = [part.method for part in parts]
     labels = method_labels(parts)
@@ -76,48 +73,42 @@ def part_names(spec: EmbedderSpec) -> dict[str, EmbedderSpec]:
     }
 
 
-def methods_in_full(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+def full_method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     """The methods' names with their models and every setting, for what is downloaded."""
-    names = _short_names(model for spec in specs for model in _models(spec))
-    return tuple(
-        " + ".join(
-            f"{part.method} ({', '.join([f'model {names[part.model_id]}', *_all_settings(part)])})"
-            for part in spec.singles
-        )
-        or spec.label
-        for spec in specs
-    )
+    names = _short_names(specs)
+
+    def describe(part: EmbedderSpec) -> str:
+        values = {"model": names[part.model_id], **part.all_options}
+        words = (f"{name} {_describe_value(value)}" for name, value in values.items())
+        return f"{part.method} ({', '.join(words)})"
+
+    return tuple(" + ".join(map(describe, spec.singles)) or spec.label for spec in specs)
 
 
-def _models(spec: EmbedderSpec) -> tuple[str, ...]:
-    return tuple(part.model_id for part in spec.singles)
-
-
-def _short_names(models: Iterable[str]) -> dict[str, str]:
+def _short_names(specs: Iterable[EmbedderSpec]) -> dict[str, str]:
     """The end of each model's id or path, as long as it takes for no two to be alike."""
+    models = {part.model_id for spec in specs for part in spec.singles}
     steps = {model: model.rstrip("/").split("/") for model in models}
 
     def shorten(model: str) -> str:
         for n in range(1, len(steps[model]) + 1):
             end = steps[model][-n:]
-            if all(other[-n:] != end for one, other in steps.items() if one != model):
+            if all(parts[-n:] != end for name, parts in steps.items() if name != model):
                 return "/".join(end)
         return model
 
     return {model: shorten(model) for model in steps}
 
 
-def _settings(spec: EmbedderSpec) -> list[str]:
+def _list_settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec's options differs from the method's defaults, in words."""
     in_label = ("precision", "tolerance", "epochs")
-    return [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
+    return [
+        f"{name} {_describe_value(value)}" for name, value in spec.options if name not in in_label
+    ]
 
 
-def _all_settings(spec: EmbedderSpec) -> list[str]:
-    return [f"{name} {_in_words(value)}" for name, value in spec.all_options.items()]
-
-
-def _in_words(value: object) -> str:
+def _describe_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

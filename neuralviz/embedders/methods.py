@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from neuralviz.layers.settings import PARTS, VARIANTS
 from neuralviz.micro_tuning import parse_blueprints
@@ -20,8 +21,8 @@ from neuralviz.micro_tuning.settings import (
     check_tolerance,
 )
 from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models.shared import ModelKind
 
-ModelKind = Literal["masked", "text", "sentence-transformer"]
 FOR_CORPORA = {"precision": "fast", "neural.epochs": "5"}
 """What stands in for options that are not given when many texts are embedded to be kept.
 
@@ -84,26 +85,8 @@ def _read_yes_or_no(text: str) -> bool:
     ]
 
 
-def _read_choice(text: str, choices: tuple[str, ...]) -> str:
-    if text not in choices:
-        raise ValueError(text)
-    return text
-
-
 def _read_layer_start(text: str) -> int | None:
     return None if text == "default" else int(text)
-
-
-def _read_window(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError(text)
-    return int(text)
-
-
-def _read_share(text: str) -> float:
-    if not 0 <= float(text) <= 1:
-        raise ValueError(text)
-    return float(text)
 
 
 def _read_tolerance(text: str) -> float:
@@ -111,68 +94,69 @@ def _read_tolerance(text: str) -> float:
     return float(text)
 
 
+def _read_between(low: float, high: float, read: Callable[[str], Any], text: str) -> Any:
+    """What ``read`` makes of a text; ValueError outside of the bounds."""
+    if not low <= read(text) <= high:
+        raise ValueError(text)
+    return read(text)
+
+
+def _choice(name: str, line: str, choices: tuple[str, ...], default: str) -> Option:
+    """One of several values."""
+    expects = f"{', '.join(choices[:-1])} or {choices[-1]}"
+    read = dict(zip(choices, choices, strict=True)).__getitem__
+    return Option(name, line, expects, read, default, choices)
+
+
+def _yes_or_no(name: str, line: str, default: str) -> Option:
+    return Option(name, line, "yes or no", _read_yes_or_no, default, YES_OR_NO)
+
+
 YES_OR_NO = ("yes", "no")
 _layer = Option(
-    "layer",
-    "Layer or layers to pool",
-    "layer numbers separated by commas, last, or all",
-    _read_layer_numbers,
-    "last",
-)
+    "layer", "Layer or layers to pool", "layer numbers separated by commas, last, or all",
+    _read_layer_numbers, "last",
+)  # fmt: skip
 _blueprints = Option(
-    "blueprints",
-    "Masking blueprints",
-    "pairs (keep, mask) such as (2, 1), (1, 3)",
-    parse_blueprints,
-    "(2, 1), (1, 1), (1, 2), (1, 3)",
-)
+    "blueprints", "Masking blueprints", "pairs (keep, mask) such as (2, 1), (1, 3)",
+    parse_blueprints, "(2, 1), (1, 1), (1, 2), (1, 3)",
+)  # fmt: skip
 _layers = Option(
-    "layers",
-    "Layers to micro-tune",
-    "head, last_block, or layer names separated by commas",
-    read_layers,
-    "head",
-)
-_predict_unmasked = Option(
-    "predict_unmasked",
-    "Predict every token, without masking",
-    "yes or no",
-    _read_yes_or_no,
-    "no",
-    YES_OR_NO,
-)
-_learning_rate = Option("learning_rate", "AdamW's learning rate", "a number above 0", float, "0.01")
-_weight_decay = Option(
-    "weight_decay", "AdamW's weight decay", "a number of at least 0", float, "0.01"
+    "layers", "Layers to micro-tune", "head, last_block, or layer names separated by commas",
+    read_layers, "head",
+)  # fmt: skip
+_predict_unmasked = _yes_or_no("predict_unmasked", "Predict every token, without masking", "no")
+_adamw = (
+    Option("learning_rate", "AdamW's learning rate", "a number above 0", float, "0.01"),
+    Option("weight_decay", "AdamW's weight decay", "a number of at least 0", float, "0.01"),
 )
 _how_exactly = (
-    Option(
-        "precision",
-        "How exactly micro-tuning is computed",
-        "exact, fast, bf16 or fast+bf16",
-        check_precision,
-        "exact",
-        PRECISIONS,
+    replace(
+        _choice("precision", "How exactly micro-tuning is computed", PRECISIONS, "exact"),
+        read=check_precision,
     ),
     Option(
         "tolerance",
         "With fast, how far the cosine similarity to the exact embedding may fall below 1",
-        "a number above 0 and below 1",
-        _read_tolerance,
-        f"{DEFAULT_TOLERANCE:g}",
+        "a number above 0 and below 1", _read_tolerance, f"{DEFAULT_TOLERANCE:g}",
     ),
-)
-
-
-def _special_tokens(default: str) -> Option:
-    return Option(
-        "special_tokens",
-        "Include special tokens in the mean",
-        "yes or no",
-        _read_yes_or_no,
-        default,
-        YES_OR_NO,
-    )
+)  # fmt: skip
+_sbert_wk = (
+    _choice("variant", "The authors' program or the paper's equations", VARIANTS, "authors"),
+    Option(
+        "layer_start", "First layer to use", "a whole number, or default (one third of the blocks)",
+        _read_layer_start, "default",
+    ),
+    Option(
+        "window", "Layers on each side to compare with", "a whole number of at least 1",
+        partial(_read_between, 1, math.inf, int), "2",
+    ),
+    Option(
+        "omega", "Weight of alignment (novelty gets the rest)", "a number from 0 to 1",
+        partial(_read_between, 0, 1, float), "0.5",
+    ),
+    _choice("part", "Part of SBERT-WK to use", tuple(PARTS), "all"),
+)  # fmt: skip
 
 
 def _epochs(default: str) -> Option:
@@ -181,101 +165,46 @@ def _epochs(default: str) -> Option:
     )
 
 
-def _pooled(line: str, *more: Option) -> Method:
-    return Method(line, "text", MINILM, (_layer, *more))
+def _pooled(line: str, *options: Option) -> Method:
+    return Method(line, "text", MINILM, (_layer, *options))
 
 
 def _tuned(line: str) -> Method:
-    options = (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay)
-    return Method(line, "masked", BUNDLED, options)
+    return Method(line, "masked", BUNDLED, (*_how_exactly, _blueprints, _epochs("5"), *_adamw))
 
 
 METHODS: dict[str, Method] = {
-    "mean": _pooled("Mean of the token vectors, including special tokens.", _special_tokens("yes")),
+    "mean": _pooled(
+        "Mean of the token vectors, including special tokens.",
+        _yes_or_no("special_tokens", "Include special tokens in the mean", "yes"),
+    ),
     "cls": _pooled("Vector of [CLS], the special token before the text."),
     "sep": _pooled("Vector of [SEP], the special token after the text."),
     "last": _pooled("Vector of the text's last token."),
     "sbert-wk": Method(
-        (
-            "Weighted mean of token vectors; the weights come from how the vectors change "
-            "across the layers."
-        ),
+        "Weighted mean of token vectors; the weights come from how the vectors change "
+        "across the layers.",
         "text",
         MINILM,
-        (
-            Option(
-                "variant",
-                "The authors' program or the paper's equations",
-                "authors or paper",
-                partial(_read_choice, choices=VARIANTS),
-                "authors",
-                VARIANTS,
-            ),
-            Option(
-                "layer_start",
-                "First layer to use",
-                "a whole number, or default (one third of the blocks)",
-                _read_layer_start,
-                "default",
-            ),
-            Option(
-                "window",
-                "Layers on each side to compare with",
-                "a whole number of at least 1",
-                _read_window,
-                "2",
-            ),
-            Option(
-                "omega",
-                "Weight of alignment (novelty gets the rest)",
-                "a number from 0 to 1",
-                _read_share,
-                "0.5",
-            ),
-            Option(
-                "part",
-                "Part of SBERT-WK to use",
-                f"{', '.join(list(PARTS)[:-1])} or {list(PARTS)[-1]}",
-                partial(_read_choice, choices=tuple(PARTS)),
-                "all",
-                tuple(PARTS),
-            ),
-        ),
+        _sbert_wk,
     ),
     "neural": Method(
         "Change in the model's weights after micro-tuning on the text.",
         "masked",
         BUNDLED,
-        (
-            _layers,
-            *_how_exactly,
-            _blueprints,
-            _epochs("10"),
-            _learning_rate,
-            _weight_decay,
-            _predict_unmasked,
-        ),
+        (_layers, *_how_exactly, _blueprints, _epochs("10"), *_adamw, _predict_unmasked),
     ),
-    "neural-1": Method(
-        "Neural embedding of the last block's output bias alone.",
-        "masked",
-        BUNDLED,
-        (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
-    ),
+    "neural-1": _tuned("Neural embedding of the last block's output bias alone."),
     "gradient": Method(
-        (
-            "The direction in which one plain gradient step on the text would move the weights, "
-            "without taking it."
-        ),
+        "The direction in which one plain gradient step on the text would move the weights, "
+        "without taking it.",
         "masked",
         BUNDLED,
         (_layers, _blueprints, _predict_unmasked),
     ),
     "avg": Method(
-        (
-            "Mean of the masked language model's token vectors, without special tokens or "
-            "micro-tuning."
-        ),
+        "Mean of the masked language model's token vectors, without special tokens or "
+        "micro-tuning.",
         "text",
         BUNDLED,
         (_layer,),

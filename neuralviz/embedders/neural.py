@@ -1,16 +1,24 @@
-"""The neural embedding of texts."""
+"""Embeddings by micro-tuning: how texts change a model, and what the changed model says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
+import torch
+from torch.func import functional_call
 
-from neuralviz.embedders.base import ModelEmbedder, unit_vectors
+from neuralviz.embedders.base import ModelEmbedder, missing_losses, unit_vectors
 from neuralviz.errors import SettingsError
+from neuralviz.layers.pooling import make_pooling
+from neuralviz.layers.states import pool_texts
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.learning import learn, learn_by_epoch
+from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.settings import (
     REVISION,
     TuningOptions,
@@ -18,18 +26,43 @@ from neuralviz.micro_tuning.settings import (
     check_settings,
 )
 from neuralviz.micro_tuning.workload import count_masked
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
+from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import MicroTuning
-    from neuralviz.models import LanguageModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 APPENDIX_G_EPOCHS = 5
 
 
-class NeuralEmbedder(ModelEmbedder):
+class _LearningEmbedder(ModelEmbedder):
+    """An embedder that predicts the masked tokens of a text with a masked language model."""
+
+    model: LanguageModel
+    model_kind = LanguageModel
+    settings: TuningSettings
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Sizes of the layers, in the order in which they are joined in a vector."""
+        sizes = {layer.name: layer.size for layer in self.model.layers}
+        return tuple(sizes[name] for name in self.settings.layers)
+
+    @property
+    def dim(self) -> int:
+        """Values of one embedding: the sizes of the layers, summed."""
+        return sum(self.layer_sizes)
+
+    def masked_positions(self, texts: Sequence[str]) -> int:
+        """Masked positions that have to be predicted, in all epochs, while these are learnt."""
+        per_epoch = sum(count_masked(text, self.settings) for text in tokenize(self.model, texts))
+        return per_epoch * self.settings.epochs
+
+
+class NeuralEmbedder(_LearningEmbedder):
     """Embeds a text by the change of weights that learning it causes (neural paper, Equation 1).
 
     >>> NeuralEmbedder(model, epochs=5)
@@ -47,7 +80,6 @@ class NeuralEmbedder(ModelEmbedder):
         PrecisionWarning: the device has to imitate bf16.
     """
 
-    model: LanguageModel
     zeros_mean = "no weight changed. Choose a learning rate closer to 0.01."
 
     def __init__(
@@ -65,24 +97,8 @@ class NeuralEmbedder(ModelEmbedder):
         self._shared: _SharedRun | None = None
 
     @property
-    def layer_sizes(self) -> tuple[int, ...]:
-        """Sizes of the layers, in the order in which they are joined in a vector."""
-        sizes = {layer.name: layer.size for layer in self.model.layers}
-        return tuple(sizes[name] for name in self.settings.layers)
-
-    @property
-    def dim(self) -> int:
-        """Values of one embedding: the sizes of the layers, summed."""
-        return sum(self.layer_sizes)
-
-    @property
     def depends_on(self) -> Mapping[str, Any]:
         return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
-
-    def masked_positions(self, texts: Sequence[str]) -> int:
-        """Masked positions that have to be predicted, in all epochs, while these are learnt."""
-        of_epoch = sum(count_masked(text, self.settings) for text in tokenize(self.model, texts))
-        return of_epoch * self.settings.epochs
 
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """[layer] products of two embeddings' deltas, layer by layer.
@@ -98,7 +114,7 @@ class NeuralEmbedder(ModelEmbedder):
     ) -> tuple[np.ndarray, np.ndarray]:
         learn_texts = learn if self._shared is None else self._shared.learn
         result = learn_texts(self.model, read, self.settings, should_stop)
-        return result.embeddings, losses(result)
+        return result.embeddings, end_losses(result)
 
 
 def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
@@ -108,21 +124,17 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
     first has it learnt, and what the others will ask for next is kept until another batch comes.
     The vectors are the same, bit by bit.
 
-    Args:
-        embedders: of one model; none of them fast, since a fast run depends on its epochs.
-
     Raises:
-        SettingsError: they differ by more, or are fast.
+        SettingsError: they differ by more, or are fast: a fast run depends on its epochs.
     """
     settings = [embedder.settings for embedder in embedders]
-    but_for_epochs = {replace(each, epochs=1) for each in settings}
-    models = {embedder.model.fingerprint for embedder in embedders}
-    if len(but_for_epochs) > 1 or len(models) > 1 or any(each.is_fast for each in settings):
+    runs = {(tuner.model.fingerprint, replace(tuner.settings, epochs=1)) for tuner in embedders}
+    if len(runs) > 1 or any(entry.is_fast for entry in settings):
         raise SettingsError(
             "Only runs that differ in nothing but their epochs, and are not fast, can share "
             "one computation."
         )
-    shared = _SharedRun(sorted({each.epochs for each in settings}))
+    shared = _SharedRun(sorted({entry.epochs for entry in settings}))
     for embedder in embedders:
         embedder._shared = shared
 
@@ -158,7 +170,7 @@ def tuning_key(settings: TuningSettings) -> dict[str, Any]:
     return {**values, "revision": REVISION}
 
 
-def losses(result: MicroTuning) -> np.ndarray:
+def end_losses(result: MicroTuning) -> np.ndarray:
     """[text, 2] the first and the last loss in nats; the last is NaN where the run diverged."""
     first = np.nan_to_num(result.loss[0], nan=np.inf)
     return np.stack([first, np.where(result.diverged, np.nan, result.loss[-1])], axis=1)
@@ -175,6 +187,166 @@ def neural_1(
         model, settings, options: as of `NeuralEmbedder`; by default 5 epochs of that layer.
     """
     if settings is None:
-        layers = model.last_block_layers[-1:]
-        settings = check_settings(model, layers=layers, epochs=APPENDIX_G_EPOCHS)
+        options.setdefault("layers", model.last_block_layers[-1:])
+        options.setdefault("epochs", APPENDIX_G_EPOCHS)
     return NeuralEmbedder(model, settings, name="neural-1", **options)
+
+
+class GradientEmbedder(_LearningEmbedder):
+    """Embeds a text by the negative gradient of its loss at the pretrained weights.
+
+    That is Equation 1 of the neural paper with ``W' - W`` replaced by the direction in which a
+    plain gradient step would move the weights. AdamW's first step moves every weight by about the
+    learning rate, whatever the gradient's size: the delta of a single epoch is the gradient's sign.
+
+    >>> GradientEmbedder(model, layers="last_block")
+
+    Args:
+        model: from `neuralviz.load_model`.
+        layers, blueprints, predict_unmasked: as of `TuningSettings`.
+        name: for labels.
+
+    Raises:
+        SettingsError: a setting makes no sense.
+    """
+
+    zeros_mean = "no weight has a gradient. Choose other layers."
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        layers: Iterable[str] | str | None = None,
+        blueprints: Iterable[Sequence[int]] = DEFAULT_BLUEPRINTS,
+        predict_unmasked: bool = False,
+        name: str = "gradient",
+    ) -> None:
+        super().__init__(model, name)
+        self.settings = check_settings(
+            model,
+            layers=layers,
+            blueprints=blueprints,
+            predict_unmasked=predict_unmasked,
+            epochs=1,
+        )
+
+    @property
+    def depends_on(self) -> Mapping[str, Any]:
+        return {
+            "method": "gradient",
+            **self.depends_on_model,
+            "layers": self.settings.layers,
+            "blueprints": self.settings.blueprints,
+            "predict_unmasked": self.settings.predict_unmasked,
+            "revision": REVISION,
+        }
+
+    def _embed(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
+        gradients = loss_gradients(self.model, read, self.settings, should_stop)
+        downhill = neural_embeddings(tuple(-layer for layer in gradients))
+        return downhill, missing_losses(len(read))
+
+
+class TunedOutputEmbedder(_LearningEmbedder):
+    """Output of the tuned model on the unmasked text: *cls-tuned*, *avg-tuned*, *-diff*.
+
+    The last block's output layers are tuned on each text, then the text is read as it is.
+
+    Args:
+        model: from `neuralviz.load_model`.
+        pooling: ``cls``, or ``mean`` over the text's own tokens, at the last layer.
+        difference: tuned minus plain.
+        settings: of micro-tuning, whatever its layers; by default the paper's with 5 epochs. The
+            tuned model is always read in float32.
+        name: for labels.
+        options: settings that are to differ from ``settings``, as of `check_settings`.
+
+    Raises:
+        SettingsError: a setting makes no sense, or the model has no blocks to tune.
+
+    Warns:
+        PrecisionWarning: the device has to imitate bf16.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        pooling: Literal["cls", "mean"],
+        difference: bool,
+        settings: TuningSettings | None = None,
+        *,
+        name: str = "",
+        **options: Unpack[TuningOptions],
+    ) -> None:
+        kind = "diff" if difference else "tuned"
+        super().__init__(model, name or f"{'cls' if pooling == 'cls' else 'avg'}-{kind}")
+        self.difference = difference
+        if difference:
+            self.zeros_mean = (
+                "micro-tuning did not change the output. Choose a learning rate closer to 0.01."
+            )
+        if not model.last_block_layers:
+            raise SettingsError(
+                f"The model “{model.id}” has no blocks with layers that can be tuned."
+            )
+        options["layers"] = "last_block"
+        if settings is None:
+            options.setdefault("epochs", APPENDIX_G_EPOCHS)
+        self.settings = check_settings(model, settings, **options)
+        if self.settings.in_bf16:
+            warn_of_imitated_bf16(model.device)
+        self._pooling_name = pooling
+        self._pooling = make_pooling(model, pooling, (model.n_blocks,), special_tokens=False)
+
+    @property
+    def dim(self) -> int:
+        """Values of one vector: the width of the model."""
+        return self.model.d_model
+
+    @property
+    def depends_on(self) -> Mapping[str, Any]:
+        return {
+            "method": "tuned",
+            **self.depends_on_model,
+            "pooling": self._pooling_name,
+            "difference": self.difference,
+            "tuning": tuning_key(self.settings),
+        }
+
+    def _embed(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
+        result = learn(self.model, read, self.settings, should_stop)
+        return self._outputs(result, should_stop), end_losses(result)
+
+    def _outputs(self, result: MicroTuning, should_stop: ShouldStop) -> np.ndarray:
+        """[text, d_model] outputs of a copy of the model that has each text's weights in turn.
+
+        Tuned and plain outputs come from the same calls, so that no difference is mere rounding.
+        """
+        prefix = f"{self.model.network.base_model_prefix}."
+        tuned = [name.removeprefix(prefix) for name in result.settings.layers]
+        encoder = copy_network(self.model.network.base_model)  # nobody else sees its weights change
+        original = dict(self.model.network.named_parameters())
+        outputs = []
+        for number, text in enumerate(result.texts):
+            weights = {
+                name: original[prefix + name]
+                + torch.as_tensor(deltas[number], device=self.model.device)
+                for name, deltas in zip(tuned, result.deltas, strict=True)
+            }
+            call = partial(_call_with, encoder, weights)
+            (output,) = pool_texts(
+                self.model, [text], [self._pooling], call=call, should_stop=should_stop
+            )
+            if self.difference:
+                (plain,) = pool_texts(self.model, [text], [self._pooling])
+                output = output - plain
+            outputs.append(output)
+        return np.concatenate(outputs)
+
+
+def _call_with(encoder: Any, weights: dict[str, Any], **inputs: Any) -> Any:
+    return functional_call(encoder, weights, (), inputs)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import neuralviz.models
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
-from neuralviz.embedders.methods import METHODS, ModelKind
+from neuralviz.embedders.methods import METHODS
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, SettingsError
+from neuralviz.models.shared import ModelKind
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -28,17 +29,17 @@ LOADERS: Loaders = {
 @cache
 def makers() -> dict[str, Callable[..., Embedder]]:
     """By method of `METHODS`, what is called with a model and the options. Loads torch."""
-    from neuralviz.embedders.gradient import GradientEmbedder
-    from neuralviz.embedders.neural import NeuralEmbedder, neural_1
+    from neuralviz.embedders.neural import (
+        GradientEmbedder,
+        NeuralEmbedder,
+        TunedOutputEmbedder,
+        neural_1,
+    )
     from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
     from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
-    from neuralviz.embedders.tuned import TunedOutputEmbedder
 
     return {
-        "mean": partial(PooledEmbedder, pooling="mean"),
-        "cls": partial(PooledEmbedder, pooling="cls"),
-        "sep": partial(PooledEmbedder, pooling="sep"),
-        "last": partial(PooledEmbedder, pooling="last"),
+        **{name: partial(PooledEmbedder, pooling=name) for name in ("mean", "cls", "sep", "last")},
         "sbert-wk": SbertWkEmbedder,
         "neural": NeuralEmbedder,
         "neural-1": neural_1,
@@ -65,6 +66,8 @@ def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embed
     """
     if isinstance(spec, str):
         spec = embedder_spec(spec)
+    if not isinstance(spec, EmbedderSpec):
+        raise SettingsError(f"Name a method, such as “mean”, or give a spec, not {spec!r:.60}.")
     if spec.is_imported:
         raise ModelError(
             f"The vectors of “{spec.label}” were imported: there is no model to embed with."

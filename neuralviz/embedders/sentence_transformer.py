@@ -6,20 +6,24 @@ import copy
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from tokenizers import Tokenizer
 
-from neuralviz.embedders.base import Embedder, nothing_learnt
+from neuralviz.embedders.base import Embedder, missing_losses
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, Stopped
 from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
 from neuralviz.models.sentence_transformer import encode_together, encoder_habits
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
+from neuralviz.models.tokens import find_unknown_id, to_utf8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from neuralviz.embedders.specs import EmbedderSpec
+
+PREPARED_TEXTS = 256  # at once, since all are padded to the longest
 
 
 class SentenceTransformerEmbedder(Embedder):
@@ -32,17 +36,24 @@ class SentenceTransformerEmbedder(Embedder):
 
     Raises:
         ModelError: the encoder cannot read a text, or its tokens do not know of each other.
+        SettingsError: it is no encoder.
     """
 
     name = "sentence-transformer"
     _kept = ("spec", "_fingerprint")
 
     def __init__(self, encoder: SentenceTransformer, fingerprint: str = "") -> None:
+        if not hasattr(encoder, "encode_query"):
+            raise SettingsError(
+                "The encoder must be a SentenceTransformer, such as SentenceTransformer(…) gives, "
+                f"not {encoder!r:.60}."
+            )
         self.encoder = encoder
         self._habits = encoder_habits(encoder)
         self._fingerprint = fingerprint or uuid.uuid4().hex
         self._prompt_options: dict[str, str | None] = {}
         self._task: str | None = None
+        self._unknown_id: int | Literal[False] | None = False
 
     def __repr__(self) -> str:
         modules = ", ".join(type(module).__name__ for module in self.encoder)
@@ -80,6 +91,27 @@ class SentenceTransformerEmbedder(Embedder):
         prompted._task = task
         return prompted
 
+    def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
+        tokenizer = getattr(self.encoder[0], "tokenizer", None)
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not isinstance(backend, Tokenizer):  # a router has several
+            return []
+        if self._unknown_id is False:  # not looked up yet
+            self._unknown_id = find_unknown_id(backend, getattr(tokenizer, "unk_token", None))
+        unknown = self._unknown_id
+        special = set(getattr(tokenizer, "all_special_ids", ())) - {unknown}
+        read: list[list[int]] = []
+        for start in range(0, len(texts), PREPARED_TEXTS):
+            batch = list(map(to_utf8, texts[start : start + PREPARED_TEXTS]))
+            features = self.encoder.preprocess(batch)
+            ids, offsets = features["input_ids"], features.get("offsets")
+            rows = ids if offsets is None else ids.tensor_split(offsets[1:])
+            read += [row.tolist() for row in rows]
+        return [
+            tuple(None if id_ == unknown else id_ for id_ in ids if id_ not in special)
+            for ids in read
+        ]
+
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts
 
@@ -93,7 +125,7 @@ class SentenceTransformerEmbedder(Embedder):
             if is_out_of_memory(error):
                 raise
             raise ModelError(f"The sentence encoder could not encode the texts: {error}") from error
-        return vectors, nothing_learnt(len(read))
+        return vectors, missing_losses(len(read))
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         """[text, dim] vectors of texts that share a pass."""
@@ -105,13 +137,9 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 def _load_again(spec: EmbedderSpec, fingerprint: str) -> SentenceTransformerEmbedder:
-    """The embedder that a pickle names.
-
-    Raises:
-        ModelError: its model cannot be had, or its files have changed.
-    """
-    encoder, now = shared_sentence_transformer(spec.model_id)
-    check_unchanged(spec.model_id, now, fingerprint)
-    embedder = SentenceTransformerEmbedder(encoder, now)
+    """The embedder that a pickle names; `ModelError` where its model's files have changed."""
+    encoder, current_fingerprint = shared_sentence_transformer(spec.model_id)
+    check_unchanged(spec.model_id, current_fingerprint, fingerprint)
+    embedder = SentenceTransformerEmbedder(encoder, current_fingerprint)
     embedder.spec = spec
     return embedder

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import chain
 from typing import Any
 
 from neuralviz.embedders.methods import METHODS, Option
@@ -16,7 +17,7 @@ from neuralviz.micro_tuning.settings import check_numbers, is_fast
 from neuralviz.models.shared import ModelRef
 
 JOIN = "+"
-AT = "@"  # before what one of several by the same method has for itself
+OPTIONS_SIGN = "@"  # before what one of several by the same method has for itself
 IMPORTED = "imported"  # no method: vectors that came in a file
 _OPTION = re.compile(r"\s*[\w.-]*\s*=")  # how NAME=VALUE begins
 
@@ -63,14 +64,14 @@ class EmbedderSpec:
 
         A tolerance is named where it is not the one that fast has by default.
         """
-        found = []
+        precisions = []
         for part in self.singles:
             if any(option.name == "precision" for option in METHODS[part.method].options):
                 options = dict(part.options)
                 tolerance = options.get("tolerance")
                 detail = "" if tolerance is None else f" (tolerance {tolerance:g})"
-                found.append(options.get("precision", "exact") + detail)
-        return tuple(dict.fromkeys(found))
+                precisions.append(options.get("precision", "exact") + detail)
+        return tuple(dict.fromkeys(precisions))
 
     @property
     def precision(self) -> str:
@@ -83,33 +84,33 @@ class EmbedderSpec:
 
         Empty where nothing is learnt in epochs, or all in as many as is the methods' default.
         """
-        found, usual = [], []
+        epochs, usual = [], []
         for part in self.singles:
             for option in METHODS[part.method].options:
                 if option.name == "epochs":
                     usual.append(option.read(option.default))
-                    found.append(dict(part.options).get("epochs", usual[-1]))
-        if found == usual:
+                    epochs.append(dict(part.options).get("epochs", usual[-1]))
+        if epochs == usual:
             return ()
-        return (found[0],) if len(set(found)) == 1 else tuple(found)
+        return (epochs[0],) if len(set(epochs)) == 1 else tuple(epochs)
 
     @property
     def all_options(self) -> dict[str, str | int | float | bool | None]:
         """Of one method: its options by name, those left at their defaults included, as typed."""
-        given = dict(self.options)
+        options = dict(self.options)
         if self.is_imported:
-            return given
-        found: dict[str, str | int | float | bool | None] = {}
+            return options
+        values_by_name: dict[str, str | int | float | bool | None] = {}
         for option in METHODS[self.method].options:
-            value = given.get(option.name, option.default)
-            if option.name != "tolerance" or is_fast(str(found.get("precision", ""))):
+            value = options.get(option.name, option.default)
+            if option.name != "tolerance" or is_fast(str(values_by_name.get("precision", ""))):
                 is_plain = isinstance(value, str | int | float | bool | None)
-                found[option.name] = value if is_plain else str(value)
-        return found
+                values_by_name[option.name] = value if is_plain else str(value)
+        return values_by_name
 
     def to_json(self) -> str:
         """The spec as text, to be kept."""
-        return json.dumps(self._as_list())
+        return json.dumps(astuple(self))
 
     @classmethod
     def from_json(cls, text: str) -> EmbedderSpec:
@@ -129,38 +130,26 @@ class EmbedderSpec:
             raise SettingsError("Could not read a saved method.")
         return spec
 
-    def _as_list(self) -> list[Any]:
-        parts = [part._as_list() for part in self.parts]
-        return [self.method, self.model_id, self.options, parts]
-
     @classmethod
     def _from_list(cls, entry: list[Any]) -> EmbedderSpec:
         method, model_id, options, parts = entry
-        read = tuple((str(name), _read_value(str(name), value)) for name, value in options)
-        return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
+        values = []
+        for name, value in options:
+            is_pairs = name == "blueprints"
+            read = tuple(Blueprint(*pair) for pair in value) if is_pairs else _as_tuple(value)
+            values.append((str(name), read))
+        return cls(str(method), str(model_id), tuple(values), tuple(map(cls._from_list, parts)))
 
 
 def imported_spec(file: str, digest: str) -> EmbedderSpec:
-    """What stands for vectors that were imported.
-
-    Args:
-        file: name of the file.
-        digest: hash of texts and vectors.
-    """
+    """The spec of imported vectors: the name of their file, and a hash of texts and vectors."""
     return EmbedderSpec(IMPORTED, "", (("digest", digest), ("file", file)))
 
 
-def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
+def list_models(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
     """The models that some methods need, each once, as their files are now."""
-    singles = [part for spec in specs for part in spec.singles]
-    return tuple(ModelRef.now(one) for one in dict.fromkeys(part.model_id for part in singles))
-
-
-def _read_value(name: str, value: Any) -> Any:
-    """The value of an option as `to_json` wrote it."""
-    if name == "blueprints":
-        return tuple(Blueprint(*pair) for pair in value)
-    return _as_tuple(value)
+    model_ids = dict.fromkeys(part.model_id for spec in specs for part in spec.singles)
+    return tuple(map(ModelRef.from_id, model_ids))
 
 
 def _as_tuple(value: Any) -> Any:
@@ -235,7 +224,7 @@ def embedder_specs(
         SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
             given twice with the same model and options.
     """
-    named = [named_methods(method) for method in methods]
+    named = [read_methods(method) for method in methods]
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
     for name in names:
         if name not in METHODS:
@@ -243,13 +232,13 @@ def embedder_specs(
                 f"Unknown method “{name[:40]}”. Choose from: {', '.join(METHODS)}, or "
                 f"concatenate several with {JOIN}."
             )
-    values = {name: defaults_of(name, defaults or {}) for name in names}
+    values = {name: select_defaults(name, defaults or {}) for name in names}
     typed = typed or {}
-    for key in sorted(typed, key=_is_of_one):
+    for key in sorted(typed, key=_is_for_one_method):
         name, dot, option = key.rpartition(".")
-        if dot and AT in name:
+        if dot and OPTIONS_SIGN in name:
             raise SettingsError(
-                f"Write the option “{option}” of “{name[:80]}” behind the {AT}: "
+                f"Write the option “{option}” of “{name[:80]}” behind the @: "
                 f"{name[:80]},{option}={typed[key][:40]}."
             )
         if dot and name not in names:
@@ -259,22 +248,25 @@ def embedder_specs(
         candidates = [name] if dot else names
         takers = [taker for taker in candidates if _takes(taker, option)]
         if not takers:
-            raise SettingsError(_no_such_option(candidates, option))
+            raise SettingsError(_describe_missing_option(candidates, option))
         for taker in takers:
             values[taker][option] = typed[key]
     out: list[EmbedderSpec] = []
-    for method, of_method in zip(methods, named, strict=True):
-        parts = tuple(_single_spec(name, values[name] | own, model_id) for name, own in of_method)
-        out.append(concatenated(parts))
+    for method, named_parts in zip(methods, named, strict=True):
+        parts = [
+            _read_single_spec(name, values[name] | own_values, model_id)
+            for name, own_values in named_parts
+        ]
+        out.append(concatenate_specs(parts))
         if out[-1] in out[:-1]:
             raise SettingsError(
                 f"The method “{method[:80]}” is named twice with the same model and options. Name "
-                f"it once, or set the two apart: mean{AT}bundled, neural{AT}epochs=5."
+                "it once, or set the two apart: mean@bundled, neural@epochs=5."
             )
     return tuple(out)
 
 
-def concatenated(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
+def concatenate_specs(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
     """The concatenation of several methods; the method itself where it is one.
 
     Raises:
@@ -291,51 +283,56 @@ def concatenated(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
     return EmbedderSpec(name, "", parts=tuple(parts))
 
 
-def named_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
+def read_methods(typed: str) -> list[tuple[str, dict[str, str]]]:
     """The methods that a ``+`` joins, each with the options that stand behind its ``@``.
 
     A ``+`` that no method follows belongs to what is behind the ``@``: ``precision=fast+bf16``.
     """
     pieces: list[str] = []
     for piece in typed.split(JOIN):
-        if pieces and AT in pieces[-1] and piece.partition(AT)[0].strip() not in METHODS:
+        if (
+            pieces
+            and OPTIONS_SIGN in pieces[-1]
+            and piece.partition(OPTIONS_SIGN)[0].strip() not in METHODS
+        ):
             pieces[-1] += JOIN + piece
         else:
             pieces.append(piece)
-    found = []
+    methods = []
     for piece in pieces:
-        name, at, own = piece.partition(AT)
-        found.append((name.strip(), _own_options(name.strip(), own) if at else {}))
-    return found
+        name, sign, options = piece.partition(OPTIONS_SIGN)
+        methods.append((name.strip(), _read_own_options(name.strip(), options) if sign else {}))
+    return methods
 
 
-def _own_options(method: str, text: str) -> dict[str, str]:
+def _read_own_options(method: str, text: str) -> dict[str, str]:
     """The options in ``MODEL``, ``NAME=VALUE,…`` or ``MODEL,NAME=VALUE,…``."""
     entries = split_at_commas(text)
     if entries and not _OPTION.match(entries[0]):
         entries[0] = f"model={entries[0]}"
-    own = split_options(entries)
-    if not own or ("model" in own and not own["model"]):
+    options = split_options(entries)
+    if not options or ("model" in options and not options["model"]):
         raise SettingsError(
-            f"No model and no option is named behind “{method[:40]}{AT}”. Write "
-            f"{method[:40]}{AT}MODEL, or {method[:40]}{AT}NAME=VALUE."
+            f"No model and no option is named behind “{method[:40]}@”. Write "
+            f"{method[:40]}@MODEL, or {method[:40]}@NAME=VALUE."
         )
-    for name in own:
+    for name in options:
         if method in METHODS and not _takes(method, name):
-            raise SettingsError(_no_such_option([method], name))
-    return own
+            raise SettingsError(_describe_missing_option([method], name))
+    return options
 
 
-def defaults_of(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
-    """Those of a method's options that have other defaults, as of `embedder_spec`."""
+def select_defaults(method: str, defaults: Mapping[str, str]) -> dict[str, str]:
+    """The defaults that apply to a method's options, as of `embedder_spec`."""
     by_name = {
-        key.removeprefix(f"{method}."): defaults[key] for key in sorted(defaults, key=_is_of_one)
+        key.removeprefix(f"{method}."): defaults[key]
+        for key in sorted(defaults, key=_is_for_one_method)
     }
     return {key: value for key, value in by_name.items() if key in _options(method)}
 
 
-def _is_of_one(key: str) -> bool:
-    """Whether an option is for one method alone; these come last, and win."""
+def _is_for_one_method(key: str) -> bool:
+    """Whether an option is for one method alone; such options come last, and win."""
     return "." in key
 
 
@@ -347,17 +344,17 @@ def _options(method: str) -> dict[str, Option]:
     return {option.name: option for option in METHODS[method].options}
 
 
-def _no_such_option(methods: Sequence[str], name: str) -> str:
-    has = ", ".join(dict.fromkeys([*(one for m in methods for one in _options(m)), "model"]))
+def _describe_missing_option(methods: Sequence[str], name: str) -> str:
+    names = ", ".join(dict.fromkeys([*chain.from_iterable(map(_options, methods)), "model"]))
     if len(methods) > 1:
         all_of = ", ".join(f"“{method}”" for method in methods)
         return (
-            f"None of the methods {all_of} has an option “{name[:40]}”. Their options are: {has}."
+            f"None of the methods {all_of} has an option “{name[:40]}”. Their options are: {names}."
         )
-    return f"The method “{methods[0]}” has no option “{name[:40]}”. Its options are: {has}."
+    return f"The method “{methods[0]}” has no option “{name[:40]}”. Its options are: {names}."
 
 
-def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
+def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
     values = {}
     options = _options(method)
     for name, text in typed.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from neuralviz.embedders.labels import spoken
+from neuralviz.embedders.labels import short_labels
 from neuralviz.evaluation.data import LabelledData
 from neuralviz.evaluation.yardsticks import MOST_DIGITS
 from neuralviz.words import counted, joined
@@ -126,9 +126,9 @@ class Claim:
 
 
 def spoken_by(results: Results, name: Name) -> Name:
-    """``name`` for the methods of results as they are said, as of `embedders.labels.spoken`."""
+    """``name`` for the methods of results as they are said, as of `short_labels`."""
     labels = [row.label for row in results.rows]
-    short = dict(zip(labels, spoken(labels), strict=True))
+    short = dict(zip(labels, short_labels(labels), strict=True))
     return lambda label: name(short[label])
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from neuralviz.embedders.base import rose
+from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import NeuralvizError, Stopped, UnreadableTextError, never, unexpected
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
@@ -123,7 +124,7 @@ class _Evaluation:
     def _cell(self, number: int, at: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
         row, data = self.plan.rows[at], self.plan.data[number]
-        keys, n = text_keys(data.texts), len(data.texts)
+        keys, n, unread = text_keys(data.texts), len(data.texts), ""
         try:
             if row.spec.is_imported:
                 self.kept[at] = find_imported((self.vectors, CorpusStore().vectors), row.spec, keys)
@@ -136,6 +137,7 @@ class _Evaluation:
                     with_vectors=False,
                     should_stop=self.should_stop,
                 ):
+                    unread = event.unread
                     yield Progress(number, at, "embedding", event.done, event.total)
                 self.kept[at] = self.vectors, event.embedder
             vectors, kept = self.kept[at]
@@ -146,7 +148,9 @@ class _Evaluation:
                 self.plan.settings,
                 should_stop=self.should_stop,
             )
-            n_rose = int(rose(vectors.losses(kept, keys)).sum())
+            if unread:
+                measured = replace(measured, notes=(*measured.notes, unread))
+            n_rose = int(has_risen(vectors.losses(kept, keys)).sum())
             yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:
             reason = _unreadable(data.texts[error.place], embedder, error)

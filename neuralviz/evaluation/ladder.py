@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
-from neuralviz.embedders.layerwise import LayerwiseEmbedder
-from neuralviz.embedders.pooled import PooledEmbedder
+from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.errors import ModelError, never
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.ladder_events import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuralviz.embedders.labels import spoken
+from neuralviz.embedders.labels import short_labels
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.similarity import Similarity, pair_indices, rank_correlations
 from neuralviz.maps.shares import paired_share_interval
@@ -85,7 +85,7 @@ def kept_together(
 
 
 def _spoken(similarities: Sequence[Similarity]) -> list[Similarity]:
-    names = spoken([one.method for one in similarities])
+    names = short_labels([one.method for one in similarities])
     return [replace(one, method=name) for one, name in zip(similarities, names, strict=True)]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, models_now
+from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import NeuralvizError, Stopped, unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.keeping import KeptTask
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
 
-FORMAT = 2  # of what `Compare.pack` makes, and of how it is computed
+FORMAT = 3  # of what `Compare.pack` makes, and of how it is computed
 BATCH_SIZE = 8  # texts: after so many, cells appear
 MAX_FOLLOWED_TOKENS = 120  # of a pair
 MAX_FOLLOWED_IN_BLOCKS = 80
@@ -45,6 +45,7 @@ class Step:
     at: np.ndarray | None = None
     vectors: np.ndarray | None = None
     loss_rose: np.ndarray | None = None
+    unread: str = ""
     error: str = ""
 
 
@@ -57,6 +58,7 @@ class Embedded:
         texts: in the order given.
         vectors: [text, dim], NaN where there is none yet; None before the first.
         loss_rose: [text] where micro-tuning was no learning.
+        unread: as of `describe_unread`.
         error: why the method has ended; empty when it has not failed.
     """
 
@@ -64,6 +66,7 @@ class Embedded:
     texts: tuple[str, ...]
     loss_rose: np.ndarray
     vectors: np.ndarray | None = None
+    unread: str = ""
     error: str = ""
 
     @cached_property
@@ -81,9 +84,9 @@ class Embedded:
     def having(self, steps: Sequence[Step]) -> Embedded:
         """The same with some more steps of this method."""
         vectors = None if self.vectors is None else self.vectors.copy()
-        loss_rose, error = self.loss_rose.copy(), self.error
+        loss_rose, unread, error = self.loss_rose.copy(), self.unread, self.error
         for step in steps:
-            error = step.error or error
+            unread, error = step.unread or unread, step.error or error
             if step.at is None or step.vectors is None:
                 continue
             if vectors is None:
@@ -91,7 +94,7 @@ class Embedded:
                 vectors = np.full(shape, np.nan, dtype=np.float32)
             vectors[step.at] = step.vectors
             loss_rose[step.at] = step.loss_rose
-        return replace(self, vectors=vectors, loss_rose=loss_rose, error=error)
+        return replace(self, vectors=vectors, loss_rose=loss_rose, unread=unread, error=error)
 
 
 Comparison = tuple[Embedded, ...]
@@ -115,7 +118,7 @@ class Compare(KeptTask[Step, Comparison]):
     @classmethod
     def now(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
         """The task for the models as they are now."""
-        return cls(tuple(specs), tuple(texts), models_now(specs))
+        return cls(tuple(specs), tuple(texts), list_models(specs))
 
     @property
     def label(self) -> str:
@@ -142,7 +145,7 @@ class Compare(KeptTask[Step, Comparison]):
                     should_stop=should_stop,
                 ):
                     if len(event.at):
-                        yield Step(method, event.at, event.vectors, event.loss_rose)
+                        yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)
             except NeuralvizError as error:
                 yield Step(method, error=str(error))
             except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
@@ -180,7 +183,8 @@ class Compare(KeptTask[Step, Comparison]):
         arrays |= {
             f"vectors_{m}": one.vectors for m, one in enumerate(result) if one.vectors is not None
         }
-        return npz_bytes({"errors": [one.error for one in result]}, arrays)
+        said = {"errors": [one.error for one in result], "unread": [one.unread for one in result]}
+        return npz_bytes(said, arrays)
 
     def n_bytes(self, result: Comparison) -> int:
         return sum(one.vectors.nbytes for one in result if one.vectors is not None)
@@ -192,6 +196,7 @@ class Compare(KeptTask[Step, Comparison]):
                 one,
                 vectors=arrays.get(f"vectors_{m}"),
                 loss_rose=arrays[f"loss_rose_{m}"],
+                unread=about["unread"][m],
                 error=about["errors"][m],
             )
             for m, one in enumerate(self.start())

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from neuralviz.embedders.specs import models_now
+from neuralviz.embedders.specs import list_models
 from neuralviz.errors import StoreError
 from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
@@ -67,7 +67,7 @@ class Evaluate(KeptTask[Event, Filling]):
     @classmethod
     def now(cls, plan: EvaluationPlan, *, corpus: str = "") -> Evaluate:
         """The task for the models as they are now."""
-        return cls(plan, models_now(row.spec for row in plan.rows), corpus)
+        return cls(plan, list_models(row.spec for row in plan.rows), corpus)
 
     @property
     def label(self) -> str:

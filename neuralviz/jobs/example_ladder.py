@@ -28,7 +28,7 @@ def example_pairs() -> ScoredPairs:
 
 def example_ladder() -> ClimbLadder:
     """What is recorded: the example by what the page begins with."""
-    return ClimbLadder(ModelRef.now(MINILM), pair_rows(example_pairs()), LadderSettings())
+    return ClimbLadder(ModelRef.from_id(MINILM), pair_rows(example_pairs()), LadderSettings())
 
 
 def recorded_ladder() -> Ladder | None:

@@ -57,7 +57,7 @@ def watched_training(
     """
     steps = steps_of_epoch(len(source), settings[0].batch_size) * settings[0].n_epochs
     return TrainOnCorpus(
-        ModelRef.now(model_id),
+        ModelRef.from_id(model_id),
         corpus.id,
         label,
         tuple(settings),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, models_now
+from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
@@ -86,11 +86,13 @@ class Mapped:
         place: number of the map that is under way.
         embedding: the last that is known of its embedding.
         projecting: the last that is known of its projection.
+        unread: as of `describe_unread`, by any of the methods.
     """
 
     place: int = 0
     embedding: EmbeddingEvent | None = None
     projecting: ProjectionEvent | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
     @classmethod
     def now(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
         """The task for the models as they are now."""
-        return cls(corpus_id, tuple(choices), models_now(choice.spec for choice in choices))
+        return cls(corpus_id, tuple(choices), list_models(choice.spec for choice in choices))
 
     @property
     def label(self) -> str:
@@ -150,9 +152,10 @@ class MakeMaps(Task[MapEvent, Mapped]):
     def fold(self, result: Mapped, events: Sequence[MapEvent]) -> Mapped:
         for done in events:
             if done.place != result.place:
-                result = Mapped(done.place)
+                result = Mapped(done.place, unread=result.unread)
             if isinstance(done.event, EmbeddingEvent):
-                result = replace(result, embedding=done.event)
+                unread = done.event.unread or result.unread
+                result = replace(result, embedding=done.event, unread=unread)
             else:
                 result = replace(result, projecting=done.event)
         return result

@@ -152,7 +152,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         from neuralviz.micro_tuning.filling import fill_blanks
 
         split_at_blanks(self.sentence)  # looked at before a model is loaded
-        if ModelRef.now(self.model.id) != self.model:
+        if ModelRef.from_id(self.model.id) != self.model:
             raise SettingsError(
                 f"The files of the model “{self.model.id}” have changed since this run, so its "
                 "deltas no longer fit. Press Tune to run it again."

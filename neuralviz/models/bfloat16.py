@@ -30,10 +30,6 @@ def has_native_bf16(device: torch.device | str) -> bool:
 
 
 def warn_of_imitated_bf16(device: torch.device | str) -> None:
-    """Say that a device imitates bfloat16, where it does.
-
-    Warns:
-        PrecisionWarning: attributed to the caller of the function that calls this one.
-    """
+    """Warn the caller of the calling function where a device imitates bfloat16."""
     if not has_native_bf16(device):
         warnings.warn(PrecisionWarning(), stacklevel=3)

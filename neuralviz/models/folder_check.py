@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
-
-from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
 from neuralviz.models.quiet import quiet_transformers
@@ -32,7 +31,7 @@ _AUTO_CLASSES = (
 )  # fmt: skip
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
-_LARGEST_EMPTY_TOKENIZER = 2**20  # bytes; a tokenizer.json that is larger has a vocabulary
+_TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 
 
 @dataclass(frozen=True)
@@ -61,19 +60,19 @@ def check_folder(folder: Path, model_id: str) -> None:
     Raises:
         ModelError: it is a cross-encoder, a sparse or a multi-vector encoder, or an adapter; it
             needs code of its own; its weights are quantised, or not in safetensors format; or its
-            tokenizer cannot be read or knows no word.
+            tokenizer needs a package that is not installed.
     """
     modules = _read_modules(folder, model_id)
     folders = list(dict.fromkeys([folder, *(module.folder for module in modules)]))
-    folders = [each for each in folders if each.is_dir()]
-    for each in folders:
-        check_pointers(each, model_id)
-        check_adapter(each, model_id)
+    folders = [path for path in folders if path.is_dir()]
+    for path in folders:
+        check_pointers(path, model_id)
+        check_adapter(path, model_id)
     _check_kind(folder, modules, model_id)
     _check_code(folders, modules, model_id)
-    for each in folders:
-        check_weights(each, model_id)
-        _check_tokenizer(each, model_id)
+    for path in folders:
+        check_weights(path, model_id)
+        _check_tokenizer(path, model_id)
 
 
 def transformer_folder(folder: Path, model_id: str) -> Path:
@@ -87,16 +86,13 @@ def transformer_folder(folder: Path, model_id: str) -> Path:
     check_folder(folder, model_id)
     modules = _read_modules(folder, model_id)
     first = modules[0] if modules else None
-    if first is not None and first.is_router:
-        raise ModelError(
-            f"{model_id} sends texts to different encoders ({first.name}), so it has no single "
-            "transformer. Use it with the method sentence-transformer."
+    if first is not None and (first.is_router or first.name in _TABLES):
+        contents = (
+            f"sends texts to different encoders ({first.name}), so it has no single transformer"
+            if first.is_router
+            else f"is a table of token embeddings without a transformer ({first.name})"
         )
-    if first is not None and first.name in _TABLES:
-        raise ModelError(
-            f"{model_id} is a table of token embeddings without a transformer ({first.name}). "
-            "Use it with the method sentence-transformer."
-        )
+        raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
     if first is not None and first.name in _TRANSFORMERS:
         folder = first.folder
     config = read_mapping(folder / "config.json", model_id)
@@ -107,8 +103,8 @@ def transformer_folder(folder: Path, model_id: str) -> Path:
             "with sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the "
             "method sentence-transformer."
         )
-    if other := sorted({"vision_config", "audio_config", "image_config"} & config.keys()):
-        senses = "sounds" if other[0] == "audio_config" else "pictures"
+    if sense_keys := sorted({"vision_config", "audio_config", "image_config"} & config.keys()):
+        senses = "sounds" if sense_keys[0] == "audio_config" else "pictures"
         raise ModelError(
             f"{model_id} ({kind}) reads {senses} and texts, by networks of their own. Use a model "
             "of texts alone, or the method sentence-transformer if it was saved by that library."
@@ -124,9 +120,9 @@ def transformer_folders(folder: Path, model_id: str) -> list[Path]:
     """
     folders = [module.folder for module in _read_modules(folder, model_id)]
     return [
-        each
-        for each in dict.fromkeys(folders)
-        if "model_type" in read_mapping(each / "config.json", model_id)
+        path
+        for path in dict.fromkeys(folders)
+        if "model_type" in read_mapping(path / "config.json", model_id)
     ]
 
 
@@ -136,14 +132,16 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
         return []
     try:
         modules = [
-            _Module(str(entry["type"]), _inside(folder, entry.get("path", "")))
+            _Module(str(entry["type"]), _join_inside(folder, entry.get("path", "")))
             for entry in read_json(folder / "modules.json", model_id)
         ]
         for module in list(modules):
-            if module.is_router:
+            if module.is_router:  # older versions of the library call its settings config.json
+                settings = read_mapping(module.folder / "router_config.json", model_id)
+                settings = settings or read_mapping(module.folder / "config.json", model_id)
                 modules += [
-                    _Module(str(path), _inside(module.folder, name))
-                    for name, path in _read_router(module.folder, model_id)["types"].items()
+                    _Module(str(path), _join_inside(module.folder, name))
+                    for name, path in settings["types"].items()
                 ]
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise ModelError(f"Could not read the modules.json of {model_id}.") from error
@@ -152,18 +150,8 @@ def _read_modules(folder: Path, model_id: str) -> list[_Module]:
     return modules
 
 
-def _read_router(folder: Path, model_id: str) -> dict[str, Any]:
-    """The settings of a router, which older versions of the library call ``config.json``."""
-    settings = read_mapping(folder / "router_config.json", model_id)
-    return settings or read_mapping(folder / "config.json", model_id)
-
-
-def _inside(folder: Path, name: object) -> Path:
-    """A folder within another.
-
-    Raises:
-        ValueError: it would lie elsewhere.
-    """
+def _join_inside(folder: Path, name: object) -> Path:
+    """A folder within another; ValueError where it would lie elsewhere."""
     path = PurePosixPath(str(name))
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(name)
@@ -172,42 +160,42 @@ def _inside(folder: Path, name: object) -> Path:
 
 def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
     """Refuse what gives no single dense vector of a text."""
-    about = read_mapping(folder / "config_sentence_transformers.json", model_id)
+    library_config = read_mapping(folder / "config_sentence_transformers.json", model_id)
     config = read_mapping(folder / "config.json", model_id)
     architectures = config.get("architectures")
     names = [str(n) for n in architectures] if isinstance(architectures, list) else []
-    kind = str(about.get("model_type") or "SentenceTransformer")
+    kind = str(library_config.get("model_type") or "SentenceTransformer")
     paths = [module.path for module in modules]
     packages = {path.split(".")[1]: path for path in paths if path.startswith(_LIBRARY)}
     if name := (
         "CrossEncoder" * (kind == "CrossEncoder")
         or packages.get("cross_encoder")
-        or _first(names, r"ForSequenceClassification$|CrossEncoder")
-        or _first(config, r"^sbert_ce_|^sentence_transformers$")
+        or _find_first(names, r"ForSequenceClassification$|CrossEncoder")
+        or _find_first(config, r"^sbert_ce_|^sentence_transformers$")
     ):
         raise ModelError(
-            f"{model_id} is a cross-encoder or a classifier ({_last(name)}): it gives scores or "
+            f"{model_id} is a cross-encoder or a classifier ({_tail(name)}): it gives scores or "
             "classes, no vector of a text. Use an encoder, or save the encoder inside it with "
             "`AutoModel.from_pretrained(…).save_pretrained(…)`."
         )
     if name := (
         "SparseEncoder" * (kind == "SparseEncoder")
         or packages.get("sparse_encoder")
-        or _first(names, r"splade")
+        or _find_first(names, r"splade")
     ):
         raise ModelError(
-            f"{model_id} is a sparse encoder ({_last(name)}), whose vectors are almost all zeros. "
+            f"{model_id} is a sparse encoder ({_tail(name)}), whose vectors are almost all zeros. "
             "Use a dense encoder."
         )
     if name := (
         kind * (kind in ("MultiVectorEncoder", "ColBERT"))
         or packages.get("multi_vector_encoder")
-        or _first(paths, r"^pylate\.")
-        or _first(names, r"ColBERT|ForRetrieval$")
-        or _projects_tokens(modules, model_id)
+        or _find_first(paths, r"^pylate\.")
+        or _find_first(names, r"ColBERT|ForRetrieval$")
+        or _find_token_projection(modules, model_id)
     ):
         raise ModelError(
-            f"{model_id} is a multi-vector encoder ({_last(name)}): it gives a vector of each "
+            f"{model_id} is a multi-vector encoder ({_tail(name)}): it gives a vector of each "
             "token, not of a text. Use an encoder that gives one vector."
         )
     if kind != "SentenceTransformer":
@@ -216,15 +204,15 @@ def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
         )
 
 
-def _first(names: Iterable[str], pattern: str) -> str | None:
+def _find_first(names: Iterable[str], pattern: str) -> str | None:
     return next((name for name in names if re.search(pattern, name, re.IGNORECASE)), None)
 
 
-def _last(path: str) -> str:
+def _tail(path: str) -> str:
     return path.rpartition(".")[2][:60]
 
 
-def _projects_tokens(modules: list[_Module], model_id: str) -> str:
+def _find_token_projection(modules: list[_Module], model_id: str) -> str:
     """The module that changes the tokens' vectors where none pools them; else empty."""
     if any(module.name in ("Pooling", "CLIPModel", *_TABLES) for module in modules):
         return ""
@@ -245,10 +233,10 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
             foreign += [activation] * (not activation.startswith("torch."))
     for folder in folders:
         config = read_mapping(folder / "config.json", model_id)
-        foreign += _own_classes(config.get("auto_map"), config.get("architectures"))
-        foreign += _unknown_architectures(config)
+        foreign += _custom_classes(config.get("auto_map"), config.get("architectures"))
+        foreign += _list_unknown_classes(config, model_id)
         for file in ("tokenizer_config.json", "processor_config.json"):
-            foreign += _own_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
+            foreign += _custom_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
     if foreign:
         raise ModelError(
             f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
@@ -256,51 +244,64 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
         )
 
 
-def _own_classes(auto_map: Any, architectures: Any) -> list[str]:
+def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
     """What of an ``auto_map`` stands for a class that would be loaded."""
     if isinstance(auto_map, list | tuple | str):  # a tokenizer's, in older files
         auto_map = {"AutoTokenizer": auto_map}
     if not isinstance(auto_map, dict):
         return []
-    of_checkpoint = architectures if isinstance(architectures, list) else []
-    own = []
+    saved_classes = architectures if isinstance(architectures, list) else []
+    paths = []
     for auto_class, entry in auto_map.items():
         for path in entry if isinstance(entry, list | tuple) else [entry]:
-            is_loaded = auto_class in _AUTO_CLASSES or _last(str(path)) in of_checkpoint
-            own += [str(path)] * bool(path and is_loaded)
-    return own
+            is_loaded = auto_class in _AUTO_CLASSES or _tail(str(path)) in saved_classes
+            paths += [str(path)] * bool(path and is_loaded)
+    return paths
 
 
-def _unknown_architectures(config: dict[str, Any]) -> list[str]:
-    """Classes that a checkpoint was saved from and `transformers` would replace by its own."""
+def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
+    """Classes that a checkpoint was saved from and `transformers` would replace by its own.
+
+    Raises:
+        ModelError: one is of another family than the model's type, by which it would be loaded.
+    """
+    kind, names = str(config.get("model_type")), config.get("architectures")
+    unknown = []
     with quiet_transformers() as transformers:
-        families, known = transformers.CONFIG_MAPPING, {n.lower() for n in dir(transformers)}
-    names = config.get("architectures")
-    if not isinstance(names, list) or str(config.get("model_type")) not in families:
-        return []
-    return [n for n in map(str, names) if re.sub("^(TF|Flax)", "", n).lower() not in known]
+        if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
+            return []
+        classes = {name.lower() for name in dir(transformers)}
+        config_class = transformers.CONFIG_MAPPING[kind]
+        families = {_find_family(config_class)}
+        with suppress(Exception):  # of a family whose class does not load, which loading names
+            loaded = transformers.MODEL_MAPPING.get(config_class, ())
+            families |= set(map(_find_family, loaded if isinstance(loaded, tuple) else [loaded]))
+        families |= {twin for twins in _TWINS if twins & families for twin in twins}
+        for name in map(str, names):
+            plain = re.sub("^(TF|Flax)", "", name)
+            family = _find_family(getattr(transformers, plain, None))
+            # SimCSE's classes are an encoder and a head for training, which is not read
+            if re.sub("ForCL$", "Model", plain).lower() not in classes:
+                unknown.append(name)
+            elif family and family not in families:
+                raise ModelError(
+                    f"The config.json of {model_id} contradicts itself: its model_type is "
+                    f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
+                )
+    return unknown
+
+
+def _find_family(kind: Any) -> str:
+    """The package of `transformers` that a class belongs to; empty for others."""
+    path = str(getattr(kind, "__module__", "")).split(".")
+    return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""
 
 
 def _check_tokenizer(folder: Path, model_id: str) -> None:
-    """Refuse a tokenizer that needs a package which is not there, or that knows no word."""
-    file = folder / "tokenizer.json"
-    if file.is_file():
-        if file.stat().st_size > _LARGEST_EMPTY_TOKENIZER:
-            return
-        try:
-            tokenizer = Tokenizer.from_file(str(file))
-        except Exception:  # a damaged file is named by what loads it
-            return
-        special = sum(token.special for token in tokenizer.get_added_tokens_decoder().values())
-        if tokenizer.get_vocab_size() <= special:
-            raise ModelError(
-                f"{model_id} has an empty vocabulary: its tokenizer.json has {special} special "
-                "tokens and no other. Save the tokenizer again; transformers 5 ignores "
-                "`vocab_file`, so make it with `vocab` or `from_pretrained`."
-            )
-        return
+    """Refuse a tokenizer that needs a package which is not there."""
     pieces = next((path for path in folder.glob("*.model") if _is_sentencepiece(path)), None)
-    if pieces is not None and find_spec("sentencepiece") is None:
+    has_json = (folder / "tokenizer.json").is_file()
+    if not has_json and pieces is not None and find_spec("sentencepiece") is None:
         raise ModelError(
             f"The tokenizer of {model_id} is a SentencePiece model ({pieces.name}) without "
             "tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or use a "

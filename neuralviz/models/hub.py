@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError
-from neuralviz.models.weight_files import missing_weights
+from neuralviz.models.weight_files import describe_missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,14 +23,11 @@ NETWORK_SECONDS = 3.0
 _FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
 # of a folder of its own in a model of sentence-transformers
 _OF_A_MODULE = re.compile(r"((\w+_)?\d+_\w+/)+([\w.-]+\.(json|txt|model)|model\.safetensors)")
+_OTHER_WEIGHTS = re.compile(r"model.+\.safetensors")
 _TOKENIZER_FILES = (  # any one of these sets is a tokenizer
-    {"tokenizer.json"},
-    {"vocab.txt"},
-    {"vocab.json", "merges.txt"},
-    {"sentencepiece.bpe.model"},
-    {"spiece.model"},
-    {"spm.model"},
-)
+    {"tokenizer.json"}, {"vocab.txt"}, {"vocab.json", "merges.txt"}, {"sentencepiece.bpe.model"},
+    {"spiece.model"}, {"spm.model"},
+)  # fmt: skip
 
 
 def fetch(model_id: str) -> Path:
@@ -41,25 +38,24 @@ def fetch(model_id: str) -> Path:
     Raises:
         ModelError: the hub has no such model or is not reached, or there is no room on the disk.
     """
-    cached = _cached(model_id)
-    if cached is not None:
+    if cached := _find_cached(model_id):
         return cached
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
             f"{model_id} is not on this machine, and downloads are switched off "
             "(HF_HUB_OFFLINE). Use the bundled model or a local folder."
         )
-    names = _file_names(model_id)
+    names = _list_files(model_id)
     try:
         folder = snapshot_download(
             model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
         )  # fmt: skip
     except Exception as error:  # the hub's client lets through its transport's own errors too
-        raise _explained(model_id, error) from error
+        raise _explain(model_id, error) from error
     return Path(folder)
 
 
-def _cached(model_id: str) -> Path | None:
+def _find_cached(model_id: str) -> Path | None:
     """The snapshot of a model in the local cache, if a whole one is there."""
     try:
         # Files of the commit that are never fetched must not count as missing.
@@ -80,35 +76,28 @@ def _is_complete(folder: Path) -> bool:
     return has_tokenizer and {"config.json", *shards} <= files
 
 
-def _file_names(model_id: str) -> list[str]:
-    """What is fetched of a model.
-
-    Raises:
-        ModelError: the hub does not answer in time, or has no such model, or the model has no
-            weights in safetensors format.
-    """
-    found = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
-    if isinstance(found, Exception):
-        if any(_status(cause) is not None for cause in _causes(found)):
-            raise _explained(model_id, found) from found
+def _list_files(model_id: str) -> list[str]:
+    """What is fetched of a model."""
+    info = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
+    if isinstance(info, Exception):
+        if any(_find_status(cause) is not None for cause in _list_causes(info)):
+            raise _explain(model_id, info) from info
         raise ModelError(
             f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached. "
             "Connect to the internet, or use the bundled model or a local folder."
-        ) from found
-    all_names = [sibling.rfilename for sibling in found.siblings or ()]
+        ) from info
+    all_names = [sibling.rfilename for sibling in info.siblings or ()]
     names = [
         name
         for name in all_names
         if _OF_A_MODULE.fullmatch(name)
         or ("/" not in name and any(fnmatch(name, pattern) for pattern in _FILES))
     ]
-    weights = [name for name in names if name.endswith(".safetensors")]
-    if "model.safetensors" in weights:
-        weights = [name for name in weights if "/" in name or name == "model.safetensors"]
-    others = [name for name in names if not name.endswith(".safetensors")]
-    if not weights:
-        raise missing_weights(model_id, all_names)
-    return [*others, *weights]
+    if "model.safetensors" in names:  # which others in its folder only repeat
+        names = [name for name in names if "/" in name or not _OTHER_WEIGHTS.fullmatch(name)]
+    if not any(name.endswith(".safetensors") for name in names):
+        raise describe_missing_weights(model_id, all_names)
+    return names
 
 
 def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
@@ -130,12 +119,12 @@ def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
     return answer[0] if answer else TimeoutError()
 
 
-def _explained(model_id: str, error: Exception) -> ModelError:
+def _explain(model_id: str, error: Exception) -> ModelError:
     """The sentence for whatever went wrong while asking the hub or fetching from it."""
-    causes = list(_causes(error))
+    causes = list(_list_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return ModelError(f"Access to “{model_id}” is restricted. Log in with `hf auth login`.")
-    if any(_status(cause) in (401, 404) for cause in causes):
+    if any(_find_status(cause) in (401, 404) for cause in causes):
         return ModelError(
             f"The Hugging Face Hub has no public model “{model_id}”. Check the spelling."
         )
@@ -150,13 +139,13 @@ def _explained(model_id: str, error: Exception) -> ModelError:
     )
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and what led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _status(error: BaseException) -> int | None:
+def _find_status(error: BaseException) -> int | None:
     """HTTP status that the hub answered with, if that is what the error is about."""
     return getattr(getattr(error, "response", None), "status_code", None)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from neuralviz.models.passes import Behaviour, TokenTypes
 
+BUNDLED = "bundled"
+MINILM = "all-MiniLM-L6-v2"  # the sentence encoder that comes with neuralviz
 Part = Literal["embeddings", "block", "head"]
 
 _NORM = re.compile(r"norm", re.IGNORECASE)
@@ -61,26 +63,22 @@ class Layer:
         return self.name
 
 
-def layers_of(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
+def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
     """The 1-D parameters among named shapes, in the order of the model, head last.
 
     Parameters under ``base_prefix`` outside any block count as embeddings. Those as long as the
     vocabulary (the output layer's bias) are listed too: they can be tuned, but make no useful
     embedding (neural paper, Appendix A).
     """
-    found = []
+    layers = []
     for name, shape in shapes.items():
-        if len(shape) != 1:
-            continue
-        block = _BLOCK.search(name)
-        if not name.startswith(f"{base_prefix}."):
-            found.append(Layer(name, "head", None, shape[0]))
-        elif block:
-            found.append(Layer(name, "block", int(block[1]), shape[0]))
-        else:
-            found.append(Layer(name, "embeddings", None, shape[0]))
+        is_head = not name.startswith(f"{base_prefix}.")
+        block = None if is_head else _BLOCK.search(name)
+        part: Part = "head" if is_head else "block" if block else "embeddings"
+        if len(shape) == 1:
+            layers.append(Layer(name, part, int(block[1]) if block else None, *shape))
     order = {"embeddings": 0, "block": 1, "head": 2}
-    return tuple(sorted(found, key=lambda layer: (order[layer.part], layer.block or 0)))
+    return tuple(sorted(layers, key=lambda layer: (order[layer.part], layer.block or 0)))
 
 
 def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
@@ -127,6 +125,7 @@ class TextModel:
         window: most tokens of one input, special tokens included.
         behaviour: what its encoder was seen to do in a forward pass.
         token_types: those of a text, where they are not all 0.
+        prompts: by name, those that a model of sentence-transformers was saved with.
 
     Raises:
         ModelError: the window leaves no room for a token.
@@ -154,6 +153,7 @@ class TextModel:
     window: int
     behaviour: Behaviour
     token_types: TokenTypes | None
+    prompts: Mapping[str, str]
 
     def __post_init__(self) -> None:
         if self.room < 1:
@@ -249,3 +249,19 @@ class LanguageModel(TextModel):
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen
+
+
+def check_model(model: object, kind: type[TextModel], user: str) -> None:
+    """Check that a model is loaded, and of a kind; ``user`` is what needs it.
+
+    Raises:
+        SettingsError: it is something else.
+    """
+    if not isinstance(model, kind):
+        load = "load_text_model" if kind is TextModel else "load_model"
+        description = f"{model!r:.60}"
+        if isinstance(model, TextModel):
+            description = f"“{model.id}”, which predicts no masked tokens"
+        raise SettingsError(
+            f"{user} needs a loaded model, as neuralviz.models.{load} gives it, not {description}."
+        )

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import re
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,13 +17,13 @@ from neuralviz.errors import ModelError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import transformer_folder
-from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
-from neuralviz.models.names import BUNDLED, MINILM
-from neuralviz.models.passes import Behaviour, TokenTypes
+from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
+from neuralviz.models.passes import Behaviour, TokenTypes, shorten_reason
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import check_unused, missing_weights, read_mapping
+from neuralviz.models.weight_files import check_unused, describe_missing_weights, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
 DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
-FEWEST_TOKENS = 8  # of a window that can be meant
-_AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
+AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -65,11 +64,12 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
-    folder, fingerprint = resolve(model_id)
-    folder = transformer_folder(folder, model_id)
+    whole, fingerprint = resolve(model_id)
+    folder = transformer_folder(whole, model_id)
     _check_masked(model_id, *_read_config(folder, model_id))
     network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
-    return assemble(model_id, fingerprint, network, tokenizer, device)
+    model = assemble(model_id, fingerprint, network, tokenizer, device)
+    return replace(model, prompts=_read_prompts(whole, model_id))
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
@@ -94,16 +94,17 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         return _assemble_text_model(
             model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
         )
-    folder, fingerprint = resolve(model_id)
-    folder = transformer_folder(folder, model_id)
+    whole, fingerprint = resolve(model_id)
+    folder = transformer_folder(whole, model_id)
     _, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
         with suppress(_NoHeadError):
             return load_model(model_id, device)
     is_half = any(name.endswith("EncoderModel") for name in architectures)  # of T5, the encoder
-    kind: _AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
+    kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_folder(folder, model_id, kind)
-    return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    return replace(model, prompts=_read_prompts(whole, model_id))
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -116,11 +117,11 @@ def resolve(model_id: str) -> tuple[Path, str]:
             "Enter “bundled”, a Hugging Face Hub ID such as bert-base-uncased, or a folder."
         )
     if trained := trained_encoder(model_id):
-        return trained.folder, _folder_fingerprint(trained.folder)
+        return trained.folder, _hash_folder(trained.folder)
     try:
         path = Path(model_id).expanduser()
         if path.is_dir():
-            return path, _folder_fingerprint(path) if _holds_model(path) else ""
+            return path, _hash_folder(path) if _is_model_folder(path) else ""
         is_file = path.exists()
     except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
         reason = getattr(error, "strerror", None) or error
@@ -143,12 +144,12 @@ def resolve(model_id: str) -> tuple[Path, str]:
     return folder, folder.name
 
 
-def _holds_model(folder: Path) -> bool:
+def _is_model_folder(folder: Path) -> bool:
     """Whether a folder can be a model, so that its files are read: a home folder is not."""
     return any(folder.glob("*config.json")) or (folder / "modules.json").is_file()
 
 
-def _folder_fingerprint(folder: Path) -> str:
+def _hash_folder(folder: Path) -> str:
     """Hash of everything in a folder that changes what the model does."""
     digest = hashlib.sha256()
     ends = ("safetensors", "json", "txt", "model")
@@ -171,6 +172,19 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
 
 
+def _read_prompts(folder: Path, model_id: str) -> dict[str, str]:
+    """The prompts of a model of sentence-transformers, by name, as it reads them; of others none.
+
+    Without a prompt called ``document`` it has an empty one, whatever others are called.
+    """
+    settings = read_mapping(folder / "config_sentence_transformers.json", model_id)
+    prompts = settings.get("prompts")
+    if not isinstance(prompts, dict):
+        return {}
+    strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
+    return {"query": "", "document": "", **strings}
+
+
 def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
     """Refuse what does not predict masked tokens."""
     with quiet_transformers():
@@ -179,25 +193,21 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
             MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         )
 
-    causal = any(
+    is_causal = any(
         name.endswith(("ForCausalLM", "LMHeadModel")) and not name.endswith("WithLMHeadModel")
         for name in architectures
     )
-    if model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not causal:
-        return
-    if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or is_causal:
+        is_causal = is_causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        task = "predicts the next token" if is_causal else "does not predict masked tokens"
         raise ModelError(
-            f"{model_id} predicts the next token ({model_type}). Micro-tuning needs a masked "
-            "language model, such as bert-base-uncased."
+            f"{model_id} {task} ({model_type[:40]}). Micro-tuning needs a masked language model, "
+            "such as bert-base-uncased."
         )
-    raise ModelError(
-        f"{model_id} ({model_type[:40]}) does not predict masked tokens. Micro-tuning needs "
-        "a masked language model, such as bert-base-uncased."
-    )
 
 
 def load_folder(
-    folder: Path, model_id: str, kind: _AutoClass
+    folder: Path, model_id: str, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32.
 
@@ -205,7 +215,7 @@ def load_folder(
         ModelError: there are no safetensors, the library cannot load them, or weights are missing.
     """
     if not any(folder.glob("*.safetensors")):
-        raise missing_weights(model_id, [path.name for path in folder.iterdir()])
+        raise describe_missing_weights(model_id, [path.name for path in folder.iterdir()])
     try:
         with quiet_transformers() as transformers:
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -229,21 +239,19 @@ def load_folder(
     except MemoryError as error:
         raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
-        reason = re.sub(r"\s+", " ", str(error))[:200]
-        raise ModelError(f"Could not load {model_id}: {reason}") from error
+        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     check_unused(info["unexpected_keys"], model_id)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
-        if missing:
-            raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
-    elif missing:
-        raise _NoHeadError(
-            f"{model_id} is missing weights of a masked language model, for example "
-            f"{missing[0]}. It may be an encoder without a prediction head; use a model that "
-            "has one."
-        )
-    return network, tokenizer
+    if not missing:
+        return network, tokenizer
+    message = f"{model_id} is missing weights, for example {missing[0]}."
+    if kind != "AutoModelForMaskedLM":
+        raise ModelError(message)
+    raise _NoHeadError(
+        f"{message} It may be an encoder without a prediction head; use a model that has one."
+    )
 
 
 def assemble(
@@ -254,10 +262,7 @@ def assemble(
     device: str | None = None,
     behaviour: Behaviour | None = None,
 ) -> LanguageModel:
-    """Freeze a masked language model and gather what the rest of the program has to know of it.
-
-    Without its ``behaviour``, that is found out.
-    """
+    """Freeze a masked language model and describe it; its ``behaviour`` is tried if not given."""
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise _NoHeadError(
             f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
@@ -269,7 +274,7 @@ def assemble(
     return LanguageModel(
         **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
         mask_id=tokenizer.mask_token_id,
-        layers=layers_of(shapes, network.base_model_prefix),
+        layers=list_layers(shapes, network.base_model_prefix),
     )
 
 
@@ -286,8 +291,7 @@ def _assemble_text_model(
         raise ModelError(
             f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
         )
-    if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
-        raise ModelError(f"{model_id} has no vocabulary: its tokenizer.json is missing.")
+    check_tokenizer(tokenizer.backend_tokenizer, model_id)
     try:
         n_rows = network.get_input_embeddings().weight.shape[0]
     except Exception as error:  # whatever an architecture has in place of a table of tokens
@@ -295,9 +299,10 @@ def _assemble_text_model(
             f"{model_id} ({network.config.model_type}) has no table of token embeddings, which "
             "neuralviz needs. Of a model that reads images or sound, too, use the text model."
         ) from error
-    if len(tokenizer) > n_rows:
+    if (highest := max(tokenizer.get_vocab().values())) >= n_rows:
         raise ModelError(
-            f"The tokenizer of {model_id} does not match the model: it has more tokens."
+            f"The tokenizer of {model_id} does not match the model: it has a token of number "
+            f"{highest:,}, the model only {n_rows:,} token embeddings."
         )
     encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     encoder.no_padding()
@@ -318,7 +323,7 @@ def _assemble_text_model(
     # `transformers` hooks modules for these when first asked, and copies here share modules
     network.config.output_hidden_states = network.config.output_attentions = False
     prefix, suffix = probe["input_ids"][:first], probe["input_ids"][last:]
-    window = _window(network, tokenizer)
+    window = _find_window(network, tokenizer)
     pad_id = tokenizer.pad_token_id or 0
     words = sorted(set(tokenizer.get_vocab().values()) - set(tokenizer.all_special_ids))
     room = max(1, window - len(prefix) - len(suffix))
@@ -327,7 +332,7 @@ def _assemble_text_model(
         chosen = (words[(start + 7 * place) % len(words)] for place in range(min(n_words, room)))
         return [*prefix, *chosen, *suffix]
 
-    token_types = _token_types(network, probe, first, last)
+    token_types = _find_token_types(network, probe, first, last)
     if behaviour is None:
         with quiet_transformers():
             behaviour = probe_encoder(network.base_model, model_id, make_input, pad_id, token_types)
@@ -340,14 +345,15 @@ def _assemble_text_model(
         prefix_ids=tuple(prefix),
         suffix_ids=tuple(suffix),
         pad_id=pad_id,
-        unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
+        unknown_id=find_unknown_id(encoder, tokenizer.unk_token),
         window=window,
         behaviour=behaviour,
         token_types=token_types,
+        prompts={},
     )
 
 
-def _token_types(
+def _find_token_types(
     network: PreTrainedModel, encoding: Mapping[str, list[int]], first: int, last: int
 ) -> TokenTypes | None:
     """The token types of a text whose own tokens are those from ``first`` to before ``last``."""
@@ -358,17 +364,10 @@ def _token_types(
     return TokenTypes(tuple(types[:first]), types[first], tuple(types[last:]))
 
 
-def _spells_everything(encoder: Tokenizer) -> bool:
-    """Whether no string is unknown, because any can be spelt byte by byte."""
-    vocabulary = encoder.get_vocab(with_added_tokens=False)
-    bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
-    return all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary
-
-
-def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """Most tokens of one input: what positions and tokenizer both allow.
 
-    A number that cannot be meant, such as XLNet's -1, counts as none; without any it is 512.
+    A number that cannot be meant, such as XLNet's -1 or 0, counts as none; without any it is 512.
     """
     positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     if _is_window(positions):
@@ -383,4 +382,4 @@ def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int
 
 def _is_window(value: object) -> bool:
     """Whether a number of tokens can be meant: `transformers` writes 1e30 for none."""
-    return isinstance(value, (int, float)) and FEWEST_TOKENS <= value < 1e9
+    return isinstance(value, (int, float)) and 1 <= value < 1e9

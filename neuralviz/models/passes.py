@@ -123,7 +123,7 @@ def encode_ids(
     """Hidden states of one forward pass.
 
     Args:
-        model: any; it is only read.
+        model: is only read.
         ids: [row, token] vocabulary ids.
         attention: [row, token] 1 where there is a token, 0 at padding.
         call: runs in place of the model's encoder.
@@ -140,11 +140,7 @@ def encode_ids(
 
 
 def encode_last(model: TextModel, ids: Tensor, attention: Tensor) -> Tensor:
-    """[row, token, d_model] last hidden states of [row, token] ids; arguments as `encode_ids`.
-
-    Raises:
-        ModelError: the network cannot read an input of this length.
-    """
+    """[row, token, d_model] last hidden states; arguments and errors as of `encode_ids`."""
     return run_pass(model, ids, attention)[0][:, : ids.shape[1]]
 
 
@@ -156,11 +152,7 @@ def run_pass(
     call: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """The output of the model's encoder, or of ``call``, in a pass of its own.
-
-    Raises:
-        ModelError: the network cannot read an input of this length.
-    """
+    """The output of the model's encoder, or of ``call``, in a pass of its own; as `encode_ids`."""
     behaviour = model.behaviour
     if model.token_types is not None:
         options["token_type_ids"] = model.token_types.fill(attention)

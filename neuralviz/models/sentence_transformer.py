@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
+from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
 from neuralviz.models.folder_check import check_folder, transformer_folders
+from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import resolve
-from neuralviz.models.names import MINILM
-from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import (
+    Habits,
+    copy_network,
+    is_out_of_memory,
+    seeded,
+    shorten_reason,
+)
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.tokens import check_tokenizer
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
-from neuralviz.models.weight_files import check_unused, missing_weights
+from neuralviz.models.weight_files import check_unused, describe_missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -50,7 +57,14 @@ def load_sentence_transformer(
         folder, fingerprint = bundled.minilm_folder(), bundled.MINILM_SHA256[:16]
     else:
         folder, fingerprint = resolve(model_id)
-        _check(folder, model_id)
+        check_folder(folder, model_id)
+        if not (folder / "modules.json").is_file():
+            raise ModelError(
+                f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
+                "methods mean, cls, sep, last and sbert-wk work with any encoder."
+            )
+        if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
+            raise describe_missing_weights(model_id, [path.name for path in folder.rglob("*")])
     try:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -62,37 +76,25 @@ def load_sentence_transformer(
                 local_files_only=True,
                 model_kwargs={"use_safetensors": True},
             )
-            missing = [] if model_id == MINILM else _missing_weights(encoder, folder, model_id)
+            missing = [] if model_id == MINILM else _list_missing_weights(encoder, folder, model_id)
     except ModelError:
         raise
     except Exception as error:  # whatever a broken folder provokes inside the library
-        reason = re.sub(r"\s+", " ", str(error))[:200]
-        raise ModelError(f"Could not load {model_id}: {reason}") from error
+        raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
     if missing:
         raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
+    for module in encoder.modules():
+        tokenizer = getattr(module, "tokenizer", None)
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if isinstance(backend, Tokenizer):
+            check_tokenizer(backend, model_id)
     encoder = encoder.eval().requires_grad_(False)
     encoder_habits(encoder, model_id)
     return encoder, fingerprint
 
 
-def _check(folder: Path, model_id: str) -> None:
-    """Refuse what is no model of the library, what is no dense encoder, and what would run code."""
-    check_folder(folder, model_id)
-    if not (folder / "modules.json").is_file():
-        raise ModelError(
-            f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
-            "methods mean, cls, sep, last and sbert-wk work with any encoder."
-        )
-    if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
-        raise missing_weights(model_id, [path.name for path in folder.rglob("*")])
-
-
 def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
-    """What an encoder's vectors depend on besides the text. Each encoder is tried once.
-
-    Args:
-        encoder: any, in eval mode.
-        name: of the model, for messages.
+    """What the vectors of an encoder in eval mode depend on besides the text; tried once.
 
     Raises:
         ModelError: it gives no vector of a text, for example without pooling or for pictures alone;
@@ -113,8 +115,8 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
         except Exception as error:  # whatever an architecture makes of a text
             if is_out_of_memory(error):
                 raise
-            reason = re.sub(r"\s+", " ", f"{type(error).__name__}: {error}")[:200]
-            raise ModelError(f"{name} gives no vector of a text: {reason}") from error
+            reason = shorten_reason(error)
+            raise ModelError(f"{name} gives no vector of a text: {reason}.") from error
     return _habits[encoder]
 
 
@@ -124,10 +126,8 @@ def encode_together(
     """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
 
     Args:
-        encoder: any.
-        texts: to encode.
+        encoder, texts, options: as of ``SentenceTransformer.encode``.
         task: ``query``, ``document`` or None.
-        options: further arguments of ``SentenceTransformer.encode``.
 
     Raises:
         ModelError: the encoder gives something else than a vector of a text.
@@ -150,11 +150,7 @@ def encode_together(
 
 @torch.no_grad()
 def _check_context(encoder: SentenceTransformer, name: str) -> None:
-    """Check that other tokens see one that is changed by its id, whatever letters are known.
-
-    Raises:
-        ModelError: no token knows of another.
-    """
+    """Check that other tokens see one that is changed by its id, whatever letters are known."""
     for module in encoder.modules():
         if not hasattr(module, "auto_model"):  # tables of token vectors know of no neighbours
             continue
@@ -168,20 +164,20 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
         words = set(module.tokenizer.get_vocab().values()) - set(module.tokenizer.all_special_ids)
         changed = ids.clone()
         changed[0, place] = min(words - {int(ids[0, place])}, default=0)
-        for given in (ids, changed):
+        for input_ids in (ids, changed):
             with seeded(0):
-                out = copy_network(module)({**features, "input_ids": given})
+                out = copy_network(module)({**features, "input_ids": input_ids})
             tokens += out.get("token_embeddings", ())[:1]
         if tokens and ids.shape[1] > 1:
             check_context(tokens[0], tokens[1], name)
 
 
-def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
+def _list_missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
     """Names of the weights that the transformers' files lack: the library makes them up."""
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
     for network, files in zip(networks, transformer_folders(folder, model_id), strict=False):
-        _, about = type(network).from_pretrained(
+        _, info = type(network).from_pretrained(
             files,
             config=copy.deepcopy(network.config),
             device_map="meta",
@@ -189,6 +185,6 @@ def _missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) 
             use_safetensors=True,
             local_files_only=True,
         )
-        check_unused(about["unexpected_keys"], model_id)
-        missing += [name for name in sorted(about["missing_keys"]) if "pooler." not in name]
+        check_unused(info["unexpected_keys"], model_id)
+        missing += [name for name in sorted(info["missing_keys"]) if "pooler." not in name]
     return missing

@@ -36,11 +36,7 @@ _models: dict[tuple[str, object], TextModel] = {}
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
 _loading = NamedLocks()  # each model is loaded once
-_after_loading: list[Callable[[], None]] = []
-
-
-class NotHeldError(Exception):
-    """A model is not kept, or not in this form."""
+_loading_hooks: list[Callable[[], None]] = []
 
 
 @dataclass(frozen=True)
@@ -56,19 +52,16 @@ class ModelRef:
     files: tuple[tuple[int, int], ...] | None
 
     @classmethod
-    def now(cls, model_id: str) -> ModelRef:
+    def from_id(cls, model_id: str) -> ModelRef:
         """The model that would be loaded now."""
         return cls(model_id, files_stamp(model_id))
 
     def identity(self) -> dict[str, Any]:
-        """All that says which weights it has, as plain values: of a hub model, its commit, too.
-
-        That is known once the model is on this machine, so it is asked for when it is needed.
-        """
-        return {"id": self.id, "files": self.files, "commit": _commit(self.id)}
+        """All that says which weights it has, as plain values: of a hub model, its commit, too."""
+        return {"id": self.id, "files": self.files, "commit": _find_commit(self.id)}
 
 
-def _commit(model_id: str) -> str:
+def _find_commit(model_id: str) -> str:
     """The commit of a hub model that the local cache would give; empty where there is none.
 
     Of the bundled model, which another version may bring anew, it is what its weights are.
@@ -94,7 +87,7 @@ def shared_model(model_id: str) -> LanguageModel:
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
-    model = _shared(model_id, models.load_model, _models)
+    model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
     tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
@@ -106,12 +99,12 @@ def shared_model(model_id: str) -> LanguageModel:
 
 def shared_text_model(model_id: str) -> TextModel:
     """Like `shared_model`, for any model that `load_text_model` loads."""
-    return _shared(model_id, models.load_text_model, _models)
+    return _share(model_id, models.load_text_model, _models)
 
 
 def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str]:
     """Like `shared_model`, for `load_sentence_transformer`."""
-    return _shared(model_id, models.load_sentence_transformer, _sentence_transformers)
+    return _share(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
 LOADERS: Mapping[ModelKind, Callable[[str], Any]] = {
@@ -134,40 +127,32 @@ def check_may_load(model_id: str) -> None:
         )
 
 
-def after_loading(hook: Callable[[], None]) -> None:
+def add_loading_hook(hook: Callable[[], None]) -> None:
     """Have ``hook`` called, on the thread that loaded it, after each model that is loaded."""
-    if hook not in _after_loading:
-        _after_loading.append(hook)
+    if hook not in _loading_hooks:
+        _loading_hooks.append(hook)
 
 
-def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
+def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
     check_may_load(model_id)
     key = (model_id, files_stamp(model_id))
-    with _lock:
-        if key in kept:
-            return _used(key, kept)
     with _loading.hold((id(kept), *key)):
         with _lock:
             if key in kept:
-                return _used(key, kept)
+                model = kept[key] = kept.pop(key)  # the one used last goes last
+                return model
         model = load(model_id)
         with _lock:
             kept[key] = model
             while len(kept) > KEPT:
                 del kept[next(iter(kept))]
-        _call_hooks()
-        return model
+    _call_hooks()
+    return model
 
 
 def _call_hooks() -> None:
-    for hook in _after_loading:
+    for hook in _loading_hooks:
         hook()
-
-
-def _used(key: tuple[str, object], kept: dict[tuple[str, object], T]) -> T:
-    """A kept model, noted as the one used last."""
-    model = kept[key] = kept.pop(key)
-    return model
 
 
 def is_loaded(model_id: str) -> bool:
@@ -177,30 +162,25 @@ def is_loaded(model_id: str) -> bool:
 
 def is_held(kind: ModelKind, model_id: str) -> bool:
     """Whether `held_model` gives a model."""
-    return _held(kind, model_id) is not None
+    with suppress(ModelError):
+        return held_model(kind, model_id) is not None
+    return False
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
     """What `LOADERS` would give, where it is kept already; nothing is loaded.
 
     Raises:
-        NotHeldError: it is not kept in this form.
+        ModelError: it is not kept in this form.
     """
-    held = _held(kind, model_id)
-    if held is None:
-        raise NotHeldError(model_id)
+    kept = _sentence_transformers if kind == "sentence-transformer" else _models
+    held = kept.get((model_id, files_stamp(model_id)))
+    if held is None or (kind == "masked" and not isinstance(held, LanguageModel)):
+        raise ModelError(f"{model_id} is not loaded.")
     return held
 
 
-def _held(kind: ModelKind, model_id: str) -> Any | None:
-    key = (model_id, files_stamp(model_id))
-    if kind == "sentence-transformer":
-        return _sentence_transformers.get(key)
-    model = _models.get(key)
-    return model if kind == "text" or isinstance(model, LanguageModel) else None
-
-
-def device_of(model_id: str) -> str | None:
+def find_device(model_id: str) -> str | None:
     """Where a kept model computes, ``cpu`` or ``cuda``; None when it is not kept."""
     model = _models.get((model_id, files_stamp(model_id)))
     return None if model is None else model.device.type
@@ -221,11 +201,7 @@ def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
 
 
 def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -> TextModel:
-    """The model that a pickle names, on its device where there is one like it.
-
-    Raises:
-        ModelError: it cannot be had, or its files have changed.
-    """
+    """The model that a pickle names, on its device where there is one like it."""
     model = (shared_model if is_masked else shared_text_model)(model_id)
     if model.device.type != device:
         with suppress(ModelError):  # a machine without this device
@@ -235,11 +211,7 @@ def _load_again(model_id: str, fingerprint: str, device: str, is_masked: bool) -
 
 
 def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> None:
-    """Check that a model is the one that a pickle names.
-
-    Raises:
-        ModelError: its files have changed.
-    """
+    """Raise `ModelError` where a model's files have changed since a pickle named it."""
     if fingerprint != fingerprint_then:
         raise ModelError(
             f"The files of {model_id} have changed since this was saved. Make it again with the "
@@ -247,10 +219,10 @@ def check_unchanged(model_id: str, fingerprint: str, fingerprint_then: str) -> N
         )
 
 
-def _as_name(model: TextModel) -> tuple[object, ...]:
+def _reduce_to_name(model: TextModel) -> tuple[object, ...]:
     is_masked = isinstance(model, LanguageModel)
     return _load_again, (model.id, model.fingerprint, model.device.type, is_masked)
 
 
 for _kind in (TextModel, LanguageModel):  # a pickle of a model is its name
-    copyreg.pickle(_kind, _as_name)  # type: ignore[arg-type]
+    copyreg.pickle(_kind, _reduce_to_name)  # type: ignore[arg-type]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import UnreadableTextError
+from neuralviz.errors import ModelError, SettingsError, TextError, UnreadableTextError
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from neuralviz.models.bundled import TextReader
     from neuralviz.models.language_model import TextModel
 
@@ -67,16 +69,11 @@ class TokenizedText:
     @property
     def unreadable_share(self) -> float:
         """Share of words that the vocabulary lacks or can only spell out letter by letter."""
-        n_words = int(self.words.max()) + 1
-        letters = np.zeros(n_words)
-        pieces = np.zeros(n_words)
-        lacking = np.zeros(n_words, dtype=bool)
-        np.add.at(letters, self.words, self.spans[:, 1] - self.spans[:, 0])
-        np.add.at(pieces, self.words, 1)
-        np.logical_or.at(lacking, self.words, self.unknown)
+        letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
+        pieces = np.bincount(self.words)
+        lacking = np.bincount(self.words, self.unknown) > 0
         spelt_out = (letters >= 4) & (letters / pieces < 2)
-        unreadable = int((lacking | spelt_out).sum())
-        return unreadable / n_words
+        return float((lacking | spelt_out).mean())
 
     @property
     def split_share(self) -> float:
@@ -101,10 +98,12 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
 
     Raises:
         UnreadableTextError: a text is empty, is no string, or has no token.
+        TextError: there are no texts, or they have no order.
     """
+    check_several(texts)
     texts = list(texts)
     check_texts(texts)
-    clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    clean = list(map(to_utf8, texts))
     encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
     out = []
     for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
@@ -119,24 +118,81 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
                 ids=ids,
                 tokens=tuple(encoding.tokens),
                 spans=spans,
-                words=_word_indices(encoding.word_ids, spans, text),
+                words=_number_words(encoding.word_ids, spans, text),
                 unknown=(
                     np.zeros(len(ids), dtype=bool)
                     if model.unknown_id is None
                     else ids == model.unknown_id
                 ),
-                chunks=_chunks(text, spans, model.room),
+                chunks=_cut_chunks(text, spans, model.room),
             )
         )
     return out
 
 
-def check_texts(texts: Sequence[str]) -> None:
-    """Check what can be checked without a model.
+def to_utf8(text: str) -> str:
+    """A text with a question mark for every half of a character, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
+    """Id of what stands for unknown words; None where every string can be spelt byte by byte.
+
+    Args:
+        encoder: of a tokenizer.
+        unknown: the token that its settings name, if they do; else the vocabulary's own counts.
+    """
+    vocabulary = encoder.get_vocab(with_added_tokens=False)
+    bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
+    if all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary:
+        return None
+    token = getattr(encoder.model, "unk_token", None) or unknown
+    return None if token is None else encoder.token_to_id(token)
+
+
+def check_tokenizer(encoder: Tokenizer, model_id: str) -> None:
+    """Refuse a tokenizer that knows no word, or splits words at random, as in training.
 
     Raises:
-        UnreadableTextError: a text is empty, or is no string.
+        ModelError: it does.
     """
+    special = sum(token.special for token in encoder.get_added_tokens_decoder().values())
+    if encoder.get_vocab_size() <= special:
+        raise ModelError(
+            f"{model_id} has an empty vocabulary: its tokenizer.json is missing, or has {special} "
+            "special tokens and no other. Save the tokenizer again; transformers 5 ignores "
+            "`vocab_file`, so make it with `vocab` or `from_pretrained`."
+        )
+    if getattr(encoder.model, "dropout", None):
+        raise ModelError(
+            f"The tokenizer of {model_id} splits words at random. Set “dropout” in its "
+            "tokenizer.json to null."
+        )
+
+
+def check_several(texts: object) -> None:
+    """Raise `TextError` where texts are a single string, have no order, or are something else."""
+    if isinstance(texts, set | frozenset):
+        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
+    if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
+        advice = "; decode it first" if isinstance(texts, bytes | bytearray) else ""
+        raise TextError(
+            "Texts must be strings in a list, an array or a column of a table, not "
+            f"{type(texts).__name__}{advice}."
+        )
+
+
+def check_tokenized(texts: Iterable[object]) -> None:
+    """Raise `SettingsError` where one of the texts was not read by `tokenize`."""
+    entry = next((text for text in texts if not isinstance(text, TokenizedText)), None)
+    if entry is not None:
+        raise SettingsError(
+            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {entry!r:.60}."
+        )
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise `UnreadableTextError` where a text is empty or no string."""
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             reason = f"is not a string but {type(text).__name__}."
@@ -145,7 +201,7 @@ def check_texts(texts: Sequence[str]) -> None:
             raise UnreadableTextError(f"is empty. {_AT_LEAST}", place, len(texts))
 
 
-def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
+def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
     """[token] words counted from 0: parts of a string without white space inside."""
     indices, last = np.zeros(len(word_ids), dtype=np.int64), -1
     for token, word in enumerate(word_ids):
@@ -154,14 +210,14 @@ def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
             and spans[token - 1, 1] >= spans[token, 0]  # bytes of one character share its span
             and not text[spans[token, 0] : spans[token, 0] + 1].isspace()
         )
-        same = token > 0 and word is not None and word == word_ids[token - 1] and touches
-        if not same:
+        is_continued = token > 0 and word is not None and word == word_ids[token - 1] and touches
+        if not is_continued:
             last += 1
         indices[token] = last
     return indices
 
 
-def _chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
+def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
     """Slices of at most ``room`` tokens: whole sentences packed, a longer sentence cut."""
     n_tokens = len(spans)
     if n_tokens <= room:

@@ -10,34 +10,34 @@ from pathlib import Path
 from typing import Any
 
 from neuralviz.errors import ModelError, SettingsError
-from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.models.language_model import BUNDLED, MINILM
 from neuralviz.paths import home, similarity_models_folder
 
-ABOUT = "neuralviz.json"  # in the folder: how it was trained
+RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class TrainedEncoder:
-    """One of them.
+    """An encoder that was trained here.
 
     Attributes:
         name: as it is chosen, in place of a model's id.
         folder: that ``SentenceTransformer`` loads.
-        about: how it was trained, as `neuralviz.training.saving` wrote it.
+        record: how it was trained, as `neuralviz.training.saving` wrote it.
     """
 
     name: str
     folder: Path
-    about: dict[str, Any]
+    record: dict[str, Any]
 
     @property
     def is_table(self) -> bool:
         """Whether it is a table of token embeddings alone, which has no layers."""
-        settings = self.about.get("settings")
+        settings = self.record.get("settings")
         return isinstance(settings, dict) and settings.get("part") == "table"
 
-    def changed(self) -> float:
+    def find_last_change(self) -> float:
         """Seconds since 1970 when one of its files was last written or put there; 0 once gone."""
         try:
             files = [path.stat() for path in (self.folder, *self.folder.rglob("*"))]
@@ -47,28 +47,26 @@ class TrainedEncoder:
 
 
 def encoders_folder() -> Path:
-    """Where they lie, a folder each."""
+    """Where trained encoders lie, a folder each."""
     return home() / "encoders"
 
 
 def trained_encoders() -> list[TrainedEncoder]:
-    """All of them, by name."""
-    folder = encoders_folder()
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    found = (trained_encoder(name) for name in names)
-    return [one for one in found if one is not None]
+    """All trained encoders, by name."""
+    names = sorted(path.name for path in encoders_folder().glob("*"))
+    return [encoder for encoder in map(trained_encoder, names) if encoder is not None]
 
 
 def trained_encoder(name: str) -> TrainedEncoder | None:
-    """The one of a name; None where there is none."""
+    """The trained encoder of a name; None where there is none."""
     if not _NAME.fullmatch(name):
         return None
     folder = encoders_folder() / name
     try:
-        about = json.loads((folder / ABOUT).read_text("utf-8"))
+        record = json.loads((folder / RECORD_FILE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return TrainedEncoder(name, folder, about) if isinstance(about, dict) else None
+    return TrainedEncoder(name, folder, record) if isinstance(record, dict) else None
 
 
 def is_at_hand(model_id: str) -> bool:
@@ -77,7 +75,7 @@ def is_at_hand(model_id: str) -> bool:
 
 
 def check_free_name(name: str) -> str:
-    """A name for a new one, without spaces around it.
+    """A name for a new encoder, without spaces around it.
 
     Raises:
         SettingsError: it is no name for a folder, or there is a model of that name.
@@ -88,8 +86,8 @@ def check_free_name(name: str) -> str:
             "Name the encoder with letters, digits, dots, hyphens and underscores, 64 at most; "
             "the first must be a letter or a digit."
         )
-    of_similarity = similarity_models_folder() / f"{name}.safetensors"
-    if is_at_hand(name) or (encoders_folder() / name).exists() or of_similarity.exists():
+    similarity_file = similarity_models_folder() / f"{name}.safetensors"
+    if is_at_hand(name) or (encoders_folder() / name).exists() or similarity_file.exists():
         raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
     return name
 
@@ -100,13 +98,13 @@ def delete_encoder(name: str) -> None:
     Raises:
         ModelError: there is none of that name, or it cannot be deleted.
     """
-    found = trained_encoder(name)
-    if found is None:
+    encoder = trained_encoder(name)
+    if encoder is None:
         raise ModelError(f"No trained encoder is called “{name[:80]}”.")
     try:
-        if found.folder.is_symlink():  # to an encoder that lies elsewhere, and stays there
-            found.folder.unlink()
+        if encoder.folder.is_symlink():  # to an encoder that lies elsewhere, and stays there
+            encoder.folder.unlink()
         else:
-            shutil.rmtree(found.folder)
+            shutil.rmtree(encoder.folder)
     except OSError as error:
         raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error

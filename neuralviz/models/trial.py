@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -32,11 +32,11 @@ _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend o
 
 
 class ProbeInputs(NamedTuple):
-    """Inputs that a network is tried with; ``long`` and ``other`` are of one length."""
+    """Inputs that a network is tried with; ``long`` and ``second_long`` are of one length."""
 
     short: Any
     long: Any
-    other: Any
+    second_long: Any
 
 
 def probe_habits(
@@ -91,8 +91,8 @@ def probe_habits(
     if not keeps_state and agrees_in_batch([inputs.short, inputs.long], [short, long]):
         batching = "padded"
     else:
-        other = run_seeded(copy_network(network), inputs.other)[0]
-        if agrees_in_batch([inputs.long, inputs.other], [long, other]):
+        second_vectors = run_seeded(copy_network(network), inputs.second_long)[0]
+        if agrees_in_batch([inputs.long, inputs.second_long], [long, second_vectors]):
             batching = "equal lengths"
     return Habits(batching, keeps_state, differ(unseeded, short, NOISE))
 
@@ -112,14 +112,14 @@ def probe_encoder(
         name: of the model, for messages.
         make_input: the ids of an input of so many tokens besides the special ones, fewer where the
             window is shorter; the second argument tells which of two.
-        pad_id: of padding.
-        token_types: as of `TextModel`.
+        pad_id, token_types: as of `TextModel`.
 
     Raises:
         ModelError: the encoder cannot read a text, does not give a vector for every token at every
             layer, changes its own weights, or lets no token know of another.
     """
-    options = {"use_cache": False} if "use_cache" in _parameters_of(network) else {}
+    parameters = inspect.signature(network.forward).parameters
+    options = {"use_cache": False} if "use_cache" in parameters else {}
     device = next(network.parameters()).device
     inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
 
@@ -145,7 +145,7 @@ def probe_encoder(
 
     place = len(inputs.long) // 2
     changed = [*inputs.long]
-    changed[place] = inputs.other[place]
+    changed[place] = inputs.second_long[place]
     try:
         with seeded(0):
             before = run(copy_network(network), [inputs.long])[0]
@@ -164,10 +164,9 @@ def probe_encoder(
         ) from error
     check_context(before[-1], after[-1], name)
     keeps_state = habits.keeps_state or _positions_depend_on_length(network)
+    may_pad = habits.batching == "padded" and not keeps_state
     return Behaviour(
-        batching="equal lengths"
-        if keeps_state and habits.batching == "padded"
-        else habits.batching,
+        batching=habits.batching if may_pad or habits.batching == "single" else "equal lengths",
         keeps_state=keeps_state,
         draws=habits.draws,
         n_layers=len(before),
@@ -178,14 +177,11 @@ def probe_encoder(
 
 
 def check_context(before: Tensor, after: Tensor, name: str) -> None:
-    """Check that tokens know of each other: that a changed one changes its neighbours' vectors.
+    """Check that a changed token changes its neighbours' vectors, else raise `ModelError`.
 
     Args:
         before, after: [token, dim] vectors of two texts that differ in one token alone.
         name: of the model, for messages.
-
-    Raises:
-        ModelError: no other token has another vector than before.
     """
     changes = torch.linalg.vector_norm(before - after, dim=1)
     if (changes > NOISE * torch.linalg.vector_norm(before, dim=1)).sum() == 1:
@@ -193,10 +189,6 @@ def check_context(before: Tensor, after: Tensor, name: str) -> None:
             f"{name} cannot be used: no token knows of another, as if it had no attention. Its "
             "architecture may need a GPU, or a package that is not installed."
         )
-
-
-def _parameters_of(network: nn.Module) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(network.forward).parameters
 
 
 def differ(first: Tensor, second: Tensor, tolerance: float = ROUNDING) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,18 +24,15 @@ _POINTER = b"version https://git-lfs"
 _READ = (".safetensors", ".json", ".model", ".txt")
 
 
-def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
-    """The error for a model none of whose files is in safetensors format.
-
-    Args:
-        model_id: the model.
-        names: of its files, as paths from its folder.
-    """
+def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
+    """The error for a model none of whose files, given as paths, is in safetensors format."""
     paths = sorted((PurePosixPath(name) for name in names), key=lambda path: len(path.parts))
     if any(path.name in _ADAPTERS for path in paths):
-        return _adapter_error(model_id, {}, has_weights=False)
-    other = next((path for path in paths if path.suffix in _FORMATS), None)
-    only = f", only {_FORMATS[other.suffix]} ones ({other.name})" if other else ""
+        return _describe_adapter(model_id, {}, has_weights=False)
+    foreign_file = next((path for path in paths if path.suffix in _FORMATS), None)
+    only = (
+        f", only {_FORMATS[foreign_file.suffix]} ones ({foreign_file.name})" if foreign_file else ""
+    )
     return ModelError(
         f"{model_id} has no weights in safetensors format{only}. neuralviz loads no other format, "
         "as some can run code; convert the model with `transformers`."
@@ -43,12 +40,7 @@ def missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
 
 
 def check_unused(names: Iterable[str], model_id: str) -> None:
-    """Refuse weights within the blocks that the architecture has no place for.
-
-    Args:
-        names: of a checkpoint's weights that were not loaded.
-        model_id: the model.
-    """
+    """Refuse weights within the blocks, named among those not loaded, that have no place."""
     unused = sorted(name for name in names if _BLOCK.search(name) and not name.endswith(_BUFFERS))
     if unused:
         raise ModelError(
@@ -74,10 +66,10 @@ def check_adapter(folder: Path, model_id: str) -> None:
         return
     settings = read_mapping(folder / "adapter_config.json", model_id)
     has_weights = any(path.name not in _ADAPTERS for path in folder.glob("*.safetensors"))
-    raise _adapter_error(model_id, settings, has_weights)
+    raise _describe_adapter(model_id, settings, has_weights)
 
 
-def _adapter_error(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
+def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
     base = str(settings.get("base_model_name_or_path") or "its base model")[:80]
     if has_weights:
         return ModelError(
@@ -97,45 +89,76 @@ def check_weights(folder: Path, model_id: str) -> None:
     settings = config.get("quantization_config") or config.get("compression_config")
     if settings:
         method = settings.get("quant_method") if isinstance(settings, dict) else ""
-        raise _quantised_error(model_id, str(method or "quantization_config"))
+        raise _describe_quantised(model_id, str(method or "quantization_config"))
     files = sorted(folder.glob("*.safetensors"))
-    for file in files:
-        for dtype in _matrix_types(file):
-            if not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", dtype):
-                raise _quantised_error(model_id, dtype)
-    other = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
-    if not files and any(name != "training_args.bin" for name in other):
-        raise missing_weights(model_id, other)
+    headers = {file.name: _read_header(file) for file in files}
+    for name, entry in (pair for header in headers.values() for pair in (header or {}).items()):
+        is_matrix = name.endswith("weight") and len(entry["shape"]) > 1
+        if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", str(entry["dtype"])):
+            raise _describe_quantised(model_id, str(entry["dtype"]))
+    foreign_names = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
+    if not files and any(name != "training_args.bin" for name in foreign_names):
+        raise describe_missing_weights(model_id, foreign_names)
+    if files and "model_type" in config:
+        _check_files(folder, headers, model_id)
 
 
-def _quantised_error(model_id: str, method: str) -> ModelError:
+def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], model_id: str) -> None:
+    """Refuse files of which the library would read nothing, a part, or either of two."""
+    loaded = ["model.safetensors"]
+    if loaded[0] not in headers:
+        index = read_mapping(folder / "model.safetensors.index.json", model_id)
+        places = index.get("weight_map")
+        if not index:
+            raise ModelError(
+                f"{model_id} has its weights in {min(headers)}, where they are not looked for. "
+                "Files are read that are called model.safetensors, or listed in "
+                "model.safetensors.index.json: copy what is missing, or rename the file."
+            )
+        if not isinstance(places, dict) or "metadata" not in index:
+            raise ModelError(f"Could not read the model.safetensors.index.json of {model_id}.")
+        loaded = sorted({str(name) for name in places.values()})
+    sources: dict[str, str] = {}
+    for name in loaded:
+        if name not in headers:
+            raise ModelError(f"{model_id} lacks the file {name[:120]}. Download or copy it again.")
+        header = headers[name]
+        if header is None:
+            raise ModelError(f"{name} of {model_id} is damaged. Download or copy it again.")
+        for tensor in header.keys() - {"__metadata__"}:
+            if tensor in sources:
+                raise ModelError(
+                    f"{model_id} has the weights {tensor[:120]} twice, in {sources[tensor]} and in "
+                    f"{name}. Save the model again with `save_pretrained`."
+                )
+            sources[tensor] = name
+
+
+def _describe_quantised(model_id: str, method: str) -> ModelError:
     return ModelError(
         f"{model_id} has quantised weights ({method[:40]}), which neuralviz does not read. Use the "
         "weights in float32, float16 or bfloat16 that they were made from."
     )
 
 
-def _matrix_types(file: Path) -> Iterator[str]:
-    """Types of the weights of more than one axis, as the file names them: ``F32``, ``I8``."""
+def _read_header(file: Path) -> dict[str, Any] | None:
+    """What a file of weights says of them; None where it is damaged or not whole."""
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
             header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
-        for name, entry in header.items():
-            if name.endswith("weight") and len(entry["shape"]) > 1:
-                yield str(entry["dtype"])
+        entries = [entry for name, entry in header.items() if name != "__metadata__"]
+        ends = [8 + length + entry["data_offsets"][1] for entry in entries]
+        is_whole = max(ends, default=8 + length) == file.stat().st_size
+        return header if is_whole and all(len(entry["shape"]) >= 0 for entry in entries) else None
     except (
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error
     ):  # fmt: skip
-        return  # a damaged file is named by what loads it
+        return None
 
 
 def read_mapping(path: Path, model_id: str) -> dict[str, Any]:
-    """A JSON file's mapping; empty where there is no such file.
-
-    Raises:
-        ModelError: it is something else.
-    """
+    """A JSON file's mapping, empty where there is no such file; ModelError for another content."""
     if not path.is_file():
         return {}
     content = read_json(path, model_id)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.base import rose
-from neuralviz.embedders.encoding import check_batch_size, check_strings
+from neuralviz.embedders.base import has_risen
+from neuralviz.embedders.encoding import check_batch_size
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import TextError, UnreadableTextError, never
+from neuralviz.models.tokens import check_texts
 from neuralviz.store.batches import (
     BLOCK,
     DifferentTexts,
@@ -49,6 +51,7 @@ class EmbeddingEvent:
         done, total: different texts.
         found: of those done, how many had been kept before.
         n_rose: of those done, how many have a loss that rose, or ceased to be a number.
+        unread: what is to be said of the texts, as of `describe_unread`.
     """
 
     __repr__ = short_repr
@@ -61,6 +64,7 @@ class EmbeddingEvent:
     total: int
     found: int
     n_rose: int
+    unread: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -70,7 +74,7 @@ class EmbeddingEvent:
     @property
     def loss_rose(self) -> np.ndarray:
         """[new] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
-        return rose(self.loss)
+        return has_risen(self.loss)
 
 
 @dataclass(frozen=True)
@@ -133,11 +137,11 @@ def embed(
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_batch_size(batch_size)
-    check_strings(texts)
+    check_texts(texts)
     different = DifferentTexts(texts)
     kept = store.register(embedder)
     missing = ~store.has_vectors(kept, different.keys)
-    tally = _Tally(kept, different, with_vectors)
+    tally = _Tally(kept, different, with_vectors, describe_unread(embedder, texts))
     has_vector = np.flatnonzero(~missing)
     for start in range(0, max(len(has_vector), 1), BLOCK):
         indices = has_vector[start : start + BLOCK]
@@ -262,8 +266,11 @@ def embed_corpus(
 class _Tally:
     """Counts what is done, and says so."""
 
-    def __init__(self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool) -> None:
+    def __init__(
+        self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool, unread: str
+    ) -> None:
         self.found = 0
+        self._unread = unread
         self._kept = kept
         self._different = different
         self._with_vectors = with_vectors
@@ -274,7 +281,7 @@ class _Tally:
     ) -> EmbeddingEvent:
         """Some of the different texts are done."""
         self._done += len(indices)
-        self._n_rose += int(rose(loss).sum())
+        self._n_rose += int(has_risen(loss).sum())
         places, origins = self._different.places(indices)
         return EmbeddingEvent(
             self._kept,
@@ -285,4 +292,5 @@ class _Tally:
             len(self._different),
             self.found,
             self._n_rose,
+            self._unread,
         )

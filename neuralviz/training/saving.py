@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerFast
 
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.trained import ABOUT
+from neuralviz.models.trained import RECORD_FILE
 from neuralviz.training.learner import TransformerLearner
 from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 
@@ -86,7 +86,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
             "step": trained.step,
             "steps": trained.steps,
         }
-        (beside / "whole" / ABOUT).write_text(json.dumps(about, indent=2), "utf-8")
+        (beside / "whole" / RECORD_FILE).write_text(json.dumps(about, indent=2), "utf-8")
         (beside / "whole").rename(folder)
     except Exception as error:  # the tokenizers library raises no kind of its own, a full disk too
         reason = getattr(error, "strerror", None) or error

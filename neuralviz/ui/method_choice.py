@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, embedder_spec
-from neuralviz.embedders.specs import concatenated, defaults_of, named_methods
+from neuralviz.embedders.specs import concatenate_specs, read_methods, select_defaults
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import check_may_load
@@ -86,7 +86,7 @@ def choose_method(
         return more[method]
     for part in embedder_spec(method).singles:  # what was typed makes sense
         check_may_load(part.model_id)
-    named, parts = named_methods(method), []
+    named, parts = read_methods(method), []
     with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
         for place, (name, own) in enumerate(named):
             if len(named) > 1:
@@ -96,7 +96,7 @@ def choose_method(
             n_before = [earlier for earlier, _ in named[:place]].count(name)
             part_key = f"{key}-{name}" + f"-{n_before + 1}" * bool(n_before)
             parts.append(embedder_spec(name, _ask_settings(part_key, name, own, defaults) | own))
-    return concatenated(parts)
+    return concatenate_specs(parts)
 
 
 def _ask_settings(
@@ -105,7 +105,7 @@ def _ask_settings(
     """The options and the model of a method, but for those that it has of its own."""
     typed: dict[str, str] = {}
     has_tolerance = is_fast(own.get("precision", ""))
-    other = defaults_of(method, defaults)
+    other = select_defaults(method, defaults)
     for option in METHODS[method].options:
         default = other.get(option.name, option.default)
         if option.name in own:

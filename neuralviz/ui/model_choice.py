@@ -11,9 +11,9 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
-    after_loading,
+    add_loading_hook,
     check_may_load,
-    device_of,
+    find_device,
     is_loaded,
     shared_model,
     shared_text_model,
@@ -53,7 +53,7 @@ def model_sidebar() -> None:
                 "you trained cannot be micro-tuned."
             ),
         )
-        device = device_of(model_id or BUNDLED)
+        device = find_device(model_id or BUNDLED)
         st.caption(
             f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."
@@ -178,7 +178,7 @@ def _set_aside() -> None:
     gc.freeze()
 
 
-after_loading(_set_aside)
+add_loading_hook(_set_aside)
 
 
 def load_bundled() -> None:

@@ -82,7 +82,7 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
 ) -> None:
     recorded, table = recorded_run(), RunTable()
     monkeypatch.setattr(returning, "_returning", returning.Returning(RunTable()))  # of this home
-    task = TuneTexts(ModelRef.now("bundled"), recorded.texts, recorded.settings)
+    task = TuneTexts(ModelRef.from_id("bundled"), recorded.texts, recorded.settings)
     table.add("anId", work_of(result_key(task)))
     table.end("anId", "stopped")
     page = page_at("micro_tuning", run="anId").run()

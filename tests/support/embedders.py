@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuralviz.embedders import Embedder
-from neuralviz.embedders.base import nothing_learnt
+from neuralviz.embedders.base import missing_losses
 from neuralviz.errors import ShouldStop, Stopped
 
 
@@ -47,4 +47,4 @@ class HashEmbedder(Embedder):
         time.sleep(self.seconds)
         seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) for text in read]
         vectors = np.stack([np.random.default_rng(seed).normal(size=self._dim) for seed in seeds])
-        return vectors, nothing_learnt(len(read))
+        return vectors, missing_losses(len(read))

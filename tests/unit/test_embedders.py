@@ -31,7 +31,7 @@ from neuralviz.embedders import (
     embedder_spec,
     embedder_specs,
     make_embedder,
-    tuned,
+    neural,
 )
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
@@ -549,7 +549,7 @@ def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypa
         learnt.append(True)
         return result[args[2].epochs]
 
-    monkeypatch.setattr(tuned, "learn", learn_and_tell)
+    monkeypatch.setattr(neural, "learn", learn_and_tell)
     embedder = TunedOutputEmbedder(tiny, "cls", True, epochs=1)
     with pytest.raises(Stopped):
         embedder._embed(tokenize(tiny, MANY[:3]), lambda: bool(learnt))

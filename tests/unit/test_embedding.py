@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_spec
-from neuralviz.embedders.base import nothing_learnt
+from neuralviz.embedders.base import missing_losses
 from neuralviz.errors import ModelError, SettingsError, Stopped, StoreError, UnreadableTextError
 from neuralviz.models import LanguageModel
 from neuralviz.store import batches, embedding
@@ -239,9 +239,9 @@ def test_vectors_used_longest_ago_are_forgotten() -> None:
     kept = store.register(HashEmbedder())
     keys = text_keys("abcde")
     rows = np.eye(5, 8, dtype=np.float32)
-    store.put(kept, keys[:3], rows[:3], nothing_learnt(3))
+    store.put(kept, keys[:3], rows[:3], missing_losses(3))
     store.find(kept, keys[:1])
-    store.put(kept, keys[3:], rows[3:], nothing_learnt(2))
+    store.put(kept, keys[3:], rows[3:], missing_losses(2))
     assert store.has_vectors(kept, keys).tolist() == [True, False, False, True, True]
     np.testing.assert_array_equal(store.find(kept, keys).vectors, rows[[0, 3, 4]])
 
@@ -250,7 +250,7 @@ def test_what_is_put_in_and_given_out_is_a_copy() -> None:
     store = MemoryVectors()
     kept, keys = store.register(HashEmbedder()), text_keys("ab")
     rows = np.ones((2, 8), dtype=np.float32)
-    store.put(kept, keys, rows, nothing_learnt(2))
+    store.put(kept, keys, rows, missing_losses(2))
     rows[:] = 0
     store.find(kept, keys).vectors[:] = 5
     np.testing.assert_array_equal(store.find(kept, keys).vectors, np.ones((2, 8)))

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, models_now
+from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import ModelError, StoreError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
@@ -321,7 +321,7 @@ def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> No
     kept = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS)).kept
     spec = EmbedderSpec.from_json(kept.spec)
     assert method_labels([spec, spec]) == ("file: rows.npy", "file: rows.npy · 2")
-    assert (spec.learns, spec.singles, models_now([spec])) == (False, (), ())
+    assert (spec.learns, spec.singles, list_models([spec])) == (False, (), ())
     assert method_colour(spec.label) not in {method_colour(m) for m in ("neural", "mean", "tf-idf")}
     with pytest.raises(ModelError, match="there is no model to embed with"):
         make_embedder(spec)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from neuralviz.embedders.specs import embedder_spec, models_now
+from neuralviz.embedders.specs import embedder_spec, list_models
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import scored_data
 from neuralviz.evaluation.events import Cell
@@ -442,7 +442,7 @@ def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_
         return [
             Compare.now((spec,), ("a", "b")),
             MakeMaps.now("corpus", (choice,)),
-            PlaceSentence("corpus", "map", spec, "a", models_now((spec,))),
+            PlaceSentence("corpus", "map", spec, "a", list_models((spec,))),
             Evaluate.now(plan),
         ]
 

@@ -213,13 +213,16 @@ def test_a_comparison_comes_back_as_it_was() -> None:
         task.start(),
         [
             Step(0, np.arange(3), np.eye(3, 4, dtype=np.float32), np.zeros(3, bool)),
-            Step(1, np.array([0, 2]), np.ones((2, 5), np.float32), np.array([True, False])),
+            Step(
+                1, np.array([0, 2]), np.ones((2, 5), np.float32), np.array([True, False]), "Lost."
+            ),
             Step(2, error="Too little memory."),
         ],
     )
     again = task.unpack(task.pack(done))
-    assert [(one.method, one.texts, one.error) for one in again] == [
-        (one.method, one.texts, one.error) for one in done
+    assert [one.unread for one in done] == ["", "Lost.", ""]
+    assert [(one.method, one.texts, one.unread, one.error) for one in again] == [
+        (one.method, one.texts, one.unread, one.error) for one in done
     ]
     for one, other in zip(done, again, strict=True):
         np.testing.assert_array_equal(one.loss_rose, other.loss_rose)
@@ -242,7 +245,7 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     ref = home / "hub" / "models--some--model" / "refs" / "main"
     ref.parent.mkdir(parents=True)
     task = Compare(
-        (embedder_spec("mean", {}, "some/model"),), ("a",), (ModelRef.now("some/model"),)
+        (embedder_spec("mean", {}, "some/model"),), ("a",), (ModelRef.from_id("some/model"),)
     )
     before = task.cache_key()
     ref.write_text("1" * 40)
@@ -251,15 +254,17 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     assert task.cache_key() != before
     ref.write_text("2" * 40)
     assert reopened(task, VIEW, 1) is None
-    assert ModelRef.now("some/model") == task.models[0]  # for runs of this session it is the same
+    assert (
+        ModelRef.from_id("some/model") == task.models[0]
+    )  # for runs of this session it is the same
     for model_id in ("../..", "a/b/c", ""):
-        assert ModelRef.now(model_id).identity()["commit"] == ""
+        assert ModelRef.from_id(model_id).identity()["commit"] == ""
 
 
 def test_other_weights_of_the_bundled_model_have_no_kept_results(
     home: Path, bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.now("bundled"),))
+    task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.from_id("bundled"),))
     assert bundled.fingerprint in task.cache_key()
     keeper(VIEW)(Run.over(task, task.start(), status="done", finished=1e9, seconds=1.0))
     assert reopened(task, VIEW, 1) is not None

@@ -221,7 +221,7 @@ def test_settings_without_rungs_or_seeds_are_refused() -> None:
 @pytest.fixture
 def ref(bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelRef:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
-    return ModelRef.now(str(bert_folder))
+    return ModelRef.from_id(str(bert_folder))
 
 
 def test_pairs_are_plain_values_in_a_task() -> None:

@@ -141,7 +141,7 @@ class Heard:
 def test_a_text_that_cannot_be_read_ends_its_own_run_only(
     tiny: LanguageModel, bert_folder: Path
 ) -> None:
-    model, settings = ModelRef.now(str(bert_folder)), settings_of(tiny)
+    model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
     tasks = [TuneTexts(model, texts, settings) for texts in (("Rain.",), ("",), ("A boat.",))]
     heard = [Heard() for _ in tasks]
     sharing = Sharing()
@@ -179,7 +179,7 @@ def test_a_run_that_shares_does_not_wait_for_long_ones(
     queue = RunQueue(max_running=1, max_sharing=8, executor=workers)
     try:
         waits: Run = queue.submit(WaitForStop(), lambda: True, owner="corpus")
-        model, settings = ModelRef.now(str(bert_folder)), settings_of(tiny)
+        model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
         tunes = [
             queue.submit(TuneTexts(model, (text,), settings), lambda: True, owner=text)
             for text in ("Rain falls.", "The boat left.")

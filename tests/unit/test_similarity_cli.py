@@ -340,7 +340,7 @@ def test_an_encoder_and_a_similarity_model_never_share_a_name(
     with pytest.raises(SettingsError, match="already a model called “tone”"):
         trained_models.check_free_name(NAME)
     trained_models.encoders_folder().joinpath("mine").mkdir(parents=True)
-    (trained_models.encoders_folder() / "mine" / trained_models.ABOUT).write_text("{}")
+    (trained_models.encoders_folder() / "mine" / trained_models.RECORD_FILE).write_text("{}")
     with pytest.raises(SettingsError, match="already a model called “mine”"):
         check_free_name("mine")
 

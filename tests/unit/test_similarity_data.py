@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.embedders.layerwise import LayerwiseEmbedder
-from neuralviz.embedders.pooled import PooledEmbedder
+from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.evaluation.ladder import look_at_layers, model_poolings
 from neuralviz.evaluation.ladder_events import LayerCosines

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuralviz.embedders.labels import spoken
+from neuralviz.embedders.labels import short_labels
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.together import (
     agreement,
@@ -203,7 +203,7 @@ def test_the_widest_and_the_narrowest() -> None:
 
 
 def test_methods_are_said_without_precision_where_that_is_clear() -> None:
-    assert spoken(["mean", "neural, fast"]) == ("mean", "neural")
+    assert short_labels(["mean", "neural, fast"]) == ("mean", "neural")
     both = ("neural, fast, 1 epoch", "neural, fast")
-    assert spoken(both) == both
-    assert spoken(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")
+    assert short_labels(both) == both
+    assert short_labels(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")

@@ -22,7 +22,7 @@ from neuralviz import cli
 from neuralviz.cli import train as train_cli
 from neuralviz.cli.kept import find_corpus, open_store
 from neuralviz.jobs.example_training import first_settings
-from neuralviz.models.trained import ABOUT, encoders_folder, trained_encoder, trained_encoders
+from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import kept, snapshots
@@ -92,7 +92,7 @@ def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str, kind
     assert len(start["accuracy"]) == len(end["accuracy"]) == 4
     assert not end["diverged"]
     assert "Saved the encoder as “my-encoder”. Use it with --model my-encoder." in result.stderr
-    about = json.loads((encoders_folder() / "my-encoder" / ABOUT).read_text("utf-8"))
+    about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
     assert about["settings"]["pairs"]["kind"] == kind
     assert not any(kept.home().joinpath("trainings").iterdir())
 
@@ -104,7 +104,7 @@ def test_the_rate_is_that_of_the_page_unless_one_is_given(
     few = ["--batch-size", "4", "--epochs", "1", *CHUNKS]
     result = run("train", "crops", corpus, "-o", "my-encoder", *few, *words)
     assert result.exit_code == 0, result.stderr
-    about = json.loads((encoders_folder() / "my-encoder" / ABOUT).read_text("utf-8"))
+    about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
     assert about["settings"]["learning_rate"] == first_settings(part).peak_rate
 
 
@@ -299,14 +299,14 @@ def test_an_encoder_that_came_from_elsewhere_is_listed_safely_and_its_link_is_de
 ) -> None:
     save_trained("mine-too", tiny)
     elsewhere = (encoders_folder() / "mine-too").rename(tmp_path / "elsewhere")
-    (elsewhere / ABOUT).write_text(json.dumps({"model": "\x1b]0;title\x07"}))
+    (elsewhere / RECORD_FILE).write_text(json.dumps({"model": "\x1b]0;title\x07"}))
     (encoders_folder() / "linked").symlink_to(elsewhere)
     listed = run("models", "list").stdout
     assert "linked\n  trained here, from" in listed
     assert "\x1b" not in listed
     assert run("models", "delete", "linked", "--yes").exit_code == 0
     assert trained_encoders() == []
-    assert (elsewhere / ABOUT).exists()
+    assert (elsewhere / RECORD_FILE).exists()
 
 
 # --- what is refused, or said --------------------------------------------------------------------

@@ -28,7 +28,7 @@ from neuralviz.errors import (
 )
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.models import LanguageModel
-from neuralviz.models.trained import ABOUT
+from neuralviz.models.trained import RECORD_FILE
 from neuralviz.training import loop
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import (
@@ -631,7 +631,7 @@ def test_a_saved_encoder_gives_the_same_vectors_in_sentence_transformers(
     theirs = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(texts)
     live = result.learner.of_layers(texts, is_whole=False)[-1]
     np.testing.assert_allclose(live, theirs, atol=1e-6)
-    assert (tmp_path / "mine" / ABOUT).is_file()
+    assert (tmp_path / "mine" / RECORD_FILE).is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(NeuralvizError, match="there already"):
         save_encoder(result, tiny, tmp_path / "mine")

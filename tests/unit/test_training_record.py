@@ -113,7 +113,7 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS), labels={"kind": tuple(LABELS)}))
     settings = (FEW, with_options(FEW, pairs="dropout"))
-    task = TrainOnCorpus(ModelRef.now(str(bert_folder)), corpus.id, "kind", settings, 10, 3)
+    task = TrainOnCorpus(ModelRef.from_id(str(bert_folder)), corpus.id, "kind", settings, 10, 3)
 
     seen = []
     with pytest.raises(Stopped):
@@ -152,7 +152,7 @@ def test_an_encoder_to_which_all_texts_are_alike_ends_its_training_without_maps(
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     monkeypatch.setattr("neuralviz.jobs.training.Watch", Collapsed)
     corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS)))
-    task = TrainOnCorpus(ModelRef.now(str(bert_folder)), corpus.id, "", (FEW,), 10, 3)
+    task = TrainOnCorpus(ModelRef.from_id(str(bert_folder)), corpus.id, "", (FEW,), 10, 3)
     (lesson,) = task.fold(task.start(), list(task.events(lambda: False)))
     assert (lesson.step, lesson.is_over) == (6, True)
     assert lesson.maps is None

@@ -20,17 +20,17 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.embedders.labels import (
+    full_method_labels,
     labels_by_spec,
     method_label,
     method_labels,
-    methods_in_full,
     part_names,
-    spoken,
+    short_labels,
 )
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
-from neuralviz.models.trained import ABOUT, encoders_folder
+from neuralviz.models.trained import RECORD_FILE, encoders_folder
 from neuralviz.plots.theme import method_colour, method_colours, shorten_apart
 from tests.support.models import SENTENCES as TEXTS
 from tests.support.models import save_family, save_sentence_transformer
@@ -170,13 +170,13 @@ def test_labels_name_what_sets_a_method_apart(
 ) -> None:
     found = method_labels(embedder_specs(methods))
     assert labels is None or found == labels
-    assert len(set(found)) == len(set(spoken(found))) == len(methods)
+    assert len(set(found)) == len(set(short_labels(found))) == len(methods)
 
 
 def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:
     spec = embedder_spec("mean@x/m+mean@y/m+cls")
     assert list(part_names(spec)) == ["mean (x/m)", "mean (y/m)", "cls"]
-    (in_full,) = methods_in_full([spec])
+    (in_full,) = full_method_labels([spec])
     assert in_full.startswith("mean (model x/m, layer last, special_tokens yes) + mean (model y/m,")
 
 
@@ -250,7 +250,7 @@ def test_two_trained_encoders_are_measured_as_sentence_transformers_does(
     names = ("first-encoder", "second-encoder")
     for seed, name in enumerate(names):
         folder = save_sentence_transformer(encoders_folder() / name, seed=seed)
-        (folder / ABOUT).write_text("{}", "utf-8")
+        (folder / RECORD_FILE).write_text("{}", "utf-8")
     methods = [f"{method}@{name}" for method in ("sentence-transformer", "cls") for name in names]
     words = [word for method in methods for word in ("--method", method)]
     found = json.loads(done(run("evaluate", "--data", "pairs.csv", *words, "--json")).stdout)

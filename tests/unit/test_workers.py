@@ -79,7 +79,7 @@ def test_after_everything_the_model_is_bit_identical() -> None:
         settings = TuningSettings(shared_model("bundled").head_layers, epochs=5)
         runs = [
             queue.submit(
-                TuneTexts(ModelRef.now("bundled"), (f"The bridge number {n} fell.",), settings),
+                TuneTexts(ModelRef.from_id("bundled"), (f"The bridge number {n} fell.",), settings),
                 lambda: True,
                 owner=str(n),
             )

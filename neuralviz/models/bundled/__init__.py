@@ -62,11 +62,7 @@ def minilm_folder() -> Path:
 
 
 def fingerprint(content: bytes) -> str:
-    """Says which weights the bundled model has.
-
-    Args:
-        content: of the file of encoder and head.
-    """
+    """Short hash of the bundled model's weights, from the content of its file."""
     digest = hashlib.sha256(content)
     digest.update(MINILM_SHA256.encode())
     return digest.hexdigest()[:16]
@@ -125,17 +121,17 @@ def text_reader() -> TextReader:
 
 def shapes() -> dict[str, tuple[int, ...]]:
     """Shapes of the parameters by name, read from the files' headers, without torch."""
-    found = {}
+    shapes_by_name = {}
     files = (
-        (minilm_folder() / "model.safetensors", "bert.", _is_of_table),
+        (minilm_folder() / "model.safetensors", "bert.", _is_embedding),
         (WEIGHTS, "", lambda name: name not in (FACTORS, MAP)),
     )
     for path, prefix, is_wanted in files:
         with safe_open(path, framework="numpy") as file:
             for name in filter(is_wanted, file.keys()):
-                found[prefix + name] = tuple(file.get_slice(name).get_shape())
-    return found
+                shapes_by_name[prefix + name] = tuple(file.get_slice(name).get_shape())
+    return shapes_by_name
 
 
-def _is_of_table(name: str) -> bool:
+def _is_embedding(name: str) -> bool:
     return name.startswith("embeddings.") and not name.endswith("position_ids")

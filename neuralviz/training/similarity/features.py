@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import TextError, never
 from neuralviz.store.embedding import EmbeddingEvent, embed
 from neuralviz.words import many

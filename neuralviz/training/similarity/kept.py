@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
 import neuralviz.models
-from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.training.similarity.data import Scale

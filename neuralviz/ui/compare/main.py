@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import methods_in_full
+from neuralviz.embedders.labels import full_method_labels
 from neuralviz.evaluation.similarity import disagreements
 from neuralviz.evaluation.together import furthest_apart, kept_together, least_alike
 from neuralviz.jobs.comparing import Compare, missing
@@ -140,7 +140,7 @@ def _about(run: Run[Comparison]) -> About:
     assert isinstance(task, Compare)
     return About(
         f"Cosine similarity of {many(len(task.texts), 'text')}",
-        {"methods": "; ".join(methods_in_full(task.specs))},
+        {"methods": "; ".join(full_method_labels(task.specs))},
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders.labels import spoken
+from neuralviz.embedders.labels import short_labels
 from neuralviz.jobs.comparing import FollowPair
 from neuralviz.plots.compare import layer_products_figure
 from neuralviz.plots.micro_tuning import short_layer_names
@@ -92,7 +92,7 @@ def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> No
     a, b = chosen_pair(len(texts)) or (0, 1)
     if a == b:
         return
-    names = spoken([embedded.method for embedded in comparison])
+    names = short_labels([embedded.method for embedded in comparison])
     for place, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
         vectors = embedded.vectors
         if (

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders.labels import method_labels, spoken
+from neuralviz.embedders.labels import method_labels, short_labels
 from neuralviz.evaluation.maps_in_words import (
     accuracy_point,
     agreement_point,
@@ -110,7 +110,7 @@ def _guessed_of_sample(
 
 def spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
     """What the methods of maps are called in a sentence, as markdown."""
-    return [plain(label) for label in spoken(method_labels([one.spec for one in maps]))]
+    return [plain(label) for label in short_labels(method_labels([one.spec for one in maps]))]
 
 
 def _guessed(

@@ -11,10 +11,10 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import models_now
+from neuralviz.embedders.specs import list_models
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.models.shared import LOADERS, NotHeldError, held_model
+from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import trained_encoder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_id
@@ -62,10 +62,10 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
     try:
         ids = {embedder_id(make_embedder(choice.spec, HELD))}
-    except (NotHeldError, NeuralvizError):  # or this method is not for this model
-        models = models_now([choice.spec])
+    except NeuralvizError:  # it is not loaded, or this method is not for it
+        models = list_models([choice.spec])
         trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
-        since = max((one.changed() for one in trained), default=0.0)
+        since = max((one.find_last_change() for one in trained), default=0.0)
         ids = {one.id for one in by_name if not _is_older(maps[one], since)}
         is_folder = sum(one.files is not None for one in models) > len(trained)
     else:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import method_labels, spoken
-from neuralviz.embedders.specs import models_now
+from neuralviz.embedders.labels import method_labels, short_labels
+from neuralviz.embedders.specs import list_models
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.selection import Selection
 from neuralviz.plots.theme import shorten
@@ -166,7 +166,7 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
             continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
         task = PlaceSentence(
-            shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
+            shown.corpus.id, shown.kept.id, shown.spec, sentence, list_models((shown.spec,)), WAIT
         )
         if runs.of(task) is None and needs_asking((shown.spec,)):
             st.info(plain(f"The model of “{shown.label}” is not loaded."))
@@ -216,5 +216,5 @@ def _names(maps: Sequence[OpenMap]) -> list[str]:
     metrics = [one.kept.settings.metric for one in maps]
     if len(specs) == 1 and len(set(metrics)) > 1:
         return [f"{metric} distance" for metric in metrics]
-    names = dict(zip(specs, spoken(method_labels(specs)), strict=True))
+    names = dict(zip(specs, short_labels(method_labels(specs)), strict=True))
     return [names[one.spec] for one in maps]

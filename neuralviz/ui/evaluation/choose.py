@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import models_now, split_at_commas
+from neuralviz.embedders.specs import list_models, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import BY_RANGE, FIVE, UNIT, LabelledData, ScoredData, scale_of
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
@@ -25,7 +25,7 @@ from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.maps.neighbourhoods import K, fitting_k
 from neuralviz.models import BUNDLED, bundled
-from neuralviz.models.language_model import head_layers, layers_of
+from neuralviz.models.language_model import head_layers, list_layers
 from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
@@ -81,7 +81,7 @@ class Chosen:
     @property
     def identity(self) -> tuple[object, ...]:
         """Of all that the results depend on, files of models included."""
-        return self.plan.cache_key(), models_now(row.spec for row in self.rows)
+        return self.plan.cache_key(), list_models(row.spec for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -354,13 +354,13 @@ def _head_layers(model_id: str) -> Sequence[str]:
     """Of the bundled model without loading it."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
-        return head_layers(layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0])
+        return head_layers(list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0])
     return LOADERS["masked"](model_id).head_layers
 
 
 def _n_blocks(model_id: str) -> int:
     """Of the bundled model without loading it."""
     if model_id == BUNDLED:
-        blocks = {layer.block for layer in layers_of(bundled.shapes(), "bert")}
+        blocks = {layer.block for layer in list_layers(bundled.shapes(), "bert")}
         return len(blocks - {None})
     return LOADERS["text"](model_id).n_blocks

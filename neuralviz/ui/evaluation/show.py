@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import spoken
+from neuralviz.embedders.labels import short_labels
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.verdict import other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
@@ -231,7 +231,7 @@ def _titled(table: Table) -> Table:
 
 
 def _downloads(results: Results, about: About) -> None:
-    methods = "-".join(spoken([row.label for row in results.rows]))
+    methods = "-".join(short_labels([row.label for row in results.rows]))
     name = file_name(f"{about.title}-{methods}"[:LONGEST_NAME])
     with st.popover(
         "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"

@@ -84,7 +84,7 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     with right:
         if not may_load(model_id):
             return None, None, False
-    model = ModelRef.now(model_id)
+    model = ModelRef.from_id(model_id)
     looked = _recorded_run()
     if looked is None or (looked.task.model, looked.task.pairs) != (model, given.rows):
         looked = LOOKS.start(LookAtLayers(model, given.rows))

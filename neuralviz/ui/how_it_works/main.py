@@ -60,7 +60,7 @@ def show() -> None:
         model_id = chosen_model_id()
         if not may_load(model_id):
             return
-        run = RUNS.start(WalkThrough(ModelRef.now(model_id), tuple(texts)))
+        run = RUNS.start(WalkThrough(ModelRef.from_id(model_id), tuple(texts)))
         walks = [earlier.result for earlier in RUNS.all() if earlier.result is not None]
         last: Walkthrough | None = walks[-1] if walks else None
         words = Words(

@@ -110,7 +110,7 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Marks] | None
         if pressed or last is None:
             show_error(error, "Showing the last run instead." if RUNS.last_to_show() else "")
         return None
-    task = TuneBlocks(ModelRef.now(model_id), text, settings, grid)
+    task = TuneBlocks(ModelRef.from_id(model_id), text, settings, grid)
     if pressed or last is None:
         return RUNS.start(task, again=True)
     return last if last.task == task else None

@@ -50,7 +50,7 @@ def show() -> None:
     with left:
         text = one_text()
         model = text_model_or_stop(followed_model_id())
-        task = FollowText(ModelRef.now(model.id), text, _settings(model))
+        task = FollowText(ModelRef.from_id(model.id), text, _settings(model))
     run = RUNS.start(task)
     last = _last_result(task)
     words = Words(

@@ -65,7 +65,7 @@ def show() -> None:
     ):
         put_texts_in_address(KEY, texts)
         st.session_state[f"{KEY}-kept"] = digest
-    run = RUNS.start(FollowWords(ModelRef.now(model_id), tuple(texts)))
+    run = RUNS.start(FollowWords(ModelRef.from_id(model_id), tuple(texts)))
     result: WordVariances | None = run.result if run.is_over else None
     with left:
         least = _choose_least(result, run.id) if result is not None else None

@@ -19,7 +19,7 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
 )
 from neuralviz.models import BUNDLED, bundled
-from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
+from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
@@ -168,7 +168,7 @@ def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None
     """
     if model_id == BUNDLED:
         shapes = bundled.shapes()
-        return layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+        return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
     model = model_or_none(model_id)
     return None if model is None else (model.layers, model.vocab_size)
 

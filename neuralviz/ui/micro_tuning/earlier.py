@@ -63,7 +63,9 @@ def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
     if view is not None and view.texts == tuple(texts):
         try:
             model_id, settings, kept_under = json.loads(dict(view.choices)[_RUN])
-            task = TuneTexts(ModelRef.now(model_id), view.texts, read_settings(settings, "A view"))
+            task = TuneTexts(
+                ModelRef.from_id(model_id), view.texts, read_settings(settings, "A view")
+            )
         except (ValueError, LookupError, TypeError, NeuralvizError):
             pass  # of another page, or of another version
         else:

@@ -148,7 +148,7 @@ def _show_after(shown: Sequence[Shown], picked: Sequence[int]) -> None:
     if not shown:
         record, text = recorded_run(), picked[0]
         _let_the_browser_draw()
-        try_deltas(record, ModelRef.now(record.model_id), RECORDED, text)
+        try_deltas(record, ModelRef.from_id(record.model_id), RECORDED, text)
         show_after(record, RECORDED, text)
         return
     over = [(one, text) for one, text in zip(shown, picked, strict=True) if one.run.is_over]

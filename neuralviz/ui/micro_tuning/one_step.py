@@ -11,7 +11,7 @@ from neuralviz.jobs.comparing import Compare
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED, bundled
-from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
+from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import is_held, shared_model
 from neuralviz.paths import app_folder
 from neuralviz.ui.compare.main import MAX_TEXTS, RUNS
@@ -80,7 +80,7 @@ def _layers_as_typed(record: RunRecord) -> str:
     layers: Sequence[Layer] = ()
     if record.model_id == BUNDLED:
         shapes = bundled.shapes()
-        layers, vocab_size = layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+        layers, vocab_size = list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
     elif is_held("masked", record.model_id):
         model = shared_model(record.model_id)
         layers, vocab_size = model.layers, model.vocab_size

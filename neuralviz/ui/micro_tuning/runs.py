@@ -64,7 +64,7 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, vie
     Raises:
         SettingsError: too many runs of this session are not over yet.
     """
-    RUNS.start(TuneTexts(ModelRef.now(model_id), tuple(texts), settings), again=True, view=view)
+    RUNS.start(TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings), again=True, view=view)
 
 
 def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
@@ -76,7 +76,7 @@ def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
     is_first = not runs and RUN not in st.query_params
     if not texts or (is_recorded and is_first):
         return is_recorded
-    task = TuneTexts(ModelRef.now(model_id), tuple(texts), settings)
+    task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     return RUNS.recall(task, kept_under(KEY)) is not None or (is_recorded and not runs)
 
 
