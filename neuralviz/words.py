@@ -16,23 +16,23 @@ _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
 def free_name(
-    name: str, taken: Iterable[str], mark: str = "", *, same: Callable[[str], str] = str
+    name: str, used_names: Iterable[str], mark: str = "", *, fold: Callable[[str], str] = str
 ) -> str:
     """``name``, or one with a number in brackets behind it that is not taken.
 
     Args:
-        name: the one wished for.
-        taken: names of others.
+        name: the preferred one.
+        used_names: names of others.
         mark: a word for the brackets: ``name (mark)``, ``name (mark 2)`` and so on in place of
             ``name (2)``, ``name (3)``.
-        same: two names are alike when this makes the same of them.
+        fold: two names are alike when this makes them equal, such as ``str.casefold``.
     """
-    unavailable = {same(other) for other in taken}
+    unavailable = {fold(used_name) for used_name in used_names}
     marks = itertools.chain([mark], (f"{mark} {n}" for n in itertools.count(2)))
     numbers = map(str, itertools.count(2))
     bracketed = (f"{name} ({inner})" for inner in (marks if mark else numbers))
     candidates = itertools.chain([name], bracketed)
-    return next(free for free in candidates if same(free) not in unavailable)
+    return next(free for free in candidates if fold(free) not in unavailable)
 
 
 def many(n: int, noun: str) -> str:
@@ -104,12 +104,12 @@ def short_repr(value: Any) -> str:
 
     A class takes it as its ``__repr__``.
     """
-    shown = []
+    parts = []
     for entry in dataclasses.fields(value):
         content = getattr(value, entry.name)
         if entry.repr and content is not None:
-            shown.append(f"{entry.name}={_short(content)}")
-    return f"{type(value).__name__}({', '.join(shown)})"
+            parts.append(f"{entry.name}={_short(content)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 def _short(value: Any) -> str:

@@ -116,7 +116,7 @@ def project(
         if ray is not None:
             work = ray_work()
             on_ray = work.RayEmbedding(stack.enter_context(work.cluster_at(ray)))
-            fitting = Fitting(spread=work.on_cluster)
+            fitting = Fitting(spread=work.place_on_cluster)
         if spec.is_imported:
             embedded_by = kept_embedder(store, found, spec)
         else:
@@ -154,7 +154,7 @@ def _make_map(
             bars.update(
                 task,
                 description=STAGES[event.stage],
-                completed=event.done,
+                completed=event.n_done,
                 total=event.total or None,
             )
 
@@ -179,7 +179,7 @@ def _page(
     n = corpus.n_texts
     rows = drawn_rows(n)
     of_clusters = by_code("cluster", clusters.labels, names, missing="no cluster")
-    colours = {"Clusters": of_clusters.of(rows)}
+    colours = {"Clusters": of_clusters.select(rows)}
     offered = {colour, *category_names(store, corpus)}
     for column in corpus.columns:
         if column.kind == "number":

@@ -44,28 +44,28 @@ class Attempt:
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before the next ones are asked for."""
         if not self._before:
-            self._say("all")
+            self._record("all")
             yield list(self._batches)
         else:
             yield from self._one_by_one()
 
     def close(self) -> None:
-        """Nobody was killed: the unit is done, or failed in a way that is told."""
+        """Forget the attempt: the unit is done, or has failed without killing a process."""
         with suppress(OSError):
             self._path.unlink()
 
     def _one_by_one(self) -> Iterator[list[np.ndarray]]:
         for number, batch in enumerate(self._batches):
             if f"batch {number}" not in self._killed:
-                self._say(f"batch {number}")
+                self._record(f"batch {number}")
                 yield [batch]
                 continue
             for place in batch.tolist():
                 if _text(place) not in self._killed:
-                    self._say(_text(place))
+                    self._record(_text(place))
                     yield [np.array([place], dtype=np.int64)]
 
-    def _say(self, part: str) -> None:
+    def _record(self, part: str) -> None:
         with suppress(OSError):  # the run is over
             self._path.write_text("\n".join([*self._before, part]))
 

@@ -75,7 +75,7 @@ def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
 
 def first_label(corpus: Corpus) -> str:
     """The column of labels that the page begins with, the finest one; empty where there is none."""
-    columns = [one.name for one in corpus.columns if one.kind == "text"]
+    columns = [column.name for column in corpus.columns if column.kind == "text"]
     return columns[-1] if columns else ""
 
 

@@ -156,7 +156,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         )
 
     def cache_key(self) -> str:
-        trained = [asdict(one) for one in self.settings.each()]
+        trained = [asdict(rung_settings) for rung_settings in self.settings.each()]
         return json.dumps(
             [FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}, trained]
         )
@@ -171,7 +171,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         return read_ladder(content)
 
     def n_bytes(self, result: Ladder) -> int:
-        return sum(len(one.trained.weights) for one in result.results.values())
+        return sum(len(rung_result.trained.weights) for rung_result in result.results.values())
 
 
 @dataclass(frozen=True)
@@ -230,11 +230,11 @@ def score_two(
         ModelError: the frozen model is another one now.
     """
     pairs = ScoredPairs((first, first), (second, first))
-    found = similarity.score_pairs(rungs, pairs, model)
-    of = [one.trained.settings.rung for one in rungs]
+    pair_scores = similarity.score_pairs(rungs, pairs, model)
+    names = [trained_rung.trained.settings.rung for trained_rung in rungs]
     return TwoScores(
-        {rung: float(scores[0]) for rung, scores in zip(of, found, strict=True)},
-        {rung: float(scores[1]) for rung, scores in zip(of, found, strict=True)},
+        {rung: float(scores[0]) for rung, scores in zip(names, pair_scores, strict=True)},
+        {rung: float(scores[1]) for rung, scores in zip(names, pair_scores, strict=True)},
     )
 
 
@@ -255,8 +255,8 @@ def similarity_models_of(model: ModelRef, ladder: Ladder) -> tuple[SimilarityMod
 
 
 def _of_features(result: Ladder) -> Progress:
-    now = result.progress
-    if now is None:
+    progress = result.progress
+    if progress is None:
         return Progress()
-    what = f"{now.done:,} of {now.total:,} texts, {now.what}"
-    return Progress(now.done, now.total, "texts", what)
+    text = f"{progress.done:,} of {progress.total:,} texts, {progress.what}"
+    return Progress(progress.done, progress.total, "texts", text)

@@ -49,7 +49,7 @@ class FollowWords(LatestTask["WordVariances"]):
     def progress(self, result: WordVariances | None) -> Progress:
         if result is None:
             return Progress()
-        return _counted(result.done, result.total, "text" if result.total == 1 else "texts")
+        return _counted(result.n_read, result.total, "text" if result.total == 1 else "texts")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class MeasureLayers(LatestTask["LayerPairs"]):
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def of(cls, model: ModelRef, pairs: ScoredPairs) -> MeasureLayers:
+    def from_pairs(cls, model: ModelRef, pairs: ScoredPairs) -> MeasureLayers:
         """The task for pairs that were read from a table."""
         rows = zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True)
         return cls(model, tuple(rows), tuple(pairs.labels.items()))
@@ -138,5 +138,5 @@ def _states(model: ModelRef, text: str) -> TokenStates:
     return follow_tokens(network, tokenize(network, [text])[0])
 
 
-def _counted(done: int, total: int, unit: str) -> Progress:
-    return Progress(done, total, unit, f"{done:,} of {total:,} {unit}")
+def _counted(n_done: int, total: int, unit: str) -> Progress:
+    return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}")

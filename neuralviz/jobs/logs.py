@@ -58,12 +58,12 @@ def log_as_json() -> None:
 
 def log_run(run: Run[Any]) -> None:
     """Write a line for a run that is over; one that failed is a warning, which every log shows."""
-    about = {
+    fields = {
         "task": type(run.task).__name__,
         "status": run.status,
         "seconds": round(run.seconds, 3),
         "waited": round(run.seconds_waited, 3),
     }
     level = logging.WARNING if run.status == "failed" else logging.INFO
-    says = (about["task"], run.status, about["seconds"])
-    _log.log(level, "A run is over: %s, %s after %s s.", *says, extra={_FIELDS: about})
+    values = (fields["task"], run.status, fields["seconds"])
+    _log.log(level, "A run is over: %s, %s after %s s.", *values, extra={_FIELDS: fields})

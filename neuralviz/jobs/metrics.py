@@ -55,7 +55,7 @@ class Metrics:
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._registry.register(_Now(queue, workers))
+        self._registry.register(_CurrentState(queue, workers))
         queue.at_every_end(self.note)
 
     def note(self, run: Run[Any]) -> None:
@@ -71,8 +71,8 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class _Now(Collector):
-    """What is looked up when it is asked for."""
+class _CurrentState(Collector):
+    """Metrics whose values are read whenever they are requested."""
 
     def __init__(self, queue: RunQueue, workers: Workers | None) -> None:
         self._queue = queue

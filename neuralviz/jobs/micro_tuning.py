@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Iterable
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import Told
+    from neuralviz.jobs.task import SharedEvents
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
     from neuralviz.models.tokens import TokenizedText
@@ -81,7 +81,7 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
                 model, [texts[place] for place in places], settings, stops
             )
             work.append(SharedWork(places, _of_places(places, steps)))
-        alone = set(range(len(tasks))).difference(*(one.places for one in work))
+        alone = set(range(len(tasks))).difference(*(shared_work.places for shared_work in work))
         return work + [
             SharedWork([place], _alone(place, tasks[place].events(should_stop[place])))
             for place in sorted(alone)
@@ -133,7 +133,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
     deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
 
     @classmethod
-    def of(
+    def from_deltas(
         cls, model: ModelRef, sentence: str, deltas: Sequence[tuple[float, TextDelta]]
     ) -> FillBlanks:
         """The task for deltas of one run; a delta that is scaled by 0 plays no part."""
@@ -175,7 +175,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
+class BlockChanges:
     """What micro-tuning on one text has moved so far.
 
     Attributes:
@@ -201,7 +201,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class TuneBlocks(Task["TuningEvent", Marks]):
+class TuneBlocks(Task["TuningEvent", BlockChanges]):
     """Micro-tune parameters of all blocks on one text, to see which of them move.
 
     Attributes:
@@ -217,9 +217,11 @@ class TuneBlocks(Task["TuningEvent", Marks]):
     def label(self) -> str:
         return "Change by block"
 
-    def start(self) -> Marks:
+    def start(self) -> BlockChanges:
         epochs = self.settings.epochs
-        return Marks(np.full((epochs, len(self.grid.names)), np.nan), np.full(epochs, np.nan))
+        return BlockChanges(
+            np.full((epochs, len(self.grid.names)), np.nan), np.full(epochs, np.nan)
+        )
 
     def events(self, should_stop: ShouldStop) -> Generator[TuningEvent, None, None]:
         yield from micro_tuning.micro_tune(
@@ -231,7 +233,7 @@ class TuneBlocks(Task["TuningEvent", Marks]):
             should_stop=should_stop,
         )
 
-    def fold(self, result: Marks, events: Sequence[TuningEvent]) -> Marks:
+    def fold(self, result: BlockChanges, events: Sequence[TuningEvent]) -> BlockChanges:
         norms, loss = result.norms.copy(), result.loss.copy()
         for event in events:
             norms[event.epoch - 1] = event.delta_norm[0]
@@ -244,22 +246,24 @@ class TuneBlocks(Task["TuningEvent", Marks]):
             diverged=last.result is not None and bool(last.result.diverged[0]),
         )
 
-    def progress(self, result: Marks) -> Progress:
-        if not (done := result.epochs_known):
+    def progress(self, result: BlockChanges) -> Progress:
+        if not (n_done := result.epochs_known):
             return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
         epochs = self.settings.epochs
-        return Progress(done, epochs, doing=f"Epoch {done:,} of {epochs:,}")
+        return Progress(n_done, epochs, doing=f"Epoch {n_done:,} of {epochs:,}")
 
 
 def _of_places(
-    places: Sequence[int], steps: Iterable[Told[WatchedEvent]]
-) -> Generator[Told[WatchedEvent], None, None]:
+    places: Sequence[int], steps: Iterable[SharedEvents[WatchedEvent]]
+) -> Generator[SharedEvents[WatchedEvent], None, None]:
     """Steps whose watchers are numbered from 0, for tasks at other places."""
     for step in steps:
         yield [(places[number], event) for number, event in step]
 
 
-def _alone(place: int, events: Iterable[WatchedEvent]) -> Generator[Told[WatchedEvent], None, None]:
+def _alone(
+    place: int, events: Iterable[WatchedEvent]
+) -> Generator[SharedEvents[WatchedEvent], None, None]:
     """The events of a task that nothing is shared with."""
     for event in events:
         yield [(place, event)]

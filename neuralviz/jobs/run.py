@@ -15,7 +15,7 @@ from neuralviz.errors import (
     Stopped,
     TextError,
     WorkerEndedError,
-    unexpected,
+    describe_unexpected,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Run(Generic[R]):
         self._gone_since: float | None = None
 
     @classmethod
-    def over(
+    def from_result(
         cls,
         task: Task[Any, R],
         result: R,
@@ -126,7 +126,7 @@ class Run(Generic[R]):
     # --- for whoever looks ----------------------------------------------------------------------
 
     @classmethod
-    def failed(cls, task: Task[Any, R], error: str, number: int = 1) -> Run[R]:
+    def from_error(cls, task: Task[Any, R], error: str, number: int = 1) -> Run[R]:
         """A run that ended without a result at another time or in another process.
 
         Args:
@@ -210,15 +210,15 @@ class Run(Generic[R]):
 
     def is_abandoned(self) -> bool:
         """Whether the owner has been gone for good."""
-        now = time.monotonic()
-        if now - self._last_look >= LOOK_EVERY:
-            self._last_look = now
+        moment = time.monotonic()
+        if moment - self._last_look >= LOOK_EVERY:
+            self._last_look = moment
             if self._owner_is_here():
                 self._gone_since = None
             elif self._gone_since is None:
-                self._gone_since = now
+                self._gone_since = moment
         gone_since = self._gone_since  # another thread may set it meanwhile
-        return gone_since is not None and now - gone_since > self._gone_after
+        return gone_since is not None and moment - gone_since > self._gone_after
 
     # --- for what carries it out ----------------------------------------------------------------
 
@@ -233,12 +233,12 @@ class Run(Generic[R]):
 
     def add(self, event: Any) -> None:
         """Take in an event of the task."""
-        now = time.monotonic()
+        moment = time.monotonic()
         with self._lock:
             self._unread.append(event)
             self._n_events += 1
             n_unread = len(self._unread)
-            is_first = self._pace.note(now)
+            is_first = self._pace.note(moment)
         if is_first or n_unread >= FOLD_EVERY:
             with self._folding:
                 self._fold()
@@ -280,7 +280,7 @@ class Run(Generic[R]):
             self.was_cut_off = isinstance(failure, WorkerEndedError)
         else:
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
-            error = unexpected(failure)
+            error = describe_unexpected(failure)
         with self._lock:
             if self.is_over:
                 return
@@ -334,25 +334,25 @@ class _Pace:
         self._last = 0.0
         self._at_first: Progress | None = None
 
-    def note(self, now: float) -> bool:
+    def note(self, moment: float) -> bool:
         """Note the time of an event; whether it is the first."""
-        self._last = now
+        self._last = moment
         if self._first is not None:
             return False
-        self._first = now
+        self._first = moment
         return True
 
     def begin(self, progress: Progress) -> None:
         """Note how far the run was at its first event: what was done before came at once."""
         self._at_first = progress
 
-    def seconds_left(self, progress: Progress, now: float) -> float | None:
+    def seconds_left(self, progress: Progress, moment: float) -> float | None:
         """Until a share of 1, when the rest goes as what was seen; None before that is known."""
         if self._first is None or self._at_first is None:
             return None
         if progress.part != self._at_first.part:  # which has just begun
             self._first, self._at_first = self._last, progress
-        done, measured = progress.share - self._at_first.share, self._last - self._first
-        if not progress.is_last or done <= 0 or measured < MEASURED_SECONDS:
+        gained, measured = progress.share - self._at_first.share, self._last - self._first
+        if not progress.is_last or gained <= 0 or measured < MEASURED_SECONDS:
             return None
-        return max(measured / done * (1 - progress.share) - (now - self._last), 0.0)
+        return max(measured / gained * (1 - progress.share) - (moment - self._last), 0.0)

@@ -31,8 +31,8 @@ _COLUMNS = """
 """
 _log = logging.getLogger(__name__)
 
-Known = Literal["done", "stopped", "failed", "cut off", "not begun"]
-End = Literal["queued", "crashed", "elsewhere"] | Known
+FinalStatus = Literal["done", "stopped", "failed", "cut off", "not begun"]
+RunStatus = Literal["queued", "crashed", "elsewhere"] | FinalStatus
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class KnownRun:
 
     id: str
     work: str
-    status: End
+    status: RunStatus
 
 
 class RunTable:
@@ -84,7 +84,7 @@ class RunTable:
     def _forget_old(self) -> None:
         self._write("DELETE FROM runs WHERE created < ?", time.time() - self._kept_seconds)
 
-    def end(self, run_id: str, status: Known) -> None:
+    def end(self, run_id: str, status: FinalStatus) -> None:
         """Note how a run ended; not why it failed, which may quote a text."""
         self._write(
             "UPDATE runs SET status = ?, finished = ? WHERE id = ?", status, time.time(), run_id

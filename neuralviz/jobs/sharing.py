@@ -58,7 +58,7 @@ class Sharing:
             self._arrived.notify()
 
     def _work(self) -> None:
-        going_on: deque[_Together] = deque()
+        going_on: deque[_SharedGroup] = deque()
         while True:
             with self._arrived:
                 while not (self._waiting or going_on):
@@ -71,26 +71,26 @@ class Sharing:
                 going_on.popleft()
 
 
-def _begin(new: Sequence[Sharer]) -> list[_Together]:
+def _begin(new: Sequence[Sharer]) -> list[_SharedGroup]:
     """Work on tasks that have just arrived, those of one key together."""
     by_key: dict[tuple[type, Hashable], list[Sharer]] = {}
-    for one in new:
-        by_key.setdefault((type(one.task), one.task.sharing_key()), []).append(one)
-    begun = []
+    for sharer in new:
+        by_key.setdefault((type(sharer.task), sharer.task.sharing_key()), []).append(sharer)
+    groups = []
     for (kind, _), alike in by_key.items():
         try:
-            found = kind.work_together(  # type: ignore[attr-defined]
-                [one.task for one in alike], [one.should_stop for one in alike]
+            works = kind.work_together(  # type: ignore[attr-defined]
+                [sharer.task for sharer in alike], [sharer.should_stop for sharer in alike]
             )
         except BaseException as error:  # nobody may wait for ever
-            for one in alike:
-                _end(one, error)
+            for sharer in alike:
+                _end(sharer, error)
         else:
-            begun += [_Together(work, [alike[place] for place in work.places]) for work in found]
-    return begun
+            groups += [_SharedGroup(work, [alike[i] for i in work.places]) for work in works]
+    return groups
 
 
-class _Together:
+class _SharedGroup:
     """Tasks that are done together."""
 
     def __init__(self, work: SharedWork, sharers: Sequence[Sharer]) -> None:
@@ -107,8 +107,8 @@ class _Together:
                     self._there[place].event(event)
         except BaseException as error:
             failed = None if isinstance(error, StopIteration | Stopped) else error
-            for one in self._there.values():
-                _end(one, failed)
+            for sharer in self._there.values():
+                _end(sharer, failed)
             self._there.clear()
         if not self._there:
             self._steps.close()

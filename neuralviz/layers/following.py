@@ -133,8 +133,8 @@ def sensitivity(states: TokenStates, settings: SbertWkSettings) -> Sensitivity:
     layer_starts = np.arange(n_blocks)
     chosen = sentence_vector(states, settings)
 
-    def cosine(other: SbertWkSettings) -> float:
-        vector = sentence_vector(states, other)
+    def cosine(varied: SbertWkSettings) -> float:
+        vector = sentence_vector(states, varied)
         lengths = np.linalg.norm(vector) * np.linalg.norm(chosen)
         return float(np.clip(vector @ chosen / lengths, -1, 1)) if lengths > 0 else 0.0
 

@@ -112,15 +112,15 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
 
     ``importance`` is [token], of the tokens that count.
     """
-    own = slice(states.n_prefix, states.n_counted)
+    text_tokens = slice(states.n_prefix, states.n_counted)
     of_tokens = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
-    turns = np.diagonal(cosine_maps(states.vectors[:, own]), 1, axis1=1, axis2=2)
+    turns = np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)
     spans = states.text.word_spans[: of_tokens.max(initial=-1) + 1]
     written = [states.text.text[start:end].strip() for start, end in spans]
     names = [word.lower() for word in written]
     words = []
     for name in dict.fromkeys(names):
-        places = [place for place, other in enumerate(names) if other == name]
+        places = [place for place, candidate in enumerate(names) if candidate == name]
         chosen = np.isin(of_tokens, places)
         spellings = {written[place] for place in places}
         if chosen.any():
@@ -129,7 +129,7 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
                     name if len(spellings) > 1 else spellings.pop(),
                     len(places),
                     int(chosen.sum()),
-                    float(importance[own][chosen].sum()),
+                    float(importance[text_tokens][chosen].sum()),
                     turns[chosen].mean(axis=0),
                 )
             )

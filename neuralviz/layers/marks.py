@@ -103,10 +103,10 @@ class MarkGrid:
         """
         return self._together(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
 
-    def _together(self, delta_norm: np.ndarray, of: np.ndarray, per_value: bool) -> np.ndarray:
-        """[…, group] root of the sum of squares; ``of`` is [parameter, group], 1 where it is in."""
-        squares = np.square(delta_norm) @ of
-        return np.sqrt(squares / (np.array(self.sizes) @ of) if per_value else squares)
+    def _together(self, delta_norm: np.ndarray, groups: np.ndarray, per_value: bool) -> np.ndarray:
+        """[…, group] root of the sum of squares; ``groups`` [parameter, group] is 1 for members."""
+        squares = np.square(delta_norm) @ groups
+        return np.sqrt(squares / (np.array(self.sizes) @ groups) if per_value else squares)
 
 
 def mark_grid(layers: Sequence[Layer], kinds: Collection[str]) -> MarkGrid:

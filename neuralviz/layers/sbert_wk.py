@@ -163,8 +163,8 @@ def sbert_wk_pooling(
     """
 
     def pool(states: LayerStates) -> tuple[Tensor, Tensor]:
-        rows, at = states.without_suffix.nonzero(as_tuple=True)
-        vectors = states.vectors[settings.layer_start :, rows, at].transpose(0, 1)
+        rows, positions = states.without_suffix.nonzero(as_tuple=True)
+        vectors = states.vectors[settings.layer_start :, rows, positions].transpose(0, 1)
         n_tokens, n_layers, d_model = vectors.shape
         gram = gram_matrices(vectors)
         if weighting == "sbert-wk":

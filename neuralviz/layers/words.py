@@ -45,7 +45,7 @@ class WordVariances:
 
     Attributes:
         model_id, fingerprint: the model.
-        done: texts that were read.
+        n_read: texts that were read.
         total: texts there are; when all are read, this is the result.
         words: in lower case, no two alike; punctuation, special tokens, and words that the
             vocabulary lacks are left out.
@@ -56,7 +56,7 @@ class WordVariances:
 
     model_id: str
     fingerprint: str
-    done: int
+    n_read: int
     total: int
     words: tuple[str, ...]
     variance: np.ndarray
@@ -119,7 +119,7 @@ def word_variances(
     """
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    done = 0
+    n_read = 0
     for batch in _batches(texts, tokens_at_once):
         variances = _token_variances(model, batch, should_stop)
         for text, variance in zip(batch, variances, strict=True):
@@ -131,13 +131,13 @@ def word_variances(
                     value = of_words[place]
                     sums[word] = sums.get(word, 0.0) + float(value)
                     counts[word] = counts.get(word, 0) + 1
-        done += len(batch)
+        n_read += len(batch)
         words = sorted(sums, key=lambda word: (sums[word] / counts[word], word))
         occurrences = np.array([counts[word] for word in words], dtype=np.int64)
         yield WordVariances(
             model_id=model.id,
             fingerprint=model.fingerprint,
-            done=done,
+            n_read=n_read,
             total=len(texts),
             words=tuple(words),
             variance=np.array([sums[word] for word in words]) / occurrences,
@@ -173,8 +173,8 @@ def _token_variances(
     for states in layer_states(model, alone):
         if should_stop():
             raise Stopped
-        rows, at = states.text_tokens.nonzero(as_tuple=True)
-        vectors = states.vectors[:, rows, at].transpose(0, 1)
+        rows, positions = states.text_tokens.nonzero(as_tuple=True)
+        vectors = states.vectors[:, rows, positions].transpose(0, 1)
         if not vectors.isfinite().all():
             raise ModelError(
                 f"The model “{model.id}” outputs infinite or NaN values. Choose another model."

@@ -28,7 +28,7 @@ def neighbours_of_rows(
     rows: np.ndarray,
     k: int,
     *,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The texts nearest to some texts of a map, by the vectors.
@@ -102,7 +102,7 @@ def embedder_of(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     Raises:
         StoreError: its vectors were deleted.
     """
-    embedders = {one.id: one for one in store.vectors.embedders()}
+    embedders = {embedder.id: embedder for embedder in store.vectors.embedders()}
     if kept.embedder not in embedders:
         raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
     return embedders[kept.embedder]

@@ -42,7 +42,7 @@ def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[s
         corpus: whose columns are looked at.
         labels: gives [text] the strings or numbers of a column, of all texts or of some.
     """
-    found = {}
+    categories = {}
     for column in corpus.columns:
         if column.name.strip().lower() in ID_COLUMNS:
             continue
@@ -55,5 +55,5 @@ def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[s
             values = np.array([cell_text(v) if np.isfinite(v) else "" for v in values.tolist()])
         n = len(set(values) - {""})
         if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-            found[column.name] = values
-    return found
+            categories[column.name] = values
+    return categories

@@ -87,18 +87,18 @@ def find_clusters(
     points = np.asarray(coordinates, dtype=np.float64)
     rows, place = distinct_rows(points)
     is_cluster = np.bincount(place) >= size
-    found = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
-    others = np.flatnonzero(found < 0)
-    among = _clusters_of_points(points[others], size, most_points)
+    raw_labels = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
+    unclustered = np.flatnonzero(raw_labels < 0)
+    among = _clusters_of_points(points[unclustered], size, most_points)
     of_places = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
-    np.maximum.at(of_places, place[others], among)
-    numbered = of_places[place[others]]
-    found[others] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
-    clustered = found >= 0
-    sizes = np.bincount(found[clustered])
+    np.maximum.at(of_places, place[unclustered], among)
+    numbered = of_places[place[unclustered]]
+    raw_labels[unclustered] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
+    clustered = raw_labels >= 0
+    sizes = np.bincount(raw_labels[clustered])
     number = np.empty(len(sizes), dtype=np.int32)
     number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    labels[clustered] = number[found[clustered]]
+    labels[clustered] = number[raw_labels[clustered]]
     return Clusters(labels, len(sizes), size)
 
 
@@ -202,10 +202,10 @@ def _best(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
     return tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n])
 
 
-def _marks_off(times: int, n_within: int, others: int, n_rest: int) -> bool:
+def _marks_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
     """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
-    least, most = times - math.sqrt(times), others + math.sqrt(others)
-    return least * n_rest >= MARKED_OFF * most * n_within
+    lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
+    return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
 def _sum(counters: Sequence[Counter[str]]) -> Counter[str]:

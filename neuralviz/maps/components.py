@@ -23,11 +23,11 @@ def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.n
     mean = data.mean(axis=0)
     data -= mean
     n, dim = data.shape
-    found = PCA(dimensions, svd_solver="covariance_eigh" if n > dim else "full").fit(data)
+    pca = PCA(dimensions, svd_solver="covariance_eigh" if n > dim else "full").fit(data)
     return {
         "mean": mean.astype(np.float32),
-        "components": found.components_.astype(np.float32),
-        "explained_variance_ratio": found.explained_variance_ratio_.astype(np.float32),
+        "components": pca.components_.astype(np.float32),
+        "explained_variance_ratio": pca.explained_variance_ratio_.astype(np.float32),
     }
 
 

@@ -38,7 +38,7 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
     Raises:
         StoreError: it cannot be written.
     """
-    embedders = " ".join(one["embedder"] for one in _about())
+    embedders = " ".join(recorded_map["embedder"] for recorded_map in _recorded_maps())
     return once(store, "example", lambda: add_example(store), embedders)
 
 
@@ -54,11 +54,13 @@ def add_example(store: CorpusStore) -> Corpus:
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         corpus = store.find(NAME, read) or store.add(NAME, read)
-        for place, one in enumerate(_about()):
+        for place, recorded_map in enumerate(_recorded_maps()):
             vectors = recorded[f"vectors-{place}"]
-            kept = store.vectors.restore(one["embedder"], one["spec"], vectors.shape[1])
+            kept = store.vectors.restore(
+                recorded_map["embedder"], recorded_map["spec"], vectors.shape[1]
+            )
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
-            settings = ProjectionSettings.from_dict(one["settings"])
+            settings = ProjectionSettings.from_dict(recorded_map["settings"])
             if KeptMaps(store).find(corpus, kept, settings) is not None:
                 continue
             near = Neighbours(
@@ -66,15 +68,17 @@ def add_example(store: CorpusStore) -> Corpus:
             )
             projection = Projection(recorded[f"points-{place}"], settings, near)
             clusters = Clusters(
-                recorded[f"clusters-{place}"], len(one["words"]), one["min_cluster_size"]
+                recorded[f"clusters-{place}"],
+                len(recorded_map["words"]),
+                recorded_map["min_cluster_size"],
             )
-            KeptMaps(store).put(corpus, kept, projection, clusters, one["words"])
+            KeptMaps(store).put(corpus, kept, projection, clusters, recorded_map["words"])
     return corpus
 
 
 @cache
-def _about() -> list[dict[str, Any]]:
-    """Of each recorded map, what it is by."""
+def _recorded_maps() -> list[dict[str, Any]]:
+    """The description of each recorded map: its embedder, settings and clusters."""
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         return json.loads(str(recorded["about"]))
 
@@ -85,7 +89,7 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
     Its vectors are rounded to 16 bits.
     """
     arrays: dict[str, Any] = {}
-    about = []
+    descriptions = []
     keys = store.keys(corpus)
     for place, (embedder, kept) in enumerate(maps):
         projection = KeptMaps(store).projection(kept)
@@ -98,7 +102,7 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
             f"distances-{place}": projection.neighbours.distances,
             f"clusters-{place}": clusters.labels,
         }
-        about.append(
+        descriptions.append(
             {
                 "embedder": embedder.id,
                 "spec": embedder.spec,
@@ -108,7 +112,7 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
             }
         )
     file = io.BytesIO()
-    np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+    np.savez_compressed(file, about=np.array(json.dumps(descriptions)), **arrays)
     return file.getvalue()
 
 

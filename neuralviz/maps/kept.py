@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of how maps are made: another one makes another map of the same settings
 _ID_LENGTH = 24
-_GONE = "This map was deleted in the meantime. Make it again."
-_ABOUT = ("id", "corpus", "embedder", "created", "about")
+_DELETED = "This map was deleted in the meantime. Make it again."
+_ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class KeptMaps:
     def __init__(self, store: CorpusStore) -> None:
         self._database = store.database
 
-    def of(self, corpus: Corpus) -> tuple[KeptMap, ...]:
+    def list_maps(self, corpus: Corpus) -> tuple[KeptMap, ...]:
         """The maps of a corpus, those made last first."""
-        rows = reversed(self._database.entries("maps", _ABOUT))
+        rows = reversed(self._database.entries("maps", _ENTRY_COLUMNS))
         return tuple({r["id"]: _map(r) for r in rows if r["corpus"] == corpus.id}.values())
 
     def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
@@ -92,17 +92,17 @@ class KeptMaps:
         Raises:
             StoreError: it is gone.
         """
-        for kept in self.of(corpus):
+        for kept in self.list_maps(corpus):
             if kept.id == map_id:
                 return kept
-        raise StoreError(_GONE)
+        raise StoreError(_DELETED)
 
     def find(
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
     ) -> KeptMap | None:
         """The map that was made of a corpus in just this way, if there is one."""
-        wanted = map_id(corpus, embedder, settings)
-        return next((kept for kept in self.of(corpus) if kept.id == wanted), None)
+        wanted_id = map_id(corpus, embedder, settings)
+        return next((kept for kept in self.list_maps(corpus) if kept.id == wanted_id), None)
 
     def put(
         self,
@@ -189,7 +189,9 @@ class KeptMaps:
         for name, rows in tables.items():
             self._database.write(partial(self._database.create, name, rows), PATIENCE)
         self._database.write(register, PATIENCE)
-        first = next((one for one in self.of(corpus) if one.id == kept.id), kept)
+        first = next(
+            (existing for existing in self.list_maps(corpus) if existing.id == kept.id), kept
+        )
         if first.table != kept.table:
             for name in tables:
                 self._database.write(partial(self._database.drop, name), PATIENCE)
@@ -221,7 +223,7 @@ class KeptMaps:
     def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
         """`neighbours` of some texts alone, in the order asked for."""
         different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        with self._database.reading(missing=_GONE):
+        with self._database.reading(missing=_DELETED):
             query = self._database.open(kept.table).take_offsets(different.tolist())
             table = query.select(["row", "neighbours", "distances"]).to_arrow().sort_by("row")
         return Neighbours(
@@ -233,7 +235,7 @@ class KeptMaps:
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
         """[row, dimensions] coordinates of some texts alone, in the order asked for."""
         different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        with self._database.reading(missing=_GONE):
+        with self._database.reading(missing=_DELETED):
             query = self._database.open(kept.table).take_offsets(different.tolist())
             table = query.select(["row", "point"]).to_arrow().sort_by("row")
         return _lists(table["point"])[places]
@@ -263,13 +265,13 @@ class KeptMaps:
         self._database.forget("maps", id=kept.id)
 
     def _entry(self, kept: KeptMap) -> dict[str, Any]:
-        for row in self._database.entries("maps", _ABOUT):
+        for row in self._database.entries("maps", _ENTRY_COLUMNS):
             if row["id"] == kept.id:
                 return json.loads(row["about"])
-        raise StoreError(_GONE)
+        raise StoreError(_DELETED)
 
     def _read(self, name: str, *columns: str) -> pa.Table:
-        with self._database.reading(missing=_GONE):
+        with self._database.reading(missing=_DELETED):
             query = self._database.open(name).search().select(["row", *columns])
             table = all_rows(query)
             rows = table["row"].to_numpy()  # in their order, unless the database has moved some
@@ -294,19 +296,19 @@ def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings)
 
 
 def _map(row: Mapping[str, Any]) -> KeptMap:
-    about = json.loads(row["about"])
+    details = json.loads(row["about"])
     return KeptMap(
         id=row["id"],
         corpus=row["corpus"],
         embedder=row["embedder"],
-        table=about["table"],
+        table=details["table"],
         created=row["created"],
-        settings=ProjectionSettings.from_dict(about["settings"]),
-        min_cluster_size=about["min_cluster_size"],
-        cluster_words=tuple(tuple(words) for words in about["cluster_words"]),
-        notes=tuple(about["notes"]),
-        n_fitted=about.get("n_fitted"),
-        recall=about.get("recall"),
+        settings=ProjectionSettings.from_dict(details["settings"]),
+        min_cluster_size=details["min_cluster_size"],
+        cluster_words=tuple(tuple(words) for words in details["cluster_words"]),
+        notes=tuple(details["notes"]),
+        n_fitted=details.get("n_fitted"),
+        recall=details.get("recall"),
     )
 
 
@@ -337,20 +339,22 @@ def _fit_of(kept: KeptMap) -> str:
     return f"{kept.table}-fit"
 
 
-def _points(coordinates: np.ndarray, clusters: Clusters, more: Mapping[str, pa.Array]) -> pa.Table:
+def _points(
+    coordinates: np.ndarray, clusters: Clusters, extra_columns: Mapping[str, pa.Array]
+) -> pa.Table:
     """The rows of the table of a map's points."""
     return pa.table(
         {
             "row": pa.array(np.arange(len(coordinates), dtype=np.int32)),
             "point": list_array(coordinates.astype(np.float32, copy=False)),
             "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
-            **more,
+            **extra_columns,
         }
     )
 
 
 def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
-    about = {
+    details = {
         "table": kept.table,
         "settings": kept.settings.relevant(),
         "min_cluster_size": kept.min_cluster_size,
@@ -359,9 +363,9 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "metric": metric,
     }
     if kept.n_fitted is not None:
-        about |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_of(kept)}
-    columns = {name: getattr(kept, name) for name in _ABOUT[:-1]}
-    return columns | {"about": json.dumps(about)}
+        details |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_of(kept)}
+    columns = {name: getattr(kept, name) for name in _ENTRY_COLUMNS[:-1]}
+    return columns | {"about": json.dumps(details)}
 
 
 def _lists(column: pa.ChunkedArray) -> np.ndarray:

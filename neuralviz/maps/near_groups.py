@@ -46,7 +46,7 @@ class NearGroups:
     metric: str
 
     @classmethod
-    def of(
+    def build(
         cls, vectors: np.ndarray, metric: str, seed: int, *, should_stop: ShouldStop = never
     ) -> NearGroups:
         """Divide vectors into groups, as many as there are vectors in a group (Lloyd 1982).
@@ -75,9 +75,9 @@ class NearGroups:
             if last == ROUNDS:
                 break
             order = np.argsort(group, kind="stable")
-            has, first = np.unique(group[order], return_index=True)
-            for at, members in zip(has, np.split(order, first[1:]), strict=True):
-                centres[at] = data[members].mean(axis=0, dtype=np.float64)
+            occupied, first = np.unique(group[order], return_index=True)
+            for number, members in zip(occupied, np.split(order, first[1:]), strict=True):
+                centres[number] = data[members].mean(axis=0, dtype=np.float64)
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.arange(n_groups + 1))
         return cls(data[order], order.astype(np.int32), centres, starts, metric)
@@ -105,21 +105,21 @@ class NearGroups:
         Returns:
             [query, k] numbers of texts and distances; a text of the query's own vector counts.
         """
-        wanted = _scaled(queries, self.metric)
+        scaled = _scaled(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
-        places = self._candidates(wanted, min(n_kept, len(self.texts)))
-        found = np.zeros((len(wanted), k), dtype=np.int64)
-        for start in range(0, len(wanted), RANKED):
+        places = self._candidates(scaled, min(n_kept, len(self.texts)))
+        best_keys = np.zeros((len(scaled), k), dtype=np.int64)
+        for start in range(0, len(scaled), RANKED):
             rows = slice(start, start + RANKED)
-            some = places[rows]
+            candidates = places[rows]
             apart = pair_distances(
-                wanted[rows].astype(np.float64),
-                self.vectors[some].astype(np.float64),
+                scaled[rows].astype(np.float64),
+                self.vectors[candidates].astype(np.float64),
                 self.metric,
             )
-            keys = sort_keys(apart, self.texts[some].astype(np.int64))
-            found[rows] = np.sort(keys, axis=1)[:, :k]
-        indices, distances = from_keys(found)
+            keys = sort_keys(apart, self.texts[candidates].astype(np.int64))
+            best_keys[rows] = np.sort(keys, axis=1)[:, :k]
+        indices, distances = from_keys(best_keys)
         return Neighbours(indices, distances, self.metric, is_approximate=True)
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
@@ -136,11 +136,11 @@ class NearGroups:
             if not len(asking) or first == last:
                 continue
             near = _closeness(queries[asking], self.vectors[first:last])
-            at = np.broadcast_to(np.arange(first, last), near.shape)
-            near, at = _smallest(near, at, n)
+            positions = np.broadcast_to(np.arange(first, last), near.shape)
+            near, positions = _smallest(near, positions, n)
             best[asking], places[asking] = _smallest(
                 np.concatenate([best[asking], near], axis=1),
-                np.concatenate([places[asking], at], axis=1),
+                np.concatenate([places[asking], positions], axis=1),
                 n,
             )
         return places
@@ -151,12 +151,12 @@ class NearGroups:
         n_probed = max(PROBED, int(np.searchsorted(np.cumsum(sizes), n)) + 1)
         if n_probed >= len(self.centres):
             return np.tile(np.arange(len(self.centres)), (len(queries), 1))
-        found = np.zeros((len(queries), n_probed), dtype=np.int64)
+        probed = np.zeros((len(queries), n_probed), dtype=np.int64)
         for start in range(0, len(queries), ROWS):
             rows = slice(start, start + ROWS)
             near = _closeness(queries[rows], self.centres)
-            found[rows] = np.argpartition(near, n_probed - 1, axis=1)[:, :n_probed]
-        return found
+            probed[rows] = np.argpartition(near, n_probed - 1, axis=1)[:, :n_probed]
+        return probed
 
 
 def _scaled(vectors: np.ndarray, metric: str) -> np.ndarray:
@@ -174,5 +174,5 @@ def _closeness(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 def _smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     if near.shape[1] <= n:
         return near, places
-    at = np.argpartition(near, n - 1, axis=1)[:, :n]
-    return np.take_along_axis(near, at, axis=1), np.take_along_axis(places, at, axis=1)
+    order = np.argpartition(near, n - 1, axis=1)[:, :n]
+    return np.take_along_axis(near, order, axis=1), np.take_along_axis(places, order, axis=1)

@@ -64,8 +64,8 @@ def fitting_k(sizes: Iterable[ArrayLike]) -> int:
     Args:
         sizes: by column of labels, [label] how many texts have each label.
     """
-    others = [int(np.median(of)) - 1 for of in map(np.asarray, sizes) if len(of)]
-    return max(1, min([K, *others]))
+    medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
+    return max(1, min([K, *medians]))
 
 
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
@@ -132,12 +132,14 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
         SettingsError: ``k`` is below 1.
     """
     _check_k(k)
-    own, votes = codes[rows], codes[near.indices]
+    own_codes, votes = codes[rows], codes[near.indices]
     votes = _first_with_label(votes, k) if (votes < 0).any() else votes[:, :k]
-    return (_most_voted(votes) == own)[own >= 0]
+    return (_most_voted(votes) == own_codes)[own_codes >= 0]
 
 
-def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:
+def find_outvoted(
+    neighbours: Neighbours, labels: Sequence[str], k: int, n: int
+) -> tuple[Outvoted, ...]:
     """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
 
     Those that nobody votes on are missed, too, and are not among them.
@@ -172,12 +174,12 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
     """
     codes, k = _codes(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
-    for at, votes in _votes(neighbours, codes, k):
-        label = codes[at]
+    for rows, votes in _votes(neighbours, codes, k):
+        label = codes[rows]
         n_votes = (votes >= 0).sum(axis=1)
-        same = (votes == label[:, None]).sum(axis=1)
+        n_same = (votes == label[:, None]).sum(axis=1)
         is_defined = (label >= 0) & (n_votes > 0)
-        shares[at] = np.divide(same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
+        shares[rows] = np.divide(n_same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
     return shares
 
 
@@ -201,9 +203,9 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
     k = min(k, first.k, second.k)
     shares = np.zeros(len(first))
     for start in range(0, len(first), ROWS):
-        at = slice(start, start + ROWS)
-        same = first.indices[at, :k, None] == second.indices[at, None, :k]
-        shares[at] = same.sum(axis=(1, 2)) / k
+        rows = slice(start, start + ROWS)
+        is_common = first.indices[rows, :k, None] == second.indices[rows, None, :k]
+        shares[rows] = is_common.sum(axis=(1, 2)) / k
     return shares
 
 
@@ -243,8 +245,8 @@ def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.nd
 def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
     """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
     winners = np.full(len(codes), -1, dtype=codes.dtype)
-    for at, votes in _votes(neighbours, codes, k):
-        winners[at] = _most_voted(votes)
+    for rows, votes in _votes(neighbours, codes, k):
+        winners[rows] = _most_voted(votes)
     return winners
 
 
@@ -268,6 +270,6 @@ def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[
     everybody = bool((codes >= 0).all())
     candidates = neighbours.first(k).indices if everybody else neighbours.indices
     for start in range(0, len(codes), ROWS):
-        at = slice(start, start + ROWS)
-        votes = codes[candidates[at]]
-        yield at, votes if everybody else _first_with_label(votes, k)
+        rows = slice(start, start + ROWS)
+        votes = codes[candidates[rows]]
+        yield rows, votes if everybody else _first_with_label(votes, k)

@@ -106,10 +106,10 @@ def find_neighbours(
     if len(rows) == n:
         return descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
-        found = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
+        of_groups = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
     else:
-        found = _exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
-    return _for_all(_with_itself(found), group, k)
+        of_groups = _exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
+    return _for_all(_with_itself(of_groups), group, k)
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
@@ -161,14 +161,14 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
     distances = np.zeros((len(queries), k), dtype=np.float32)
     step = ROWS
     for start in range(0, len(queries), step):
-        at = slice(start, start + step)
-        some = queries[at].astype(np.float64)
-        kept = np.zeros((len(some), 0), dtype=np.int64)
+        rows = slice(start, start + step)
+        batch = queries[rows].astype(np.float64)
+        kept = np.zeros((len(batch), 0), dtype=np.int64)
         for first in range(0, len(vectors), ROWS):
             block = vectors[first : first + ROWS].astype(np.float64)
-            keys = sort_keys(all_distances(some, block, metric), first)
+            keys = sort_keys(all_distances(batch, block, metric), first)
             kept = smallest(np.concatenate([kept, smallest(keys, k)], axis=1), k)
-        indices[at], distances[at] = from_keys(np.sort(kept, axis=1))
+        indices[rows], distances[rows] = from_keys(np.sort(kept, axis=1))
     return Neighbours(indices, distances, metric)
 
 
@@ -176,15 +176,15 @@ def _exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) 
     """From all distances, which fit into memory block by block."""
     n = len(vectors)
     everything = vectors.astype(np.float64)
-    found = np.zeros((n, k), dtype=np.int64)
+    best_keys = np.zeros((n, k), dtype=np.int64)
     for start in range(0, n if k else 0, 512):
         if should_stop():
             raise Stopped
         rows = slice(start, start + 512)
         keys = sort_keys(all_distances(everything[rows], everything, metric))
         keys[np.arange(len(keys)), start + np.arange(len(keys))] = np.iinfo(np.int64).max
-        found[rows] = np.sort(smallest(keys, k), axis=1)
-    return Neighbours(*from_keys(found), metric)
+        best_keys[rows] = np.sort(smallest(keys, k), axis=1)
+    return Neighbours(*from_keys(best_keys), metric)
 
 
 def descend(
@@ -228,9 +228,9 @@ def descend(
         keys[rows] = sort_keys(distances, near.astype(np.int64) & 0xFFFFFFFF)
     itself = np.arange(n)[:, None]
     keys[(graph == itself) | (graph < 0)] = np.iinfo(np.int64).max
-    found = np.sort(keys, axis=1)[:, :k]
-    indices, distances = from_keys(found)
-    missed = np.flatnonzero(found[:, -1] == np.iinfo(np.int64).max)
+    best_keys = np.sort(keys, axis=1)[:, :k]
+    indices, distances = from_keys(best_keys)
+    missed = np.flatnonzero(best_keys[:, -1] == np.iinfo(np.int64).max)
     if len(missed):
         exact = _without(nearest(vectors, vectors[missed], k + 1, metric), missed)
         indices[missed], distances[missed] = exact.indices, exact.distances
@@ -260,11 +260,11 @@ def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     )
 
 
-def _for_all(found: Neighbours, group: np.ndarray, k: int) -> Neighbours:
+def _for_all(of_groups: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     """Neighbours of texts from those of the groups of equal texts.
 
     Args:
-        found: of groups, each itself first.
+        of_groups: of groups, each itself first.
         group: [text] of each.
         k: neighbours of a text.
     """
@@ -273,25 +273,25 @@ def _for_all(found: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     starts = np.cumsum(sizes) - sizes
     indices = np.zeros((len(group), k), dtype=np.int32)
     distances = np.zeros((len(group), k), dtype=np.float32)
-    for first in range(0, len(found), ROWS):
-        near = found.indices[first : first + ROWS]
-        far = found.distances[first : first + ROWS]
+    for first in range(0, len(of_groups), ROWS):
+        near = of_groups.indices[first : first + ROWS]
+        far = of_groups.distances[first : first + ROWS]
         ends = np.cumsum(sizes[near], axis=1)
         n_groups = len(near)
         slots = np.zeros((n_groups, k + 1), dtype=np.int32)
         apart = np.zeros((n_groups, k + 1), dtype=np.float32)
-        each = np.arange(n_groups)
+        numbers = np.arange(n_groups)
         for slot in range(k + 1):  # the place-th member of the column-th group fills it
             column = (ends <= slot).sum(axis=1)
-            groups = near[each, column]
-            place = slot - (ends[each, column] - sizes[groups])
+            groups = near[numbers, column]
+            place = slot - (ends[numbers, column] - sizes[groups])
             slots[:, slot] = members[starts[groups] + place]
-            apart[:, slot] = far[each, column]
+            apart[:, slot] = far[numbers, column]
         # equally near groups: their members in the order of the texts
         keys = np.sort(sort_keys(apart, slots.astype(np.int64)), axis=1)
         slots, apart = from_keys(keys)
         texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
         rows = group[texts] - first
-        others = _without(Neighbours(slots[rows], apart[rows], found.metric), texts)
-        indices[texts], distances[texts] = others.indices, others.distances
-    return Neighbours(indices, distances, found.metric)
+        without_itself = _without(Neighbours(slots[rows], apart[rows], of_groups.metric), texts)
+        indices[texts], distances[texts] = without_itself.indices, without_itself.distances
+    return Neighbours(indices, distances, of_groups.metric)

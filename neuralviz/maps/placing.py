@@ -138,14 +138,14 @@ def written_fit(
         Stopped: ``should_stop`` said so.
         NeuralvizError: it cannot be written.
     """
-    above = store.folder / _FOLDER
-    folder = above / secrets.token_hex(8)
+    parent = store.folder / _FOLDER
+    folder = parent / secrets.token_hex(8)
     settings = projection.settings
     try:
         folder.mkdir(parents=True)
-        prune(above, n_bytes=_ROOM, days=LEFT_OVER)
+        prune(parent, n_bytes=_ROOM, days=LEFT_OVER)
         if settings.reducer != "pca":
-            NearGroups.of(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
+            NearGroups.build(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
                 folder
             )
         arrays = {
@@ -187,7 +187,7 @@ def _extra(folder: Path) -> list[Path]:
     return sorted(folder.glob("fitted_*.npy"))
 
 
-def on_processes(
+def place_on_processes(
     place: PlaceBlock,
     blocks: Sequence[Block],
     should_stop: ShouldStop,
@@ -219,14 +219,14 @@ def on_processes(
     with ProcessPoolExecutor(
         n_processes, mp_context=context, initializer=_end_with, initargs=(is_over,)
     ) as pool:
-        left = {pool.submit(place, block) for block in blocks}
+        pending = {pool.submit(place, block) for block in blocks}
         try:
-            while left:
-                done, left = wait(left, _LOOKED, FIRST_COMPLETED)
+            while pending:
+                finished, pending = wait(pending, _LOOKED, FIRST_COMPLETED)
                 if should_stop():
                     raise Stopped
-                for one in done:
-                    yield one.result()
+                for future in finished:
+                    yield future.result()
         except BrokenProcessPool as error:
             raise NeuralvizError(
                 "A process that placed texts on the map was ended by the system, perhaps for lack "

@@ -74,9 +74,9 @@ def project(
     def on_wait() -> None:
         on_progress(ProjectionEvent("waiting"))
 
-    def after_epoch(done: int, total: int) -> None:
-        on_progress(ProjectionEvent("layout", done, total))
-        if done and should_stop():
+    def after_epoch(n_done: int, total: int) -> None:
+        on_progress(ProjectionEvent("layout", n_done, total))
+        if n_done and should_stop():
             raise Stopped
 
     if should_stop():
@@ -314,7 +314,7 @@ def warm_up(*, large: bool = False) -> None:
     """
     n = 64
     vectors = np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32)
-    few = project(vectors)
-    place(vectors, few, vectors[:2] + 0.5)
+    small_map = project(vectors)
+    place(vectors, small_map, vectors[:2] + 0.5)
     if large:
         descend(vectors, SCORED_NEIGHBOURS, "cosine", SEED)

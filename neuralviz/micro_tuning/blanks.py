@@ -74,7 +74,7 @@ class FilledBlank:
     risen: tuple[Candidate, ...]
 
     @cached_property
-    def shown(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[Candidate, ...]:
         """The tokens of ``after``, and behind them those of ``before`` that are not among them."""
         return tuple(dict.fromkeys((*self.after, *self.before)))
 
@@ -149,21 +149,21 @@ def _learnt_best(report: TextReport) -> tuple[int, int] | None:
     spelt = [text.text[slice(*span)].lower() for span in spans]
     rise = predictions.after - predictions.before
     n_masked = np.bincount(predictions.input)[predictions.input]
-    found: list[tuple[bool, float, tuple[int, int]]] = []
+    ranked: list[tuple[bool, float, tuple[int, int]]] = []
     for token, word in enumerate(text.words.tolist()):
-        at = np.flatnonzero(predictions.token == token)
+        positions = np.flatnonzero(predictions.token == token)
         is_word = n_tokens[word] == 1 and not text.unknown[token]
-        if not is_word or not len(at) or not _HAS_LETTER.search(spelt[word]):
+        if not is_word or not len(positions) or not _HAS_LETTER.search(spelt[word]):
             continue
-        at = at[n_masked[at] == n_masked[at].min()]
+        positions = positions[n_masked[positions] == n_masked[positions].min()]
         begins = f"“{text.tokens[token]}” "
         was, is_now = (
-            np.mean([words[i].startswith(begins) for i in at]) > 0.5
+            np.mean([words[i].startswith(begins) for i in positions]) > 0.5
             for words in (predictions.words_before, predictions.words_after)
         )
         is_learnt = is_now and not was and spelt.count(spelt[word]) == 1
-        found.append((bool(is_learnt), float(rise[at].mean()), spans[word]))
-    return max(found)[2] if found else None
+        ranked.append((bool(is_learnt), float(rise[positions].mean()), spans[word]))
+    return max(ranked)[2] if ranked else None
 
 
 def _literal(text: str) -> str:
@@ -171,7 +171,7 @@ def _literal(text: str) -> str:
     return _BLANKS.sub("_", text.replace("\n", " "))
 
 
-def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
+def blanks_in_words(blanks: Sequence[FilledBlank], action: str) -> str:
     """What the deltas have changed, in a sentence for each blank; plain text.
 
     >>> blanks_in_words([blank], "micro-tuning")
@@ -179,18 +179,18 @@ def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
 
     Args:
         blanks: as filled.
-        whose: what has been done, to stand behind *after*.
+        action: what has been done, to stand behind *after*.
     """
-    said = []
+    sentences = []
     for place, blank in enumerate(blanks, 1):
-        first, then = blank.before[0], blank.after[0]
-        where = f"Blank {place}: before" if len(blanks) > 1 else "Before"
-        still = "still " if then.token == first.token else ""
-        said.append(
-            f"{where}, the model's best guess was “{first.token}” ({percent(first.before)}); "
-            f"after {whose} it is {still}“{then.token}” ({percent(then.after)})."
+        first, last = blank.before[0], blank.after[0]
+        opening = f"Blank {place}: before" if len(blanks) > 1 else "Before"
+        still = "still " if last.token == first.token else ""
+        sentences.append(
+            f"{opening}, the model's best guess was “{first.token}” ({percent(first.before)}); "
+            f"after {action} it is {still}“{last.token}” ({percent(last.after)})."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def deltas_in_words(scaled: Sequence[tuple[float, int]]) -> str:

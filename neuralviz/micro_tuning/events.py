@@ -137,12 +137,12 @@ class TuningEvent:
             self,
             loss=self.loss[texts],
             delta_norm=self.delta_norm[texts],
-            deltas=None if self.deltas is None else tuple(one[texts] for one in self.deltas),
+            deltas=None if self.deltas is None else tuple(delta[texts] for delta in self.deltas),
             result=None if self.result is None else self.result.of_texts(texts),
         )
 
 
-def finished(events: Iterable[TuningEvent]) -> MicroTuning:
+def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
     """Consume a run's events and return what the last one carries."""
     result = None
     for event in events:
@@ -155,7 +155,7 @@ def joined(results: Sequence[MicroTuning]) -> MicroTuning:
     """One run of the texts of several, which have one model and settings."""
     if len(results) == 1:
         return results[0]
-    shares = [one for result in results for one in result.shares or ()]
+    shares = [text_shares for result in results for text_shares in result.shares or ()]
     return replace(
         results[0],
         texts=tuple(text for result in results for text in result.texts),

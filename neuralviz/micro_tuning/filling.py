@@ -132,15 +132,17 @@ def _logits(
     tokens = torch.tensor([ids], device=model.device)
     columns = torch.tensor(blanks, device=model.device)
     if network.cut == HEAD_ONLY:
-        below = network.below(tokens, torch.ones_like(tokens), (torch.zeros_like(columns), columns))
-        assert below is not None
-        out = network.at_positions(below.expand(2, -1, -1), rows)
+        frozen_output = network.run_frozen_part(
+            tokens, torch.ones_like(tokens), (torch.zeros_like(columns), columns)
+        )
+        assert frozen_output is not None
+        out = network.at_positions(frozen_output.expand(2, -1, -1), rows)
     else:
         twice = tokens.expand(2, -1)
         attention = torch.ones_like(twice)
-        below = network.below(twice, attention)
+        frozen_output = network.run_frozen_part(twice, attention)
         text_of = torch.arange(2, device=model.device)
-        out = network.at_tokens(twice, attention, below, rows, text_of)[:, columns]
+        out = network.at_tokens(twice, attention, frozen_output, rows, text_of)[:, columns]
     logits = out @ network.output_weight.T
     if network.output_bias_name is not None:
         return logits + values[network.output_bias_name][:, None]
@@ -150,10 +152,10 @@ def _logits(
 def _filled(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
     """One blank, from [vocab] probabilities."""
 
-    def candidates(by: Tensor) -> tuple[Candidate, ...]:
+    def candidates(scores: Tensor) -> tuple[Candidate, ...]:
         return tuple(
             Candidate(_spelt(model, token), float(before[token]), float(after[token]))
-            for token in by.topk(top).indices.tolist()
+            for token in scores.topk(top).indices.tolist()
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))

@@ -26,7 +26,7 @@ class Step(NamedTuple):
     value: Tensor
 
     @property
-    def finite(self) -> Tensor:
+    def is_finite(self) -> Tensor:
         """[text] bool, true where the step leads to numbers."""
         return self.value.isfinite().all(dim=1) & self.second.isfinite().all(dim=1)
 
@@ -66,11 +66,11 @@ class RowAdamW:
     def prepare(self, grad: Tensor) -> Step:
         """The step that the gradient [text, dim] asks for, not taken yet."""
         s, (beta1, beta2) = self.settings, self.settings.betas
-        taken = self.taken + 1
+        n_steps = self.taken + 1
         first = beta1 * self.first + (1 - beta1) * grad
         second = beta2 * self.second + (1 - beta2) * grad.square()
-        rate = (s.learning_rate / (1 - beta1**taken)).to(grad.dtype)
-        spread = (1 - beta2**taken).sqrt().to(grad.dtype)
+        rate = (s.learning_rate / (1 - beta1**n_steps)).to(grad.dtype)
+        spread = (1 - beta2**n_steps).sqrt().to(grad.dtype)
         scale = rate / (second.sqrt() / spread + s.eps)
         decay = -s.learning_rate * s.weight_decay * self.value
         value = self.value + decay - scale * first

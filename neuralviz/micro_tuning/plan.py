@@ -114,13 +114,15 @@ def _mask_chunks(
     for chunk, rows in zip(text.chunks, labelled, strict=True):
         ids = text.ids[chunk]
         for row in rows:
-            at = np.flatnonzero(row)
-            shown = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
+            positions = np.flatnonzero(row)
+            visible_ids = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
             yield MaskedInput(
-                ids=np.concatenate([model.prefix_ids, shown, model.suffix_ids]).astype(np.int64),
-                masked=at + len(model.prefix_ids),
-                labels=ids[at],
-                tokens=at + chunk.start,
+                ids=np.concatenate([model.prefix_ids, visible_ids, model.suffix_ids]).astype(
+                    np.int64
+                ),
+                masked=positions + len(model.prefix_ids),
+                labels=ids[positions],
+                tokens=positions + chunk.start,
                 text=index,
                 number=number,
                 weight=weight,
@@ -152,7 +154,10 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
 
 def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
     """Some inputs as one piece; those of a text come to stand together."""
-    place = {text: at for at, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
+    place = {
+        text: position
+        for position, text in enumerate(dict.fromkeys(entry.text for entry in inputs))
+    }
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     width = max(len(entry.ids) for entry in batch)
     ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
-from neuralviz.micro_tuning.events import MicroTuning, finished
+from neuralviz.micro_tuning.events import MicroTuning, collect_result
 from neuralviz.micro_tuning.loop import micro_tune
 from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
@@ -140,7 +140,7 @@ def walk_through(
     events = list(
         micro_tune(model, list(texts), epochs=epochs, with_deltas=True, should_stop=should_stop)
     )
-    tuning = finished(events)
+    tuning = collect_result(events)
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
     before = predict_masked(model, text, settings, None, should_stop=should_stop)

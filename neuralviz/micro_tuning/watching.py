@@ -162,7 +162,7 @@ def report_on(
     index: int,
     should_stop: ShouldStop = never,
 ) -> TextReport:
-    """On the ``i``-th text of a batch, which is the ``index``-th of the run."""
+    """The report on the ``i``-th text of a batch, which is the ``index``-th of the run."""
     from neuralviz.micro_tuning.predictions import predict_with_each
 
     text, settings = result.texts[i], result.settings

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from neuralviz.plots.room import FEW_COLUMNS, apart, cell_values
+from neuralviz.plots.room import FEW_COLUMNS, cell_values, spaced_ticks
 from neuralviz.plots.theme import LAYER_COLOURS, escape, shorten
 
 
@@ -18,7 +18,7 @@ def marks_figure(
     blocks: Sequence[int],
     *,
     measure: str,
-    when: str,
+    moment: str,
     full_kinds: Sequence[str] | None = None,
 ) -> go.Figure:
     """The delta of each kind of layer in each block.
@@ -28,7 +28,7 @@ def marks_figure(
         kinds: what the rows are called.
         blocks: numbers of the columns.
         measure: what is drawn, in words.
-        when: e.g. "after epoch 3".
+        moment: e.g. "after epoch 3".
         full_kinds: what the hover box calls the rows.
     """
     n_blocks = len(blocks)
@@ -50,8 +50,13 @@ def marks_figure(
         )
     )
     figure.update_layout(
-        title=f"{measure}, {when}",
-        xaxis={"title": "block", "showgrid": False, "zeroline": False, "tickvals": apart(blocks)},
+        title=f"{measure}, {moment}",
+        xaxis={
+            "title": "block",
+            "showgrid": False,
+            "zeroline": False,
+            "tickvals": spaced_ticks(blocks),
+        },
         yaxis={
             "tickvals": np.arange(len(kinds)),
             "ticktext": [escape(shorten(kind, 28)) for kind in kinds],
@@ -91,7 +96,7 @@ def block_totals_figure(
         xaxis={
             "title": "epoch",
             "range": [-0.04 * epochs, epochs * 1.04],
-            "tickvals": apart(range(epochs + 1)),
+            "tickvals": spaced_ticks(range(epochs + 1)),
             "tickformat": "d",
         },
         yaxis={"title": measure, "rangemode": "tozero"},

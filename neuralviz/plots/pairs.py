@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES
-from neuralviz.plots.room import apart
+from neuralviz.plots.room import spaced_ticks
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -98,7 +98,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
             y=[name.replace(", ", ",<br>") for name in names],
             orientation="h",
             marker={"color": colours[: len(names)]},
-            text=["undefined" if np.isnan(one) else number(one, ".3f") for one in numbers],
+            text=["undefined" if np.isnan(value) else number(value, ".3f") for value in numbers],
             textposition="auto",
             textfont={"size": SMALL_FONT_SIZE},
             insidetextfont={"color": "white"},
@@ -228,6 +228,6 @@ def _whole_numbers(title: str, first: int, last: int) -> dict:
     return {
         "title": title,
         "range": [first - room, last + room],
-        "tickvals": apart(range(first, last + 1)),
+        "tickvals": spaced_ticks(range(first, last + 1)),
         "tickformat": "d",
     }

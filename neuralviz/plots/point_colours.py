@@ -52,7 +52,7 @@ class PointColour:
     missing: str = "no value"
     ends: tuple[float, float] | None = None
 
-    def of(self, rows: np.ndarray) -> PointColour:
+    def select(self, rows: np.ndarray) -> PointColour:
         """The colours of some texts, which look as they do among all."""
         codes = None if self.codes is None else self.codes[rows]
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
@@ -105,7 +105,7 @@ def by_code(
         missing: what texts without a label are called.
     """
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
-    ordered = _in_order(Counter({one: n for one, n in zip(names, sizes, strict=True) if n}))
+    ordered = _in_order(Counter({label: n for label, n in zip(names, sizes, strict=True) if n}))
     place = {label: code for code, label in enumerate(ordered)}
     new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
     return PointColour(name, ordered, codes=new[codes], missing=missing)
@@ -115,8 +115,8 @@ def _in_order(sizes: Counter[str]) -> tuple[str, ...]:
     """The largest categories first; the first of those that are numbers as numbers."""
     by_size = [label for label, _ in sizes.most_common()]
     if all(finite_number(label) is not None for label in by_size):
-        shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
-        by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
+        coloured, uncoloured = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
+        by_size = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
     return tuple(by_size)
 
 

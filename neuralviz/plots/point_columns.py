@@ -36,7 +36,7 @@ class PointColumns:
     @cached_property
     def content(self) -> bytes:
         """A line of JSON that says how long they are, and the columns, little-endian."""
-        about = {
+        header = {
             "n": len(self.rows),
             "values": self.values is not None,
             "density": list(self.density.shape),
@@ -47,7 +47,7 @@ class PointColumns:
             np.ascontiguousarray(column, dtype=kind).tobytes()
             for column, kind in zip(columns, types, strict=False)
         ]
-        return b"".join([json.dumps(about).encode(), b"\n", *parts, self.density.tobytes()])
+        return b"".join([json.dumps(header).encode(), b"\n", *parts, self.density.tobytes()])
 
     @cached_property
     def digest(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.evaluation.training_frames import training_numbers
-from neuralviz.plots.room import apart
+from neuralviz.plots.room import spaced_ticks
 from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def training_table_figure(
     numbers = training_numbers(table, cells).drop(columns=_NOT_DRAWN)
     draw = {"accuracy": _bars, "layers": _lines, "epochs": _lines, "spaces": _map}
     figure = draw[table.columns](numbers)
-    where = "last layer" if table.columns == "accuracy" else table.columns
+    place = "last layer" if table.columns == "accuracy" else table.columns
     figure.update_layout(
-        title=f"10-NN accuracy of “{escape(shorten(label, 30))}”, {where}; higher is better"
+        title=f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
     )
     return figure
 
@@ -98,13 +98,13 @@ def _lines(numbers: pd.DataFrame) -> go.Figure:
             },
             hovertemplate=f"{escape(str(row))}<br>%{{x}}: %{{y:.1%}}<extra></extra>",
         )  # fmt: skip
-    shown = apart(range(len(names)))
-    what = "layer" if names[-1].startswith("layer") else "epoch"
+    ticks = spaced_ticks(range(len(names)))
+    axis = "layer" if names[-1].startswith("layer") else "epoch"
     figure.update_layout(
         xaxis={
-            "tickvals": list(shown),
-            "ticktext": [names[place].removeprefix(f"{what} ") for place in shown],
-            "title": what,
+            "tickvals": list(ticks),
+            "ticktext": [names[place].removeprefix(f"{axis} ") for place in ticks],
+            "title": axis,
         },
         yaxis={"tickformat": ".0%", "title": "accuracy"},
         showlegend=True,

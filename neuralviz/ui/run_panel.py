@@ -256,9 +256,9 @@ def _took(run: Run[Any]) -> str:
 
 def _stopped(run: Run[Any]) -> str:
     progress = run.progress
-    if not progress.done:
+    if not progress.n_done:
         return "Stopped before the first result."
-    counted = f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
+    counted = f"{progress.n_done:,.0f} of {progress.total:,.0f} {progress.unit}"
     where = counted if progress.unit else progress.doing
     return f"Stopped after {where}. The result so far is shown."
 

@@ -14,8 +14,8 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
-from neuralviz.jobs.returning import returning, work_of
+from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run, result_key
+from neuralviz.jobs.returning import returning_runs, work_of
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import RUN, is_shared, put
 from neuralviz.ui.session import is_here, session_id
@@ -94,9 +94,9 @@ class SessionRuns:
             return last
         run_id = st.query_params.get(RUN, "")
         here = is_here(session_id())
-        run = returning().join(run_id, is_wanted, here) if run_id else None
+        run = returning_runs().join(run_id, is_wanted, here) if run_id else None
         if run is None and unnamed:
-            run = returning().join_last(is_wanted, here)
+            run = returning_runs().join_last(is_wanted, here)
         if run is not None:
             if run not in self.all():
                 self._met.add(run.id)
@@ -146,7 +146,7 @@ class SessionRuns:
             st.session_state[self._count] = number
             if view and isinstance(task, KeptTask):
                 # nobody wants to meet what somebody else has stopped, or lacked the memory for
-                keep = keeper(view, in_part=not is_shared(view))
+                keep = make_keeper(view, in_part=not is_shared(view))
                 run = _begin(task, work_of(result_key(task)), number, keep)
             elif work:
                 run = _begin(task, work_of(work), number)
@@ -191,7 +191,7 @@ class SessionRuns:
 def known_run(work: str) -> KnownRun | None:
     """What is known of the run that the address names, where it did this work."""
     run_id = st.query_params.get(RUN, "")
-    return returning().find(run_id, work_of(work)) if run_id else None
+    return returning_runs().find(run_id, work_of(work)) if run_id else None
 
 
 def _begin(
@@ -204,7 +204,7 @@ def _begin(
         watchers.add(is_here(session))
         return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
-    run_id, run = returning().begin(work, submit, keep)
+    run_id, run = returning_runs().begin(work, submit, keep)
     put({RUN: run_id})
     return run
 
@@ -213,10 +213,10 @@ def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None
     """The run that the address names, or the result that is kept of its task."""
     run_id = st.query_params.get(RUN, "")
     wanted = partial(eq, task)
-    run = returning().join(run_id, wanted, is_here(session_id())) if run_id else None
+    run = returning_runs().join(run_id, wanted, is_here(session_id())) if run_id else None
     if run is None:
-        run = reopened(task, view, number)
+        run = reopen_run(task, view, number)
     if run is None and run_id:
-        why = returning().why_no_result(run_id, work_of(result_key(task)))
-        run = None if why is None else Run.failed(task, why, number)
+        why = returning_runs().why_no_result(run_id, work_of(result_key(task)))
+        run = None if why is None else Run.from_error(task, why, number)
     return run

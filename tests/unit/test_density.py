@@ -90,7 +90,7 @@ def test_a_selection_is_a_bit_a_point_and_the_figure_holds_no_points() -> None:
         title="<b>",
         bounds=COVERED,
         selected=selected,
-        beside=(np.array([7]), np.array([[2.0, 11.0]])),
+        undrawn=(np.array([7]), np.array([[2.0, 11.0]])),
         highlighted=np.array([3.0, 11.0]),
         standout=Standout(near=POINTS[:2], names=[("<i>", POINTS[0])]),
     )

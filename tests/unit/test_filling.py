@@ -106,7 +106,7 @@ def test_a_delta_and_its_opposite_cancel_out(bundled: LanguageModel) -> None:
     for deltas in ([(0.0, delta)], [(2.0, delta), (-2.0, delta)]):
         (blank,) = fill_blanks(bundled, "A ___.", deltas)
         assert blank.after == blank.before
-        assert all(candidate.change == 0 for candidate in blank.shown)
+        assert all(candidate.change == 0 for candidate in blank.candidates)
 
 
 def test_what_was_learnt_of_the_river_is_known_elsewhere(bundled, recorded) -> None:

@@ -28,7 +28,7 @@ from neuralviz.jobs import run as runs
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.mapping import MakeMaps, MapChoice, Mapped, PlaceSentence
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN, _Durations, start_of_next
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
@@ -440,10 +440,10 @@ def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_
 
     def tasks() -> list[Task]:
         return [
-            Compare.now((spec,), ("a", "b")),
-            MakeMaps.now("corpus", (choice,)),
+            Compare.for_current_models((spec,), ("a", "b")),
+            MakeMaps.for_current_models("corpus", (choice,)),
             PlaceSentence("corpus", "map", spec, "a", models_now((spec,))),
-            Evaluate.now(plan),
+            Evaluate.for_current_models(plan),
         ]
 
     before = tasks()
@@ -548,7 +548,7 @@ def test_each_task_says_when_its_last_part_has_begun() -> None:
         choice = MapChoice(spec, ProjectionSettings())
         two = MakeMaps("id", (choice, choice), ())
         for place in range(2):
-            embedded = Mapped(place, SimpleNamespace(done=1, total=9))
+            embedded = MapsState(place, SimpleNamespace(done=1, total=9))
             before = replace(embedded, projecting=ProjectionEvent("layout", 1, 9, (0.0, 0.5)))
             begun = replace(embedded, projecting=ProjectionEvent("placing", 1, 9, (0.5, 1.0)))
             assert two.progress(embedded).is_last is (embedding and place == 1)
@@ -583,7 +583,7 @@ def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
             "pairs", ModelRef("bundled", ""), "id", "label", TrainingSettings(), seeds
         )
         now = RowProgress("crops", seed, 1, 6, number, 1 + 2 * len(seeds))
-        assert table.progress(FilledTable(now=now)).is_last is is_last
+        assert table.progress(FilledTable(current=now)).is_last is is_last
 
 
 def test_a_text_counts_by_its_length(bundled) -> None:

@@ -28,7 +28,7 @@ from neuralviz.maps.large import Fitting
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.neighbourhoods import common_neighbours, knn_accuracy, sampled_right
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, on_processes
+from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 N, N_EQUAL, FITTED, DIM, TOPICS = 1500, 60, 400, 12, 5
 ROOT = Path(__file__).parents[2]
 PCA, TSNE = ProjectionSettings("pca"), ProjectionSettings("tsne")
-HERE = Fitting(FITTED, block=300, spread=partial(on_processes, n_processes=1), indexed_from=1000)
+HERE = Fitting(
+    FITTED, block=300, spread=partial(place_on_processes, n_processes=1), indexed_from=1000
+)
 WORDS = ("river", "bread", "snow", "choir", "rates")
 
 
@@ -112,7 +114,7 @@ def test_the_map_says_what_it_was_fitted_to(store: CorpusStore, corpus: Corpus, 
     assert tsne.notes == (
         "The map was fitted to a random sample of 400 texts; the other 1,100 were placed on it.",
     )
-    assert KeptMaps(CorpusStore(store.folder)).of(corpus)[-1] == tsne
+    assert KeptMaps(CorpusStore(store.folder)).list_maps(corpus)[-1] == tsne
     assert not list((store.folder / "placing").iterdir())
 
 
@@ -326,7 +328,7 @@ def test_processes_end_with_the_one_that_started_them(
         from pathlib import Path
         from neuralviz.maps.large import Fitting
         from neuralviz.maps.mapping import make_map
-        from neuralviz.maps.placing import on_processes
+        from neuralviz.maps.placing import place_on_processes
         from neuralviz.maps.settings import ProjectionSettings
         from neuralviz.store.corpora import CorpusStore
 
@@ -338,7 +340,7 @@ def test_processes_end_with_the_one_that_started_them(
         if __name__ == "__main__":
             store = CorpusStore(Path({str(store.folder)!r}))
             (embedder,) = store.vectors.embedders()
-            fitting = Fitting({FITTED}, 10, partial(on_processes, n_processes=2), 1000)
+            fitting = Fitting({FITTED}, 10, partial(place_on_processes, n_processes=2), 1000)
             settings = ProjectionSettings("pca", 3)
             make_map(store, store.corpus("large"), embedder, settings, fitting=fitting,
                      on_progress=tell)

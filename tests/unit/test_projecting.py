@@ -149,7 +149,7 @@ def test_progress_counts_the_epochs():
     events: list[ProjectionEvent] = []
     project(vectors, on_progress=events.append)
     assert events[0] == ProjectionEvent("neighbours")
-    assert [event.done for event in events[1:]] == list(range(501))
+    assert [event.n_done for event in events[1:]] == list(range(501))
     assert {(event.stage, event.total) for event in events[1:]} == {("layout", 500)}
     events.clear()
     project(vectors[:50], TSNE, on_progress=events.append)

@@ -22,7 +22,7 @@ from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.micro_tuning.watching import WatchedEvent
 from neuralviz.paths import sample_data
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 
 
 @pytest.fixture
@@ -220,13 +220,15 @@ def test_a_text_that_diverged_says_nothing_of_the_others(three: RunRecord) -> No
 
 
 def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecord) -> None:
-    whole = about_run(three)
+    whole = describe_run(three)
     assert whole.files == (three.texts[0], "10 epochs")
-    assert about_run(three, 2).files == (three.texts[2], "10 epochs")
+    assert describe_run(three, 2).files == (three.texts[2], "10 epochs")
     assert "so far" not in whole.settings
     alone = of_one(three, epochs=1, learning_rate=0.02, precision="fast", predict_unmasked=True)
-    assert about_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
-    assert about_run(unfinished(three, 4)).settings["so far"].startswith("Texts 1 to 3 are half-")
+    assert describe_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
+    assert (
+        describe_run(unfinished(three, 4)).settings["so far"].startswith("Texts 1 to 3 are half-")
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
-from neuralviz.maps.point_grid import PointGrid, grouped
+from neuralviz.maps.point_grid import PointGrid, group_rows
 from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy
@@ -96,7 +96,7 @@ class OpenMap:
         """
 
         def make() -> PointGrid:
-            grid = PointGrid.of(self.coordinates)
+            grid = PointGrid.build(self.coordinates)
             if is_served():
                 _soon(grid.sort, first=True)
             return grid
@@ -112,7 +112,7 @@ class OpenMap:
 
         def group() -> tuple[np.ndarray, np.ndarray]:
             labels, n = self.clusters.labels, self.clusters.n
-            return grouped(np.where(labels < 0, np.int32(n), labels), n + 1)
+            return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
 
         return self._parts.get("by cluster", group)
 
@@ -147,7 +147,7 @@ class OpenMap:
         """
         if not self.is_large:
             return _of_row(self.neighbours.first(k), row)
-        known = self._near.known((row, k))
+        known = self._near.peek((row, k))
         if known is not None:
             return known
         if found is None:
@@ -164,7 +164,7 @@ class OpenMap:
         is_there = place < len(found.rows) and found.rows[place] == row
         return _of_row(found.near.first(k), place) if is_there else None
 
-    def sampled(self, found: SampledNear | None) -> SampledNear | None:
+    def sampled(self, found: SampledNeighbours | None) -> SampledNeighbours | None:
         """The neighbours of some texts of a large map: those that were found before, or just now.
 
         Args:
@@ -172,7 +172,7 @@ class OpenMap:
         """
         if found is not None:
             return self._parts.get("sampled", lambda: found)
-        return self._parts.known("sampled")
+        return self._parts.peek("sampled")
 
     @property
     def neighbours_on_map(self) -> Neighbours:
@@ -324,7 +324,7 @@ def open_ahead() -> None:
     with suppress(NeuralvizError):  # whoever opens it meets the error
         store = CorpusStore()
         for corpus in store.corpora():
-            kept = KeptMaps(store).of(corpus) if is_large(corpus.n_texts) else ()
+            kept = KeptMaps(store).list_maps(corpus) if is_large(corpus.n_texts) else ()
             if kept:
                 newest = open_map(corpus, max(kept, key=lambda one: one.created))
                 open_corpus(corpus).read_ahead()
@@ -338,7 +338,7 @@ def other_maps(corpus: Corpus, shown: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
     have = {one.kept.embedder for one in shown}
     known = {one.id for one in CorpusStore().vectors.embedders() if one.spec}
     found: dict[str, KeptMap] = {}
-    for kept in KeptMaps(CorpusStore()).of(corpus):
+    for kept in KeptMaps(CorpusStore()).list_maps(corpus):
         if kept.embedder in known - have:
             found.setdefault(kept.embedder, kept)
     return tuple(open_map(corpus, kept) for kept in found.values())

@@ -31,7 +31,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -85,7 +85,9 @@ def point_of_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     return themes_of(maps[0])
 
 
-def _labels_of_sample(corpus: OpenCorpus, found: Sequence[SampledNear], most: int) -> list[str]:
+def _labels_of_sample(
+    corpus: OpenCorpus, found: Sequence[SampledNeighbours], most: int
+) -> list[str]:
     """The first columns of labels that some of the sample's texts have, up to ``most``."""
     rows = found[0].rows
     return [
@@ -96,7 +98,7 @@ def _labels_of_sample(corpus: OpenCorpus, found: Sequence[SampledNear], most: in
 
 
 def _guessed_of_sample(
-    corpus: OpenCorpus, found: Sequence[SampledNear], labels: Sequence[str]
+    corpus: OpenCorpus, found: Sequence[SampledNeighbours], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
     """As of `_guessed`, of the texts whose neighbours were found; the baselines are of all."""
     sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}

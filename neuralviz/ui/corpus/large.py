@@ -12,8 +12,8 @@ from neuralviz.maps.point_grid import Window
 from neuralviz.maps.selection import Selection
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.plots.large_map import (
-    BESIDE,
     DENSITY_BINS,
+    UNDRAWN_SELECTION,
     LargePoints,
     large_map_figure,
     large_points,
@@ -89,7 +89,7 @@ def view_of(
         points = large_points(
             shown.coordinates[rows],
             rows,
-            colour.of(rows),
+            colour.select(rows),
             counts,
             _sides(covered),
             everywhere=colour,
@@ -122,8 +122,8 @@ def figure_of(
         view.points,
         title=title,
         bounds=_sides(shown.grid.bounds),
-        selected=None if chosen is None else chosen.at(view.rows),
-        beside=beside,
+        selected=None if chosen is None else chosen.is_selected(view.rows),
+        undrawn=beside,
         highlighted=None if row is None else shown.coordinates[row],
         standout=standout,
         axes=shown.axes,
@@ -185,4 +185,4 @@ def drawn_in_words(
 
 def has_beside(figure: go.Figure) -> bool:
     """Whether selected texts that are not among its points are drawn in a figure."""
-    return any(trace.name == BESIDE for trace in figure.data)
+    return any(trace.name == UNDRAWN_SELECTION for trace in figure.data)

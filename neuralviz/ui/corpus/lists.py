@@ -49,7 +49,7 @@ from neuralviz.words import many, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -64,7 +64,7 @@ CARD_HEIGHT = 260
 def show_lists(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     """One list at a time: what one has just done comes first.
@@ -166,7 +166,7 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | No
 def _nearest(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     sentence = st.session_state[SENTENCE]

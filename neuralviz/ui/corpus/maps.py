@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -42,7 +42,7 @@ def show_maps(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
     colours: Sequence[str],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
     *,
     named: bool,
@@ -116,14 +116,14 @@ def _figure(
     shown: OpenMap,
     colour: str,
     looked: _Looked,
-    found: Placed | None,
+    found: PlacedSentence | None,
 ) -> _Drawing:
     n, drawn, within = corpus.corpus.n_texts, looked.drawn, looked.within
     by = colour_of(colour, corpus, shown, maps)
     sentence: str = st.session_state.get(SENTENCE, "")
     lands, near_it = [], []
-    if found is not None and found.at is not None:
-        lands = [(sentence, found.at[0])]
+    if found is not None and found.position is not None:
+        lands = [(sentence, found.position[0])]
         near_it = [shown.coordinates[found.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
@@ -147,7 +147,7 @@ def _figure(
     figure = map_figure(
         shown.coordinates[drawn],
         drawn,
-        by.of(drawn) if len(drawn) < n else by,
+        by.select(drawn) if len(drawn) < n else by,
         title=title,
         standout=standout,
         texts=corpus.texts_at(drawn) if n <= MOST_SENT else None,
@@ -224,15 +224,15 @@ def _show_map(
         st.caption(plain(note))
 
 
-def _explain_star(shown: OpenMap, found: Placed | None) -> None:
+def _explain_star(shown: OpenMap, found: PlacedSentence | None) -> None:
     """Say so where a sentence lies far from the texts that are nearest to it."""
-    if found is None or found.at is None:
+    if found is None or found.position is None:
         return
     points, near = shown.coordinates, found.near.first(K).indices[0]
     if shown.is_large:  # a sample says as much
         some = drawn_rows(len(points))
         points, near = points[np.concatenate([near, some])], np.arange(len(near))
-    if is_apart(found.at[0], points, near):
+    if is_apart(found.position[0], points, near):
         st.caption(
             "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
             "keeps only some neighbours together. The list below is by embedding."
@@ -251,7 +251,7 @@ def _page(
             PageMap(
                 f"{shown.label} · {_describe(shown)}",
                 shown.coordinates[drawn],
-                {options[one]: colour_of(one, corpus, shown, maps).of(drawn) for one in wanted},
+                {options[one]: colour_of(one, corpus, shown, maps).select(drawn) for one in wanted},
                 shown.clusters_named,
                 shown.axes,
             )

@@ -55,9 +55,9 @@ def near_text(shown: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
         ),
         patience=PATIENCE,
     )
-    if run.task != task or run.result is None or run.result.found is None:
+    if run.task != task or run.result is None or run.result.neighbours is None:
         return None
-    return shown.near(row, K, run.result.found.near)
+    return shown.near(row, K, run.result.neighbours.near)
 
 
 def _why(shown: OpenMap, *, chosen: bool) -> str:

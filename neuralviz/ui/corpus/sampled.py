@@ -16,13 +16,13 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
 
 PATIENCE = 0.05  # seconds
 
 
-def samples_of(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
+def samples_of(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
     """The neighbours of the same texts by each map; None until all are found.
 
     What was found is held with the map, for all sessions.
@@ -31,9 +31,9 @@ def samples_of(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
     return None if any(one is None for one in found) else [one for one in found if one is not None]
 
 
-def _sample_of(shown: OpenMap) -> SampledNear | None:
+def _sample_of(shown: OpenMap) -> SampledNeighbours | None:
     run = _runs(shown).of(_task(shown)) if shown.sampled(None) is None else None
-    return shown.sampled(run.result.found if run is not None and run.result else None)
+    return shown.sampled(run.result.neighbours if run is not None and run.result else None)
 
 
 def find_samples(maps: Sequence[OpenMap]) -> None:

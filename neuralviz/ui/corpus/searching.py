@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -151,10 +151,10 @@ def _found_in_words(corpus: OpenCorpus, query: str, within: np.ndarray | None) -
     return f"Found {n} {_containing(query)}; see “{THIS}” below the map."
 
 
-def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
+def show_placing(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
     """Where the sentence that is searched for lands, by map; panels for what is under way."""
     sentence: str = st.session_state.get(SENTENCE, "")
-    found: dict[str, Placed] = {}
+    found: dict[str, PlacedSentence] = {}
     for shown in maps if sentence else ():
         if shown.spec.is_imported:
             st.info(
@@ -188,7 +188,7 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
 def say_nearest(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     """The text that is nearest to the sentence by each map's method, of those that are shown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from neuralviz.jobs.mapping import MakeMaps, Mapped
+from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns, known_run
@@ -40,10 +40,10 @@ _LOST = {
 
 def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     """Make the maps that are missing, in place of the session's last ones under way."""
-    RUNS.start(MakeMaps.now(corpus.id, choices), again=True, work=_work(corpus))
+    RUNS.start(MakeMaps.for_current_models(corpus.id, choices), again=True, work=_work(corpus))
 
 
-def current_run(corpus: Corpus) -> Run[Mapped] | None:
+def current_run(corpus: Corpus) -> Run[MapsState] | None:
     """The run on this corpus: the session's last, the one that the address names, or one's own.
 
     On a server whose corpora are everybody's, whoever did not start a run meets it by its address
@@ -55,7 +55,7 @@ def current_run(corpus: Corpus) -> Run[Mapped] | None:
     )
 
 
-def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
+def left_to_make(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
     """Of the maps that are missing, those that one can have made now.
 
     None while one's own run is under way, and those that it does not make while another's is.
@@ -66,7 +66,7 @@ def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[
     return [one for one in missing if RUNS.is_met(run) and one not in under_way]
 
 
-def is_of_interest(run: Run[Mapped], missing: Sequence[MapChoice]) -> bool:
+def is_of_interest(run: Run[MapsState], missing: Sequence[MapChoice]) -> bool:
     """Whether a run is shown: one's own while it goes on, another's that makes what is missing.
 
     One that is over is shown where it did not make what is missing.
@@ -86,11 +86,11 @@ def _work(corpus: Corpus) -> str:
     return f"maps of {corpus.id}"
 
 
-def _task(run: Run[Mapped]) -> MakeMaps:
+def _task(run: Run[MapsState]) -> MakeMaps:
     return cast("MakeMaps", run.task)
 
 
-def show_run(run: Run[Mapped]) -> None:
+def show_run(run: Run[MapsState]) -> None:
     """Progress while it goes on; the page runs again when it is over."""
 
     run_panel(
@@ -103,7 +103,7 @@ def show_run(run: Run[Mapped]) -> None:
     )
 
 
-def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
+def stopped_in_words(task: MakeMaps, result: MapsState) -> str:
     """What is said of maps that were stopped: how far they came, and what is saved."""
     embedding = result.embedding
     if embedding is None and result.projecting is None:

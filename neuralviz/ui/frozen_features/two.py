@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
 from neuralviz.jobs.ladder import ScoreTwo, similarity_models_of
-from neuralviz.plots.ladder import two_figure
+from neuralviz.plots.ladder import pair_scores_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
@@ -89,7 +89,7 @@ def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None,
         pair = of.first, of.second
         show_point(identical_point(pair, found.pair, found.equal, quote), key=KEY)
         show_figure(
-            two_figure(found.pair, found.equal, scale.low, scale.high),
+            pair_scores_figure(found.pair, found.equal, scale.low, scale.high),
             key=f"{KEY}-scores",
             numbers=lambda: pd.DataFrame(
                 {

@@ -15,7 +15,7 @@ from neuralviz.micro_tuning.in_words import (
     neurons_stand_out,
     run_point,
 )
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_LINES,
@@ -69,7 +69,7 @@ def show_record(
         earlier: another run on the same texts.
         above: draws what stands between the point and its figures.
     """
-    about = about_run(record, text)
+    about = describe_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
@@ -162,7 +162,7 @@ def _neurons(record: RunRecord, key: str, text: int, about: About) -> None:
             f"{key}-delta",
             (record, text, layer, every),
             lambda: neurons_figure(
-                record.delta(layer, text), record.settings.layers[layer], every=every
+                record.delta(layer, text), record.settings.layers[layer], all_neurons=every
             ),
         ),
         key=f"{key}-delta",

@@ -17,7 +17,7 @@ from neuralviz.micro_tuning.blanks import (
 )
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_held
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.filling import blank_figure, blank_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
@@ -77,7 +77,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
         deltas = [(scale, record.text_delta(one)) for scale, one in scaled]
-        run = RUNS.start(FillBlanks.of(model, sentence or "", deltas), again=pressed)
+        run = RUNS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
         run_panel(
             RUNS,
             run,
@@ -125,7 +125,7 @@ def _show(
         return
     whose = deltas_in_words(scaled)
     show_point(plain(blanks_in_words(blanks, whose)), key=f"{key}-try")
-    of_run = about_run(record)
+    of_run = describe_run(record)
     about = About(
         "What does it know now?",
         {"sentence": sentence, "after": whose, **of_run.settings},
@@ -139,7 +139,7 @@ def _show(
             blank_figure(blank, title),
             key=f"{key}-blank-{number}",
             numbers=pd.DataFrame(
-                [(one.token, one.before, one.after, one.change) for one in blank.shown],
+                [(one.token, one.before, one.after, one.change) for one in blank.candidates],
                 columns=["token", "before", "after", "change"],
             ),
             name=f"blank {number}",
