@@ -15,7 +15,7 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-def events_of(
+def stream_events(
     work: Callable[[Callable[[E], None], ShouldStop], R], should_stop: ShouldStop
 ) -> Generator[E, None, R]:
     """Yield the events that ``work`` reports, as they come, and return what it returns.

@@ -188,7 +188,7 @@ class TwoScores:
 
 
 @dataclass(frozen=True)
-class ScoreTwo(LatestTask[TwoScores]):
+class ScoreTwoTexts(LatestTask[TwoScores]):
     """What every trained rung scores two texts of one's own.
 
     Attributes:
@@ -212,10 +212,10 @@ class ScoreTwo(LatestTask[TwoScores]):
         for text in (self.first, self.second):
             if not text.strip():
                 raise TextError("The text is empty. Enter at least one word in both.")
-        yield score_two(shared_text_model(self.model.id), self.rungs, self.first, self.second)
+        yield score_two_texts(shared_text_model(self.model.id), self.rungs, self.first, self.second)
 
 
-def score_two(
+def score_two_texts(
     model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
 ) -> TwoScores:
     """What trained rungs score two texts, and the first of them and itself.
@@ -238,7 +238,7 @@ def score_two(
     )
 
 
-def similarity_models_of(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
+def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
     """The rungs of a ladder as models that can be saved and score pairs.
 
     Args:

@@ -12,7 +12,7 @@ from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
-from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
@@ -144,7 +144,7 @@ class MakeMaps(Task[MapEvent, MapsState]):
                         _keep_rate(choice.spec, current_time - started, embedded.done - before)
                     yield MapEvent(place, embedded)
             project = partial(_project, store, self.corpus_id, embedder, choice.settings)
-            for event in events_of(project, should_stop):
+            for event in stream_events(project, should_stop):
                 yield MapEvent(place, event)
 
     def fold(self, result: MapsState, events: Sequence[MapEvent]) -> MapsState:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.maps.asking import neighbours_of_rows, sampled_rows
 from neuralviz.maps.kept import KeptMaps
@@ -81,7 +81,7 @@ class FindingTask(LatestTask[NeighbourSearch]):
             )
             return SampledNeighbours(rows, near)
 
-        yield NeighbourSearch(neighbours=(yield from events_of(find, should_stop)))
+        yield NeighbourSearch(neighbours=(yield from stream_events(find, should_stop)))
 
     @abstractmethod
     def _rows(self, corpus: Corpus) -> np.ndarray:

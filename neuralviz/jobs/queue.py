@@ -185,7 +185,7 @@ class RunQueue:
         free_in = [self._seconds_left(active) for active in running]  # which may take a moment
         if None in free_in or None in expected:
             return None
-        return start_of_next(
+        return next_start(
             [seconds or 0.0 for seconds in free_in],
             [seconds or 0.0 for seconds in expected],
             places,
@@ -324,7 +324,7 @@ def _join(threads: Iterable[threading.Thread], seconds: float) -> None:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def start_of_next(free_in: list[float], before: list[float], places: int) -> float:
+def next_start(free_in: list[float], before: list[float], places: int) -> float:
     """When the next run starts: places free up, and those before it take them one by one."""
     free = sorted([*free_in, *[0.0] * (places - len(free_in))])
     for seconds in before:

@@ -55,7 +55,7 @@ class ReturningRuns:
         """Start a run that can be found again; returns its id and the run.
 
         Args:
-            work: what is done, as of `work_of`.
+            work: what is done, as of `digest_work`.
             submit: starts it, given who watches it and what is to be called at its end.
             keep: called at the end, before it is known to others that the run is over.
         """
@@ -114,7 +114,7 @@ class ReturningRuns:
 
         Args:
             run_id: in an address.
-            work: what was done, as of `work_of`.
+            work: what was done, as of `digest_work`.
         """
         known_run = self.find(run_id, work)
         if known_run is None:
@@ -165,7 +165,7 @@ class Watchers:
             return bool(present)
 
 
-def work_of(key: str) -> str:
+def digest_work(key: str) -> str:
     """A digest that identifies a piece of work without revealing it.
 
     Args:

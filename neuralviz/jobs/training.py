@@ -14,7 +14,7 @@ from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
-from neuralviz.maps.frames import one_frame
+from neuralviz.maps.frames import lay_out_snapshots
 from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
@@ -113,7 +113,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                 for snapshot in sorted(taken_of, key=lambda snapshot: snapshot.step)
             ]
             with suppress(TextError):  # too few texts, or an encoder to which all are alike
-                yield number, LessonMaps(one_frame(vectors, should_stop=should_stop))
+                yield number, LessonMaps(lay_out_snapshots(vectors, should_stop=should_stop))
 
     def _lessons(
         self,

@@ -52,7 +52,7 @@ def covered_cells(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray
     return (np.cumsum(crossings[:, :-1], axis=1) & 1).astype(bool)
 
 
-def even_odd(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
+def is_inside_area(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """[point] whether a ray to the right crosses the edges of an area an odd number of times."""
     order = np.argsort(y, kind="stable")
     across, up = x[order].astype(np.float64), y[order].astype(np.float64)

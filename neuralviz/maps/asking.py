@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.errors import SettingsError, ShouldStop, StoreError, never
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.searching import index_for, nearest_by_index, nearest_in_corpus
+from neuralviz.maps.searching import find_index, nearest_by_index, nearest_in_corpus
 from neuralviz.maps.settings import SEED
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def neighbours_of_rows(
     rows = np.asarray(rows, dtype=np.int64)
     if kept.n_fitted is None:
         return KeptMaps(store).neighbours_of(kept, rows).first(k)
-    embedder = embedder_of(store, kept)
+    embedder = find_embedder(store, kept)
     vectors = store.vectors.get(embedder, store.keys(corpus, rows))
     return nearest_in_corpus(
         store,
@@ -88,15 +88,15 @@ def neighbours_at_once(
     rows = np.array([row], dtype=np.int64)
     if kept.n_fitted is None:
         return neighbours_of_rows(store, corpus, kept, rows, k)
-    embedder = embedder_of(store, kept)
-    index = index_for(store, embedder, kept.settings.metric)
+    embedder = find_embedder(store, kept)
+    index = find_index(store, embedder, kept.settings.metric)
     if index is None:
         return None
     vectors = store.vectors.get(embedder, store.keys(corpus, rows))
     return nearest_by_index(store, corpus, embedder, index, vectors, k, leaving_out=rows)
 
 
-def embedder_of(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
+def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     """The embedder of a map.
 
     Raises:

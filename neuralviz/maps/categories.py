@@ -32,10 +32,10 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
     n, rows = corpus.n_texts, None
     if is_large(n):
         rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
-    return tuple(categories_of(corpus, lambda name: store.labels(corpus, name, rows)))
+    return tuple(find_categories(corpus, lambda name: store.labels(corpus, name, rows)))
 
 
-def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
+def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
     """The columns that tell texts apart, by name: [text] strings, blank where there is none.
 
     Args:

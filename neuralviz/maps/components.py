@@ -31,7 +31,7 @@ def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.n
     }
 
 
-def on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray]) -> np.ndarray:
+def project_on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray]) -> np.ndarray:
     """[text, dimensions] where vectors lie on what `principal_components` found."""
     mean = fitted["mean"].astype(np.float64)
     components = fitted["components"].astype(np.float64)

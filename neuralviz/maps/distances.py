@@ -113,17 +113,17 @@ def sort_keys(distances: np.ndarray, first: int | np.ndarray = 0) -> np.ndarray:
     return bits | numbers
 
 
-def smallest(keys: np.ndarray, k: int) -> np.ndarray:
+def smallest_keys(keys: np.ndarray, k: int) -> np.ndarray:
     """[a, min(k, b)] the smallest keys of each row, in any order."""
     return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
 
 
-def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of texts int32, and distances float32."""
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32).view(np.float32)
 
 
-def digests_of(vectors: np.ndarray) -> np.ndarray:
+def digest_vectors(vectors: np.ndarray) -> np.ndarray:
     """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹.
 
     Args:
@@ -141,9 +141,9 @@ def distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first of each group of equal vectors, and [text] the group of each, by first appearance.
 
     Args:
-        vectors: as of `digests_of`, which tells them apart.
+        vectors: as of `digest_vectors`, which tells them apart.
     """
-    _, first, group = np.unique(digests_of(vectors), return_index=True, return_inverse=True)
+    _, first, group = np.unique(digest_vectors(vectors), return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
@@ -163,7 +163,7 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
     return SAME_SHARE * 2 * np.linalg.norm(vectors.astype(np.float64), order, axis=1)
 
 
-def n_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
+def count_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
     """How many vectors there are at a distance from each other; counts no further than asked."""
     remaining = vectors
     n_found = 0

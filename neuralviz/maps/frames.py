@@ -14,7 +14,7 @@ from neuralviz.maps.projecting import check_enough, find_distinct
 from neuralviz.maps.settings import ProjectionSettings
 
 
-def one_frame(
+def lay_out_snapshots(
     embeddings: Sequence[np.ndarray],
     *,
     after_epoch: Callable[[int, int], None] = lambda n_done, total: None,
@@ -73,7 +73,7 @@ def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     return (scale * centred @ turn + target_centre).astype(np.float32)
 
 
-def moved_most(maps: np.ndarray, n: int) -> np.ndarray:
+def find_moved_most(maps: np.ndarray, n: int) -> np.ndarray:
     """Numbers of the ``n`` texts whose points moved furthest from the first map to the last.
 
     Args:

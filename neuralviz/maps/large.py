@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
-from neuralviz.maps.distances import check_vectors, digests_of
+from neuralviz.maps.distances import check_vectors, digest_vectors
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.placing import Block, Spread, place_block, place_on_processes, written_fit
 from neuralviz.maps.projecting import project
@@ -84,7 +84,7 @@ def make_large_map(
     projection = project(vectors, settings, on_progress=on_fit, should_stop=should_stop)
     coordinates = np.zeros((corpus.n_texts, settings.dimensions), dtype=np.float32)
     digests = np.zeros(corpus.n_texts, dtype=np.uint64)
-    coordinates[sample], digests[sample] = projection.coordinates, digests_of(vectors)
+    coordinates[sample], digests[sample] = projection.coordinates, digest_vectors(vectors)
 
     def take(placed: PlacedBlock, rows: np.ndarray) -> None:
         coordinates[rows], digests[rows] = placed.coordinates, placed.digests

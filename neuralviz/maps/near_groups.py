@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
 from neuralviz.errors import ShouldStop, Stopped, never
-from neuralviz.maps.distances import from_keys, pair_distances, sort_keys
+from neuralviz.maps.distances import pair_distances, sort_keys, split_keys
 from neuralviz.maps.neighbours import Neighbours
 
 PROBED = 64  # groups
@@ -119,7 +119,7 @@ class NearGroups:
             )
             keys = sort_keys(apart, self.texts[candidates].astype(np.int64))
             best_keys[rows] = np.sort(keys, axis=1)[:, :k]
-        indices, distances = from_keys(best_keys)
+        indices, distances = split_keys(best_keys)
         return Neighbours(indices, distances, self.metric, is_approximate=True)
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:

@@ -56,7 +56,7 @@ class Outvoted:
     agree: float
 
 
-def fitting_k(sizes: Iterable[ArrayLike]) -> int:
+def suggest_k(sizes: Iterable[ArrayLike]) -> int:
     """How many neighbours should vote: ten, or as many as a label in the middle has other texts.
 
     Of four texts with a label, three can vote for it: ten neighbours would always outvote them.

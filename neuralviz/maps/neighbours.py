@@ -21,10 +21,10 @@ from neuralviz.maps.distances import (
     check_same_length,
     check_vectors,
     distinct_rows,
-    from_keys,
     pair_distances,
-    smallest,
+    smallest_keys,
     sort_keys,
+    split_keys,
 )
 from neuralviz.maps.numba_turn import numba_turn
 
@@ -167,8 +167,8 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
         for first in range(0, len(vectors), ROWS):
             block = vectors[first : first + ROWS].astype(np.float64)
             keys = sort_keys(all_distances(batch, block, metric), first)
-            kept = smallest(np.concatenate([kept, smallest(keys, k)], axis=1), k)
-        indices[rows], distances[rows] = from_keys(np.sort(kept, axis=1))
+            kept = smallest_keys(np.concatenate([kept, smallest_keys(keys, k)], axis=1), k)
+        indices[rows], distances[rows] = split_keys(np.sort(kept, axis=1))
     return Neighbours(indices, distances, metric)
 
 
@@ -183,8 +183,8 @@ def _exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) 
         rows = slice(start, start + 512)
         keys = sort_keys(all_distances(everything[rows], everything, metric))
         keys[np.arange(len(keys)), start + np.arange(len(keys))] = np.iinfo(np.int64).max
-        best_keys[rows] = np.sort(smallest(keys, k), axis=1)
-    return Neighbours(*from_keys(best_keys), metric)
+        best_keys[rows] = np.sort(smallest_keys(keys, k), axis=1)
+    return Neighbours(*split_keys(best_keys), metric)
 
 
 def descend(
@@ -229,7 +229,7 @@ def descend(
     itself = np.arange(n)[:, None]
     keys[(graph == itself) | (graph < 0)] = np.iinfo(np.int64).max
     best_keys = np.sort(keys, axis=1)[:, :k]
-    indices, distances = from_keys(best_keys)
+    indices, distances = split_keys(best_keys)
     missed = np.flatnonzero(best_keys[:, -1] == np.iinfo(np.int64).max)
     if len(missed):
         exact = _without(nearest(vectors, vectors[missed], k + 1, metric), missed)
@@ -289,7 +289,7 @@ def _for_all(of_groups: Neighbours, group: np.ndarray, k: int) -> Neighbours:
             apart[:, slot] = far[numbers, column]
         # equally near groups: their members in the order of the texts
         keys = np.sort(sort_keys(apart, slots.astype(np.int64)), axis=1)
-        slots, apart = from_keys(keys)
+        slots, apart = split_keys(keys)
         texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
         rows = group[texts] - first
         without_itself = _without(Neighbours(slots[rows], apart[rows], of_groups.metric), texts)

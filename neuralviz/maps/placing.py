@@ -28,10 +28,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
-from neuralviz.maps.distances import check_vectors, digests_of
+from neuralviz.maps.distances import check_vectors, digest_vectors
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projecting import place_by
+from neuralviz.maps.projecting import place_by_neighbours
 from neuralviz.maps.projection import Projection
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pruning import prune
@@ -80,7 +80,7 @@ class PlacedBlock:
     Attributes:
         number: of the block.
         coordinates: [text, dimensions] float32.
-        digests: [text] of `digests_of` their vectors.
+        digests: [text] of `digest_vectors` their vectors.
     """
 
     number: int
@@ -112,8 +112,8 @@ def place_block(block: Block) -> PlacedBlock:
         else:
             n = len(projection.coordinates)
             near = groups.nearest(vectors, block.settings.placing_neighbours(n))
-        placed = place_by(projection, vectors, near)
-    return PlacedBlock(block.number, placed.astype(np.float32), digests_of(vectors))
+        placed = place_by_neighbours(projection, vectors, near)
+    return PlacedBlock(block.number, placed.astype(np.float32), digest_vectors(vectors))
 
 
 @contextmanager

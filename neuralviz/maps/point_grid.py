@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.lazy import Lazy
-from neuralviz.maps.areas import covered_cells, cut_cells, even_odd
+from neuralviz.maps.areas import covered_cells, cut_cells, is_inside_area
 
 POINTS_A_CELL = 8  # on average
 FINEST, COARSEST = 1024, 64  # cells across
@@ -242,7 +242,7 @@ class PointGrid:
         cut = cut_cells(in_cells, ends, self.size)
         whole = covered_cells(in_cells, ends, self.size) & ~cut
         positions = self._points_of(np.flatnonzero(cut.ravel()))
-        positions = positions[even_odd(x[positions], y[positions], corners)]
+        positions = positions[is_inside_area(x[positions], y[positions], corners)]
         inside = self._points_of(np.flatnonzero(whole.ravel()))
         return np.concatenate([rows[inside], rows[positions]])
 

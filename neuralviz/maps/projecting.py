@@ -19,8 +19,8 @@ from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, neve
 from neuralviz.maps.distances import (
     check_same_length,
     check_vectors,
+    count_distinct,
     equal_within,
-    n_distinct,
 )
 from neuralviz.maps.neighbours import Neighbours, descend, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
@@ -97,7 +97,7 @@ def project(
         if settings.reducer == "pca":
             on_progress(ProjectionEvent("layout"))
             fitted = layout.principal_components(vectors, settings.dimensions)
-            coordinates = layout.on_components(vectors[distinct.rows], fitted)
+            coordinates = layout.project_on_components(vectors[distinct.rows], fitted)
         else:
             coordinates = layout.lay_out(
                 vectors[distinct.rows], settings, distinct.neighbours, after_epoch
@@ -181,7 +181,7 @@ def check_enough(vectors: np.ndarray, metric: str) -> None:
     Raises:
         TextError: fewer than 5 of them differ.
     """
-    differ = n_distinct(vectors, metric, FEWEST_TEXTS)
+    differ = count_distinct(vectors, metric, FEWEST_TEXTS)
     if differ < FEWEST_TEXTS:
         raise _too_few(differ, len(vectors))
 
@@ -270,13 +270,13 @@ def place(
     check_same_length(vectors, new)
     settings = projection.settings
     if settings.reducer == "pca":
-        return _layout_of("pca").on_components(new, projection.fitted)
+        return _layout_of("pca").project_on_components(new, projection.fitted)
     n_neighbors = settings.placing_neighbours(len(vectors))
     near = nearest(vectors, new, n_neighbors, settings.metric)
-    return place_by(projection, new, near, should_stop=should_stop)
+    return place_by_neighbours(projection, new, near, should_stop=should_stop)
 
 
-def place_by(
+def place_by_neighbours(
     projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
     """`place` for new texts whose neighbours on the map are known.
@@ -293,7 +293,7 @@ def place_by(
     """
     settings = projection.settings
     if settings.reducer == "pca":
-        return _layout_of("pca").on_components(new, projection.fitted)
+        return _layout_of("pca").project_on_components(new, projection.fitted)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
     if unknown.any():

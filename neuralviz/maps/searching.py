@@ -19,8 +19,8 @@ from neuralviz.maps.distances import (
     all_distances,
     check_metric,
     check_vectors,
-    from_keys,
     sort_keys,
+    split_keys,
 )
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.store.index import index_of, nearest_keys, rows_of_keys, vectors_of_keys
@@ -83,7 +83,7 @@ def nearest_in_corpus(
     """
     search = _search(corpus, embedder, queries, k, metric, leaving_out)
     pending = np.arange(len(search.queries))
-    index = index_for(store, embedder, metric)
+    index = find_index(store, embedder, metric)
     if index is not None:
         pending = _by_index(store, corpus, embedder, index, search, should_stop)
     if len(pending):
@@ -109,7 +109,7 @@ def nearest_by_index(
     *,
     leaving_out: np.ndarray | None = None,
 ) -> Neighbours | None:
-    """As of `nearest_in_corpus`, by `index_for` alone; None where it finds too little.
+    """As of `nearest_in_corpus`, by `find_index` alone; None where it finds too little.
 
     Args, Raises:
         As of `nearest_in_corpus`.
@@ -120,7 +120,7 @@ def nearest_by_index(
     return Neighbours(search.rows, search.distances, INDEXED, is_approximate=True)
 
 
-def index_for(store: CorpusStore, embedder: KeptEmbedder, metric: str) -> VectorIndex | None:
+def find_index(store: CorpusStore, embedder: KeptEmbedder, metric: str) -> VectorIndex | None:
     """The index of the vectors, where there is one and it serves this distance."""
     return index_of(store.database, embedder) if metric == INDEXED else None
 
@@ -142,7 +142,7 @@ class _Search:
 
     def take(self, query: int, near: np.ndarray) -> bool:
         """Fill in the first of what is near a query, sorted; whether there is enough of it."""
-        numbers, apart = from_keys(near)
+        numbers, apart = split_keys(near)
         is_other = numbers != self.itself[query]
         k = self.rows.shape[1]
         if is_other.sum() < k:

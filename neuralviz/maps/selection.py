@@ -24,16 +24,16 @@ class Selection:
     n: int
 
     @classmethod
-    def of_mask(cls, mask: np.ndarray) -> Selection:
+    def from_mask(cls, mask: np.ndarray) -> Selection:
         """The texts for which [text] ``mask`` is true."""
         return cls(pack_bits(mask), len(mask), int(np.count_nonzero(mask)))
 
     @classmethod
-    def of_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
+    def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
         """The texts of some row numbers; those that the corpus does not have are left out."""
         mask = np.zeros(n_texts, dtype=bool)
         mask[rows[rows < n_texts]] = True
-        return cls.of_mask(mask)
+        return cls.from_mask(mask)
 
     def __len__(self) -> int:
         return self.n

@@ -12,7 +12,7 @@ from openTSNE.nearest_neighbors import PrecomputedNeighbors
 from scipy.sparse import csr_matrix
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.maps.components import on_components, principal_components
+from neuralviz.maps.components import principal_components, project_on_components
 from neuralviz.maps.settings import PLACING_PERPLEXITY
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def lay_out(
 
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
     if start is None:
-        start = on_components(data, principal_components(data, 2))
+        start = project_on_components(data, principal_components(data, 2))
     start = np.array(start, dtype=np.float64)
     start *= 1e-4 / start[:, 0].std()
     start += np.random.default_rng(settings.seed).normal(0, 1e-6, start.shape)

@@ -171,10 +171,10 @@ def _literal(text: str) -> str:
     return _BLANKS.sub("_", text.replace("\n", " "))
 
 
-def blanks_in_words(blanks: Sequence[FilledBlank], action: str) -> str:
+def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     """What the deltas have changed, in a sentence for each blank; plain text.
 
-    >>> blanks_in_words([blank], "micro-tuning")
+    >>> describe_blanks([blank], "micro-tuning")
     "Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%)."
 
     Args:
@@ -193,7 +193,7 @@ def blanks_in_words(blanks: Sequence[FilledBlank], action: str) -> str:
     return " ".join(sentences)
 
 
-def deltas_in_words(scaled: Sequence[tuple[float, int]]) -> str:
+def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
     """What has been done to the weights, to stand behind *after*.
 
     Args:

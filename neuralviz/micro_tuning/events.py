@@ -151,7 +151,7 @@ def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
     return result
 
 
-def joined(results: Sequence[MicroTuning]) -> MicroTuning:
+def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
     """One run of the texts of several, which have one model and settings."""
     if len(results) == 1:
         return results[0]

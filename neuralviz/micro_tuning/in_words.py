@@ -190,7 +190,7 @@ def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
     return [(spelt[name], shares[name]) for name in largest if shares[name] > 0]
 
 
-def how_far(record: RunRecord) -> str:
+def describe_progress(record: RunRecord) -> str:
     """How many texts are finished, which are half-learnt, which not started; empty of a whole run.
 
     A text with all its epochs on which there is no report is neither finished nor half-learnt.
@@ -222,7 +222,7 @@ def how_far(record: RunRecord) -> str:
     return " ".join(sentences)
 
 
-def what_differs(settings: TuningSettings, earlier: TuningSettings) -> str:
+def describe_differences(settings: TuningSettings, earlier: TuningSettings) -> str:
     """``20 epochs instead of 10, learning rate 0.02 instead of 0.01``; empty where nothing does."""
     differences = []
     if settings.epochs != earlier.epochs:
@@ -251,14 +251,14 @@ def what_differs(settings: TuningSettings, earlier: TuningSettings) -> str:
     return ", ".join(differences)
 
 
-def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
+def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
     """How a run differs from an earlier one on the same texts, in settings and in result.
 
     Args:
         record, earlier: the two.
         numbers: theirs.
     """
-    differs = what_differs(record.settings, earlier.settings) or "the same settings"
+    differs = describe_differences(record.settings, earlier.settings) or "the same settings"
     line_note = "wide line" if earlier.progress == 1 else "wide line, unfinished"
     sentence = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({line_note})."
     are_over = record.progress == earlier.progress == 1

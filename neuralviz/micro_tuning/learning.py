@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import SettingsError, never
-from neuralviz.micro_tuning.events import joined
+from neuralviz.micro_tuning.events import join_runs
 from neuralviz.micro_tuning.frozen_tail import FrozenTail
 from neuralviz.micro_tuning.inputs import KEPT_BYTES
 from neuralviz.micro_tuning.loop import TuningRun
@@ -81,7 +81,7 @@ def learn_by_epoch(
             run.step()
             if epoch in by_epoch:
                 by_epoch[epoch].append(run.result())
-    return {epoch: joined(results) for epoch, results in by_epoch.items()}
+    return {epoch: join_runs(results) for epoch, results in by_epoch.items()}
 
 
 def batches(

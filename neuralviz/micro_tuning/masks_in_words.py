@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.blueprints import Blueprint, MaskedInputs
 
 
-def masks_in_words(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str:
+def describe_masks(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str:
     """How often the tokens are masked; of several blueprints, how often by the first one alone.
 
     Args:

@@ -186,11 +186,11 @@ def report_on(
             words_before=_in_words(model, before),
             words_after=_in_words(model, after),
         ),
-        loss_after=loss_of(after, text, settings),
+        loss_after=compute_loss(after, text, settings),
     )
 
 
-def loss_of(
+def compute_loss(
     predictions: MaskedPredictions, text: TokenizedText, settings: TuningSettings
 ) -> float | None:
     """The loss that tuning minimises, in nats, from predictions of all masked positions.

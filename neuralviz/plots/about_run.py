@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralviz.micro_tuning.in_words import how_far
+from neuralviz.micro_tuning.in_words import describe_progress
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.standalone import About
@@ -36,7 +36,7 @@ def describe_run(record: RunRecord, text: int = 0) -> About:
             "learning rate": f"{settings.learning_rate:g}",
             "precision": settings.precision_in_words,
         }
-        | ({"so far": progress} if (progress := how_far(record)) else {}),
+        | ({"so far": progress} if (progress := describe_progress(record)) else {}),
         files=(record.texts[text], *_what_matters(settings)),
     )
 

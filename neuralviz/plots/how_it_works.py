@@ -30,7 +30,7 @@ def layer_label(name: str) -> str:
     return ".".join(name.split(".")[-2:])
 
 
-def way_figure(stations: Sequence[str]) -> go.Figure:
+def overview_figure(stations: Sequence[str]) -> go.Figure:
     """The whole way at a glance: a line of stations, from the first at the top to the last.
 
     Args:

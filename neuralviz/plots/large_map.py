@@ -20,7 +20,7 @@ from neuralviz.plots.corpus_map import (
     marker_look,
 )
 from neuralviz.plots.map_marks import places
-from neuralviz.plots.point_columns import PointColumns, bits, points_between
+from neuralviz.plots.point_columns import PointColumns, describe_span, encode_bits
 from neuralviz.plots.point_groups import point_groups
 from neuralviz.plots.theme import YELLOW, escape, shorten
 
@@ -90,7 +90,7 @@ def large_points(
         if start == end:
             trace |= {"x": [None], "y": [None]}  # for the legend
         else:
-            trace["meta"] = points_between(start, end, by_values=by_values)
+            trace["meta"] = describe_span(start, end, by_values=by_values)
         add_hover(trace, None)
         figure.add_trace(go.Scattergl(trace))
     values = None
@@ -154,7 +154,7 @@ def large_map_figure(
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     lay_out(figure, drawn.colour, True, axes)
     figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
-    figure.update_layout(meta={**figure.layout.meta, "selected": bits(selected)})
+    figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
     return figure
 
 

@@ -77,7 +77,9 @@ def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str
     return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
 
 
-def by_category(name: str, labels: Sequence[object], missing: str = "no value") -> PointColour:
+def colour_by_category(
+    name: str, labels: Sequence[object], missing: str = "no value"
+) -> PointColour:
     """Colours by label: the largest categories first, those that are numbers in their order.
 
     Args:
@@ -93,10 +95,10 @@ def by_category(name: str, labels: Sequence[object], missing: str = "no value") 
     return PointColour(name, ordered, codes=codes, missing=missing)
 
 
-def by_code(
+def colour_by_code(
     name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
 ) -> PointColour:
-    """`by_category` of labels that are numbers already.
+    """`colour_by_category` of labels that are numbers already.
 
     Args:
         name: of the labels.
@@ -120,7 +122,7 @@ def _in_order(sizes: Counter[str]) -> tuple[str, ...]:
     return tuple(by_size)
 
 
-def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
+def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
     """Colours by a number of each text; what is not finite is missing.
 
     Args:

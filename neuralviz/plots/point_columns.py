@@ -55,7 +55,7 @@ class PointColumns:
         return hashlib.blake2b(self.content, digest_size=16).hexdigest()
 
 
-def points_between(start: int, end: int, *, by_values: bool) -> dict[str, Any]:
+def describe_span(start: int, end: int, *, by_values: bool) -> dict[str, Any]:
     """``meta`` of a trace with the points from one place in the columns to before another.
 
     Args:
@@ -65,7 +65,7 @@ def points_between(start: int, end: int, *, by_values: bool) -> dict[str, Any]:
     return {"points": [start, end], "values": by_values}
 
 
-def bits(selected: np.ndarray | None) -> str | None:
+def encode_bits(selected: np.ndarray | None) -> str | None:
     """[point] whether it is selected, as base64 of a bit a point, the lowest first."""
     if selected is None:
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.maps.frames import moved_most
+from neuralviz.maps.frames import find_moved_most
 from neuralviz.plots.point_colours import COLOURS
 from neuralviz.plots.room import FEW_COLUMNS, spaced_ticks
 from neuralviz.plots.standalone import About
@@ -61,7 +61,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
             hovertemplate=f"{kind}<br>step %{{x}}: loss %{{y:.3f}}<extra></extra>",
         )  # fmt: skip
         figure.add_scatter(
-            x=steps, y=smoothed(lesson.loss), name=kind, mode="lines",
+            x=steps, y=smooth(lesson.loss), name=kind, mode="lines",
             line={"color": colour, "width": 4}, hoverinfo="skip",
         )  # fmt: skip
     n_steps = max([lesson.steps for lesson in lessons] or [1])
@@ -74,7 +74,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
     return figure
 
 
-def smoothed(values: np.ndarray) -> np.ndarray:
+def smooth(values: np.ndarray) -> np.ndarray:
     """[step] mean of each value and those just before it, ten in all; NaN is left out."""
     is_known = np.isfinite(values)
     sums = np.cumsum(np.concatenate([[0.0], np.where(is_known, values, 0.0)]))
@@ -252,7 +252,7 @@ def moving_map_figure(
     """
     figure = go.Figure()
     if snapshot:
-        for text in moved_most(maps[: snapshot + 1], TRAILS):
+        for text in find_moved_most(maps[: snapshot + 1], TRAILS):
             trail = maps[: snapshot + 1, text]
             figure.add_scatter(
                 x=trail[:, 0], y=trail[:, 1], mode="lines", showlegend=False, hoverinfo="skip",

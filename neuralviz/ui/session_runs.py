@@ -15,7 +15,7 @@ import streamlit as st
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run, result_key
-from neuralviz.jobs.returning import returning_runs, work_of
+from neuralviz.jobs.returning import digest_work, returning_runs
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import RUN, is_shared, put
 from neuralviz.ui.session import is_here, session_id
@@ -147,9 +147,9 @@ class SessionRuns:
             if view and isinstance(task, KeptTask):
                 # nobody wants to meet what somebody else has stopped, or lacked the memory for
                 keep = make_keeper(view, in_part=not is_shared(view))
-                run = _begin(task, work_of(result_key(task)), number, keep)
+                run = _begin(task, digest_work(result_key(task)), number, keep)
             elif work:
-                run = _begin(task, work_of(work), number)
+                run = _begin(task, digest_work(work), number)
             else:
                 session = session_id()
                 run = run_queue().submit(task, is_here(session), number, owner=session)
@@ -191,7 +191,7 @@ class SessionRuns:
 def known_run(work: str) -> KnownRun | None:
     """What is known of the run that the address names, where it did this work."""
     run_id = st.query_params.get(RUN, "")
-    return returning_runs().find(run_id, work_of(work)) if run_id else None
+    return returning_runs().find(run_id, digest_work(work)) if run_id else None
 
 
 def _begin(
@@ -217,6 +217,6 @@ def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None
     if run is None:
         run = reopen_run(task, view, number)
     if run is None and run_id:
-        why = returning_runs().why_no_result(run_id, work_of(result_key(task)))
+        why = returning_runs().why_no_result(run_id, digest_work(result_key(task)))
         run = None if why is None else Run.from_error(task, why, number)
     return run

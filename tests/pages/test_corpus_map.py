@@ -348,7 +348,7 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
 
 
 def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stays(mapped: AppTest):
-    lassoed = Selection.of_rows(np.array([3, 5]), len(TEXTS))
+    lassoed = Selection.from_rows(np.array([3, 5]), len(TEXTS))
     mapped.session_state["corpus-selected"] = lassoed
     mapped.session_state["corpus-selected-by"] = "in cluster containing, people"
     (run,) = place(mapped, "The garden was full of people.")

@@ -20,7 +20,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.jobs import returning
 from neuralviz.jobs.keeping import reopen_run, result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.returning import STOPPED, work_of
+from neuralviz.jobs.returning import STOPPED, digest_work
 from neuralviz.jobs.run_table import RunTable
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
@@ -85,7 +85,7 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
         returning, "_returning", returning.ReturningRuns(RunTable())
     )  # of this home
     task = TuneTexts(ModelRef.now("bundled"), recorded.texts, recorded.settings)
-    table.add("anId", work_of(result_key(task)))
+    table.add("anId", digest_work(result_key(task)))
     table.end("anId", "stopped")
     page = page_at("micro_tuning", run="anId").run()
     assert messages(page) == plain(STOPPED)

@@ -18,8 +18,8 @@ from neuralviz.micro_tuning.blanks import (
     Candidate,
     FilledBlank,
     TextDelta,
-    blanks_in_words,
-    deltas_in_words,
+    describe_blanks,
+    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.filling import fill_blanks
@@ -288,7 +288,7 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
     ],
 )
 def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
-    assert blanks_in_words(blanks, "X") == said
+    assert describe_blanks(blanks, "X") == said
 
 
 @pytest.mark.parametrize(
@@ -302,4 +302,4 @@ def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
     ],
 )
 def test_deltas_in_words(scaled: list[tuple[float, int]], said: str) -> None:
-    assert deltas_in_words(scaled) == said
+    assert describe_deltas(scaled) == said

@@ -25,12 +25,12 @@ from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
-from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.queue import NOT_BEGUN, _Durations, start_of_next
+from neuralviz.jobs.queue import NOT_BEGUN, _Durations, next_start
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -626,7 +626,7 @@ def test_what_is_told_to_a_callback_comes_as_events() -> None:
         return "both"
 
     def follow() -> Generator[int, None, None]:
-        assert (yield from events_of(work, lambda: False)) == "both"
+        assert (yield from stream_events(work, lambda: False)) == "both"
 
     assert list(follow()) == [1, 2]
 
@@ -636,7 +636,7 @@ def test_an_error_of_work_that_calls_back_is_raised_after_its_events() -> None:
         tell("begun")
         raise NeuralvizError("No.")
 
-    events = events_of(work, lambda: False)
+    events = stream_events(work, lambda: False)
     assert next(events) == "begun"
     with pytest.raises(NeuralvizError, match="No"):
         next(events)
@@ -651,7 +651,7 @@ def test_closing_the_stream_ends_the_work() -> None:
             time.sleep(0.01)
         ended.set()
 
-    events = events_of(work, lambda: False)
+    events = stream_events(work, lambda: False)
     assert next(events) == "begun"
     events.close()
     assert ended.is_set()
@@ -832,4 +832,4 @@ def test_durations_that_vary_say_nothing() -> None:
 def test_places_free_up_one_by_one(
     free_in: list[float], before: list[float], places: int, starts: float
 ) -> None:
-    assert start_of_next(free_in, before, places) == starts
+    assert next_start(free_in, before, places) == starts

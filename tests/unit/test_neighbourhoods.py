@@ -19,10 +19,10 @@ from neuralviz.evaluation.maps_in_words import (
 from neuralviz.maps.neighbourhoods import (
     common_neighbours,
     find_outvoted,
-    fitting_k,
     is_apart,
     knn_accuracy,
     label_agreement,
+    suggest_k,
 )
 from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
@@ -365,4 +365,4 @@ def test_a_sentence_among_texts_of_many_labels_lands_near_none() -> None:
     ],
 )
 def test_no_more_neighbours_vote_than_a_label_has_texts(sizes: list[list[int]], k: int) -> None:
-    assert fitting_k(sizes) == k
+    assert suggest_k(sizes) == k

@@ -21,7 +21,7 @@ import pytest
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_rows
-from neuralviz.maps.distances import digests_of
+from neuralviz.maps.distances import digest_vectors
 from neuralviz.maps.exporting import corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting
@@ -301,11 +301,11 @@ def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
 
 def test_digests_tell_vectors_apart():
     vectors = vectors_of()
-    digests = digests_of(vectors)
+    digests = digest_vectors(vectors)
     assert len(np.unique(digests)) == N - N_EQUAL - 2
     assert digests[7] == digests[700] and digests[0] == digests[N - N_EQUAL]
     zeros = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]], dtype=np.float32)
-    assert (digests_of(zeros) == digests_of(zeros)[0]).tolist() == [True, True, False]
+    assert (digest_vectors(zeros) == digest_vectors(zeros)[0]).tolist() == [True, True, False]
 
 
 def test_pieces_make_the_whole_table(store: CorpusStore, corpus: Corpus, tsne: KeptMap):

@@ -29,7 +29,7 @@ from neuralviz.jobs.returning import (
     STOPPED,
     ReturningRuns,
     Watchers,
-    work_of,
+    digest_work,
 )
 from neuralviz.jobs.run_table import RunTable
 
@@ -93,7 +93,7 @@ def queue() -> Iterator[RunQueue]:
 
 
 def work(task: Wait) -> str:
-    return work_of(task.cache_key())
+    return digest_work(task.cache_key())
 
 
 def is_any(task: object) -> bool:

@@ -56,7 +56,7 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
         if ticked:
             cluster = ticked[0]
             rows = shown.rows_of(cluster)
-            select(Selection.of_rows(rows, n_texts), f"in cluster {names[cluster]}")
+            select(Selection.from_rows(rows, n_texts), f"in cluster {names[cluster]}")
             st.session_state["corpus-list-stays"] = True
 
     st.dataframe(

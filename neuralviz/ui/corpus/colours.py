@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.maps.neighbourhoods import common_neighbours, label_agreement
 from neuralviz.plots.corpus_map import drawn_rows
-from neuralviz.plots.point_colours import by_category, by_code, by_number
+from neuralviz.plots.point_colours import colour_by_category, colour_by_code, colour_by_number
 from neuralviz.plots.point_groups import scale_ends
 
 if TYPE_CHECKING:
@@ -63,33 +63,33 @@ def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMa
     if corpus.is_large:
         return _make_large(kind, name, corpus, shown)
     if kind == "label":
-        return by_category(name, list(corpus.categories[name]))
+        return colour_by_category(name, list(corpus.categories[name]))
     if kind == "number":
-        return by_number(name, corpus.labels(name))
+        return colour_by_number(name, corpus.labels(name))
     if kind == "agreement":
         shares = label_agreement(shown.neighbours, list(corpus.categories[name]), K)
-        return by_number(f"neighbours with the same {name}", shares)
+        return colour_by_number(f"neighbours with the same {name}", shares)
     if kind == LENGTH:
-        return by_number("length, characters", corpus.lengths)
+        return colour_by_number("length, characters", corpus.lengths)
     if kind in LOSSES:
-        return by_number("loss, nats", shown.losses[:, list(LOSSES).index(kind)])
+        return colour_by_number("loss, nats", shown.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON:
-        return by_number("shared neighbours", common_share(maps))
+        return colour_by_number("shared neighbours", common_share(maps))
     names = [name for name, _ in shown.clusters_named]
     labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
-    return by_category("cluster", labels, missing="no cluster")
+    return colour_by_category("cluster", labels, missing="no cluster")
 
 
 def _make_large(kind: str, name: str, corpus: OpenCorpus, shown: OpenMap) -> PointColour:
     """As of `_make`, from numbers alone."""
     if kind == "label":
-        return by_code(name, *corpus.codes(name))
+        return colour_by_code(name, *corpus.codes(name))
     if kind == "number":
         values = corpus.labels(name)
         some = values[drawn_rows(len(values))]
-        return replace(by_number(name, values), ends=scale_ends(some))
+        return replace(colour_by_number(name, values), ends=scale_ends(some))
     names = [name for name, _ in shown.clusters_named]
-    return by_code("cluster", shown.clusters.labels, names, missing="no cluster")
+    return colour_by_code("cluster", shown.clusters.labels, names, missing="no cluster")
 
 
 def common_share(maps: Sequence[OpenMap]) -> np.ndarray:

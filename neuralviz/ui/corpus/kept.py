@@ -16,7 +16,7 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.asking import embedder_of, neighbours_at_once
+from neuralviz.maps.asking import find_embedder, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
@@ -189,7 +189,7 @@ class OpenMap:
         Raises:
             StoreError: the vectors are gone.
         """
-        return self._parts.get("embedder", lambda: embedder_of(self.store, self.kept))
+        return self._parts.get("embedder", lambda: find_embedder(self.store, self.kept))
 
     @property
     def spec(self) -> EmbedderSpec:

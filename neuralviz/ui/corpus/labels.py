@@ -15,7 +15,7 @@ from neuralviz.evaluation.maps_in_words import (
     clusters_point,
     neighbours_point,
 )
-from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, fitting_k, sampled_right
+from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right, suggest_k
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
@@ -102,7 +102,7 @@ def _guessed_of_sample(
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
     """As of `_guessed`, of the texts whose neighbours were found; the baselines are of all."""
     sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}
-    k = min(fitting_k(sizes.values()), *(one.near.k for one in found))
+    k = min(suggest_k(sizes.values()), *(one.near.k for one in found))
     hits = {
         plain(name): [sampled_right(one.near, corpus.codes(name)[0], one.rows, k) for one in found]
         for name in labels
@@ -121,7 +121,7 @@ def _guessed(
     """Neighbours that vote; by label, as markdown, what they have right, and its baseline."""
     columns = {name: corpus.categories[name] for name in labels}
     sizes = (list(corpus.sizes(name).values()) for name in labels)
-    k = min(fitting_k(sizes), *(one.neighbours.k for one in methods))
+    k = min(suggest_k(sizes), *(one.neighbours.k for one in methods))
     hits = {plain(n): [one.hits(n, of, k) for one in methods] for n, of in columns.items()}
     first = methods[0]
     return k, hits, {plain(n): first.accuracy(n, of, k).baseline for n, of in columns.items()}

@@ -97,7 +97,7 @@ def view_of(
         )
         return LargeView(points, n, None if window is None else _sides(window))
 
-    passed = None if within is None else Selection.of_mask(within).digest
+    passed = None if within is None else Selection.from_mask(within).digest
     return shown.view((window, option, passed), make)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.neighbourhoods import common_neighbours, fitting_k
+from neuralviz.maps.neighbourhoods import common_neighbours, suggest_k
 from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus import address
@@ -173,7 +173,7 @@ def _nearest(
     found = {shown: placed[shown.kept.id] for shown in maps if shown.kept.id in placed}
     with slide("sentence"):
         for name in corpus.category_names[:1]:
-            k = fitting_k([list(corpus.sizes(name).values())])
+            k = suggest_k([list(corpus.sizes(name).values())])
             nearest = [one.near.indices[0][:k] for one in found.values()]
             near = [list(map(plain, corpus.categories_at(name, rows))) for rows in nearest]
             methods = spoken_labels(list(found))

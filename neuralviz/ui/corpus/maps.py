@@ -189,14 +189,14 @@ def _show_map(
     if view is None:
         handlers = Handlers(
             clicked,
-            lambda rows: select(Selection.of_rows(np.array(rows, np.int64), n), "selected"),
+            lambda rows: select(Selection.from_rows(np.array(rows, np.int64), n), "selected"),
             hovered if n > MOST_SENT else "ignore",
         )
     else:
         handlers = Handlers(
             clicked,
             hover=hovered,
-            areas=lambda areas: select(Selection.of_mask(shown.grid.inside(areas)), "selected"),
+            areas=lambda areas: select(Selection.from_mask(shown.grid.inside(areas)), "selected"),
             window=lambda sides: large.look_at(shown, sides),
         )
     of_all = [

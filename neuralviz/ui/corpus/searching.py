@@ -115,7 +115,7 @@ def _search(corpus: OpenCorpus, how: str, query: str) -> None:
     st.session_state.pop(SENTENCE, None)
     before = st.session_state.pop(FOUND, None)
     if query and how == WORDS:
-        found = Selection.of_rows(corpus.find(query), corpus.corpus.n_texts)
+        found = Selection.from_rows(corpus.find(query), corpus.corpus.n_texts)
         st.session_state[FOUND] = found
         if len(found):
             select(found, _containing(query))

@@ -30,7 +30,7 @@ def selected(n_texts: int, within: np.ndarray | None = None) -> Selection | None
     found: Selection | None = st.session_state.get(SELECTED)
     if found is None or found.n_texts != n_texts:
         return None
-    return found if within is None else Selection.of_mask(found.mask() & within)
+    return found if within is None else Selection.from_mask(found.mask() & within)
 
 
 def select(chosen: Selection, by: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import (
-    against_earlier,
+    compare_with_earlier,
     first_words,
     neurons_point,
     neurons_stand_out,
@@ -75,7 +75,7 @@ def show_record(
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
         _texts_on_stage(record, key, text)
         if earlier is not None:
-            st.markdown(plain(against_earlier(record, earlier.record, earlier.numbers)))
+            st.markdown(plain(compare_with_earlier(record, earlier.record, earlier.numbers)))
         above()
         _warnings(record)
         with st.container(key=f"tune-figures-{key}"):

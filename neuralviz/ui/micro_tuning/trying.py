@@ -11,8 +11,8 @@ import streamlit as st
 from neuralviz.jobs.micro_tuning import FillBlanks
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
-    blanks_in_words,
-    deltas_in_words,
+    describe_blanks,
+    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.models import BUNDLED
@@ -123,8 +123,8 @@ def _show(
 ) -> None:
     if blanks is None:
         return
-    whose = deltas_in_words(scaled)
-    show_point(plain(blanks_in_words(blanks, whose)), key=f"{key}-try")
+    whose = describe_deltas(scaled)
+    show_point(plain(describe_blanks(blanks, whose)), key=f"{key}-try")
     of_run = describe_run(record)
     about = About(
         "What does it know now?",
