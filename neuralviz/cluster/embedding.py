@@ -348,9 +348,9 @@ def _rounds(store: CorpusStore, corpus: Corpus, size: int) -> Iterator[tuple[int
         waiting.append(keys)
         n += len(keys)
         while n >= size:
-            together = np.concatenate(waiting)
-            yield start, together[:size]
-            waiting, n, start = [together[size:]], n - size, start + size
+            all_keys = np.concatenate(waiting)
+            yield start, all_keys[:size]
+            waiting, n, start = [all_keys[size:]], n - size, start + size
     if n:
         yield start, np.concatenate(waiting)
 

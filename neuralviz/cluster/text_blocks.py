@@ -245,8 +245,8 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
         rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
     if notes and not len(rows):
         return _only_note(layout, *(_named(name, note) for note in notes))
-    said_at_first = [_as_note(*(_named(name, note) for note in notes))] if notes else []
-    note = pa.array([*said_at_first, *[None] * (len(rows) - len(said_at_first))], pa.string())
+    first_notes = [_as_note(*(_named(name, note) for note in notes))] if notes else []
+    note = pa.array([*first_notes, *[None] * (len(rows) - len(first_notes))], pa.string())
     return rows.append_column(NOTE, note).cast(layout.schema)
 
 

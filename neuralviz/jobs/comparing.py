@@ -151,10 +151,10 @@ class Compare(KeptTask[Step, Comparison]):
                 raise Stopped
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
-        of_method = [[step for step in events if step.method == m] for m in range(len(result))]
+        method_steps = [[step for step in events if step.method == m] for m in range(len(result))]
         return tuple(
             embedded.having(steps) if steps else embedded
-            for embedded, steps in zip(result, of_method, strict=True)
+            for embedded, steps in zip(result, method_steps, strict=True)
         )
 
     def progress(self, result: Comparison) -> Progress:

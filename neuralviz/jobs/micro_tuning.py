@@ -81,10 +81,10 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
                 model, [texts[place] for place in places], settings, stops
             )
             work.append(SharedWork(places, _of_places(places, steps)))
-        alone = set(range(len(tasks))).difference(*(shared_work.places for shared_work in work))
+        unshared = set(range(len(tasks))).difference(*(shared_work.places for shared_work in work))
         return work + [
             SharedWork([place], _alone(place, tasks[place].events(should_stop[place])))
-            for place in sorted(alone)
+            for place in sorted(unshared)
         ]
 
     def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:

@@ -173,9 +173,11 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
         grown = []
         for number, lesson in enumerate(result):
-            mine = [event for lesson_number, event in events if lesson_number == number]
-            lesson = lesson.having([event for event in mine if not isinstance(event, LessonMaps)])
-            maps = [event.maps for event in mine if isinstance(event, LessonMaps)]
+            own_events = [event for lesson_number, event in events if lesson_number == number]
+            lesson = lesson.having(
+                [event for event in own_events if not isinstance(event, LessonMaps)]
+            )
+            maps = [event.maps for event in own_events if isinstance(event, LessonMaps)]
             grown.append(replace(lesson, maps=maps[-1]) if maps else lesson)
         return tuple(grown)
 

@@ -78,15 +78,15 @@ def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeight
     """What SBERT-WK gives each layer of each token, and each token (section IV)."""
     counted = states.vectors[settings.layer_start :, : states.n_counted]
     gram = gram_matrices(torch.from_numpy(np.ascontiguousarray(counted.transpose(1, 0, 2))))
-    of_layers = layer_weights(gram, settings.window, settings.variant, settings.omega)
-    of_tokens = importance(token_variance(gram))
+    weights = layer_weights(gram, settings.window, settings.variant, settings.omega)
+    token_importance = importance(token_variance(gram))
     return TokenWeights(
         settings=settings,
         layers=np.arange(settings.layer_start, states.n_layers),
-        alignment=of_layers.alignment.numpy(),
-        novelty=of_layers.novelty.numpy(),
-        combined=of_layers.combined.numpy(),
-        importance=(of_tokens / of_tokens.sum()).numpy(),
+        alignment=weights.alignment.numpy(),
+        novelty=weights.novelty.numpy(),
+        combined=weights.combined.numpy(),
+        importance=(token_importance / token_importance.sum()).numpy(),
     )
 
 

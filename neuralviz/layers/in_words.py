@@ -40,22 +40,22 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
         return "All words count equally: from layer to layer, all change alike."
     first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
-    of_named = np.array([word.turns[first:] for word in named])
-    index = int(of_named.mean(axis=0).argmin())
-    layer, cosines = first + index + 1, of_named[:, index]
+    named_turns = np.array([word.turns[first:] for word in named])
+    index = int(named_turns.mean(axis=0).argmin())
+    layer, cosines = first + index + 1, named_turns[:, index]
     share = sum(word.importance for word in named)
     pronoun = "them" if len(named) > 1 else "it"
     least, least_cosine = words[-1], float(words[-1].turns[first + index])
     is_clear = cosines.max() <= least_cosine - CLEARLY
     comparison = f"more than {_quoted(least.word)}" if is_clear else "most"
-    of_each = joined([number(float(cosine), ".2f") for cosine in cosines])
+    written = joined([number(float(cosine), ".2f") for cosine in cosines])
     contrast = (
         f"; for {_quoted(least.word)} it is {number(least_cosine, '.2f')}" if is_clear else ""
     )
     return (
         f"{share:.0%} of this embedding comes from {joined([_in_full(w) for w in named])}: "
         f"layer {layer} changes {pronoun} {comparison}.\n\nThe cosine between "
-        f"{_possessive(named)} before and after layer {layer} is {of_each}{contrast} (1: no "
+        f"{_possessive(named)} before and after layer {layer} is {written}{contrast} (1: no "
         "change). SBERT-WK gives most weight to words that change in jumps from layer to layer, "
         "whatever they mean."
     )
@@ -200,14 +200,14 @@ def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, 
     """
     if not np.isfinite(delta_norm).all():
         return ""
-    of_block = grid.totals(delta_norm, per_value=per_value)
-    of_kind = grid.totals_of_kinds(delta_norm, per_value=per_value)
-    blocks, sizes = _extremes([f"block {block}" for block in grid.blocks], of_block, "blocks")
+    block_totals = grid.totals(delta_norm, per_value=per_value)
+    kind_totals = grid.totals_of_kinds(delta_norm, per_value=per_value)
+    blocks, sizes = _extremes([f"block {block}" for block in grid.blocks], block_totals, "blocks")
     sentence = f"After {many(epoch, 'epoch')}, the text has changed {blocks}"
     measured = f"{'Root mean square change' if per_value else 'Norm of the delta'}: {sizes}"
     if len(grid.kinds) > 1:
         names = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
-        kinds, sizes = _extremes(names, of_kind, "kinds")
+        kinds, sizes = _extremes(names, kind_totals, "kinds")
         sentence += f"; of the kinds of layers, {kinds}"
         measured += f" by block, {sizes} by kind of layer"
     return f"{sentence}.\n\n{measured}."

@@ -90,9 +90,9 @@ def find_clusters(
     raw_labels = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
     unclustered = np.flatnonzero(raw_labels < 0)
     among = _clusters_of_points(points[unclustered], size, most_points)
-    of_places = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
-    np.maximum.at(of_places, place[unclustered], among)
-    numbered = of_places[place[unclustered]]
+    place_labels = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
+    np.maximum.at(place_labels, place[unclustered], among)
+    numbered = place_labels[place[unclustered]]
     raw_labels[unclustered] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
     clustered = raw_labels >= 0
     sizes = np.bincount(raw_labels[clustered])
@@ -112,8 +112,8 @@ def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.n
     from scipy.spatial import KDTree
 
     drawn = np.random.default_rng(0).choice(n, most_points, replace=False)
-    of_drawn = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
-    return of_drawn[KDTree(points[drawn]).query(points)[1]]
+    drawn_labels = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
+    return drawn_labels[KDTree(points[drawn]).query(points)[1]]
 
 
 def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:

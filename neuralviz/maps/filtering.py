@@ -42,8 +42,8 @@ class TextFilter:
         """
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
-            of_texts, names = codes(name)
-            mask &= np.array([*(label in allowed for label in names), "" in allowed])[of_texts]
+            text_codes, names = codes(name)
+            mask &= np.array([*(label in allowed for label in names), "" in allowed])[text_codes]
         for name, (low, high) in self.ranges.items():
             values = numbers(name)
             mask &= (values >= low) & (values <= high)  # NaN is neither

@@ -116,8 +116,8 @@ def make_large_map(
     _raise_if(should_stop)
     clusters = find_clusters(coordinates)
     _raise_if(should_stop)
-    of_sample = Clusters(clusters.labels[sample], clusters.n, clusters.min_cluster_size)
-    words = name_clusters(store.texts(corpus, sample), of_sample, CLUSTER_WORDS)
+    sample_clusters = Clusters(clusters.labels[sample], clusters.n, clusters.min_cluster_size)
+    words = name_clusters(store.texts(corpus, sample), sample_clusters, CLUSTER_WORDS)
     store.check_kept(corpus)
     _raise_if(should_stop)
     recall = index.recall if index is not None and settings.metric == "cosine" else None

@@ -112,12 +112,12 @@ class NearGroups:
         for start in range(0, len(scaled), RANKED):
             rows = slice(start, start + RANKED)
             candidates = places[rows]
-            apart = pair_distances(
+            exact_distances = pair_distances(
                 scaled[rows].astype(np.float64),
                 self.vectors[candidates].astype(np.float64),
                 self.metric,
             )
-            keys = sort_keys(apart, self.texts[candidates].astype(np.int64))
+            keys = sort_keys(exact_distances, self.texts[candidates].astype(np.int64))
             best_keys[rows] = np.sort(keys, axis=1)[:, :k]
         indices, distances = split_keys(best_keys)
         return Neighbours(indices, distances, self.metric, is_approximate=True)
@@ -129,18 +129,18 @@ class NearGroups:
         places = np.zeros((len(queries), n), dtype=np.int64)
         order = np.argsort(groups, axis=None, kind="stable")
         ends = np.searchsorted(groups.ravel()[order], np.arange(len(self.centres) + 1))
-        of_query = order // groups.shape[1]
+        query_rows = order // groups.shape[1]
         for group in range(len(self.centres)):
-            asking = of_query[ends[group] : ends[group + 1]]
+            askers = query_rows[ends[group] : ends[group + 1]]
             first, last = int(self.starts[group]), int(self.starts[group + 1])
-            if not len(asking) or first == last:
+            if not len(askers) or first == last:
                 continue
-            near = _closeness(queries[asking], self.vectors[first:last])
+            near = _closeness(queries[askers], self.vectors[first:last])
             positions = np.broadcast_to(np.arange(first, last), near.shape)
             near, positions = _smallest(near, positions, n)
-            best[asking], places[asking] = _smallest(
-                np.concatenate([best[asking], near], axis=1),
-                np.concatenate([places[asking], positions], axis=1),
+            best[askers], places[askers] = _smallest(
+                np.concatenate([best[askers], near], axis=1),
+                np.concatenate([places[askers], positions], axis=1),
                 n,
             )
         return places

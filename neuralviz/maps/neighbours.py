@@ -106,10 +106,10 @@ def find_neighbours(
     if len(rows) == n:
         return descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
-        of_groups = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
+        group_neighbours = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
     else:
-        of_groups = _exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
-    return _for_all(_with_itself(of_groups), group, k)
+        group_neighbours = _exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
+    return _for_all(_with_itself(group_neighbours), group, k)
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
@@ -260,11 +260,11 @@ def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     )
 
 
-def _for_all(of_groups: Neighbours, group: np.ndarray, k: int) -> Neighbours:
+def _for_all(group_neighbours: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     """Neighbours of texts from those of the groups of equal texts.
 
     Args:
-        of_groups: of groups, each itself first.
+        group_neighbours: of groups, each itself first.
         group: [text] of each.
         k: neighbours of a text.
     """
@@ -273,25 +273,27 @@ def _for_all(of_groups: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     starts = np.cumsum(sizes) - sizes
     indices = np.zeros((len(group), k), dtype=np.int32)
     distances = np.zeros((len(group), k), dtype=np.float32)
-    for first in range(0, len(of_groups), ROWS):
-        near = of_groups.indices[first : first + ROWS]
-        far = of_groups.distances[first : first + ROWS]
+    for first in range(0, len(group_neighbours), ROWS):
+        near = group_neighbours.indices[first : first + ROWS]
+        far = group_neighbours.distances[first : first + ROWS]
         ends = np.cumsum(sizes[near], axis=1)
         n_groups = len(near)
         slots = np.zeros((n_groups, k + 1), dtype=np.int32)
-        apart = np.zeros((n_groups, k + 1), dtype=np.float32)
+        slot_distances = np.zeros((n_groups, k + 1), dtype=np.float32)
         numbers = np.arange(n_groups)
         for slot in range(k + 1):  # the place-th member of the column-th group fills it
             column = (ends <= slot).sum(axis=1)
             groups = near[numbers, column]
             place = slot - (ends[numbers, column] - sizes[groups])
             slots[:, slot] = members[starts[groups] + place]
-            apart[:, slot] = far[numbers, column]
+            slot_distances[:, slot] = far[numbers, column]
         # equally near groups: their members in the order of the texts
-        keys = np.sort(sort_keys(apart, slots.astype(np.int64)), axis=1)
-        slots, apart = split_keys(keys)
+        keys = np.sort(sort_keys(slot_distances, slots.astype(np.int64)), axis=1)
+        slots, slot_distances = split_keys(keys)
         texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
         rows = group[texts] - first
-        without_itself = _without(Neighbours(slots[rows], apart[rows], of_groups.metric), texts)
+        without_itself = _without(
+            Neighbours(slots[rows], slot_distances[rows], group_neighbours.metric), texts
+        )
         indices[texts], distances[texts] = without_itself.indices, without_itself.distances
-    return Neighbours(indices, distances, of_groups.metric)
+    return Neighbours(indices, distances, group_neighbours.metric)

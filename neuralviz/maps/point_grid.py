@@ -237,10 +237,10 @@ class PointGrid:
             return rows[:0]
         low = np.array([self.bounds.left, self.bounds.bottom])
         high = np.array([self.bounds.right, self.bounds.top])
-        in_cells = (corners - low) * (self.size / (high - low))
-        ends = np.roll(in_cells, -1, axis=0)
-        cut = cut_cells(in_cells, ends, self.size)
-        whole = covered_cells(in_cells, ends, self.size) & ~cut
+        cell_corners = (corners - low) * (self.size / (high - low))
+        ends = np.roll(cell_corners, -1, axis=0)
+        cut = cut_cells(cell_corners, ends, self.size)
+        whole = covered_cells(cell_corners, ends, self.size) & ~cut
         positions = self._points_of(np.flatnonzero(cut.ravel()))
         positions = positions[is_inside_area(x[positions], y[positions], corners)]
         inside = self._points_of(np.flatnonzero(whole.ravel()))

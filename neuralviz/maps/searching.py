@@ -142,12 +142,15 @@ class _Search:
 
     def take(self, query: int, near: np.ndarray) -> bool:
         """Fill in the first of what is near a query, sorted; whether there is enough of it."""
-        numbers, apart = split_keys(near)
+        numbers, near_distances = split_keys(near)
         is_other = numbers != self.itself[query]
         k = self.rows.shape[1]
         if is_other.sum() < k:
             return False
-        self.rows[query], self.distances[query] = numbers[is_other][:k], apart[is_other][:k]
+        self.rows[query], self.distances[query] = (
+            numbers[is_other][:k],
+            near_distances[is_other][:k],
+        )
         return True
 
 
@@ -219,8 +222,8 @@ def _rows_of(
         counts = ends[positions + 1] - ends[positions]
         firsts = np.repeat(ends[positions], counts)
         steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        of_key = np.repeat(distances, counts)[None]
-        near.append(np.sort(sort_keys(of_key, rows[firsts + steps])[0]))
+        key_distances = np.repeat(distances, counts)[None]
+        near.append(np.sort(sort_keys(key_distances, rows[firsts + steps])[0]))
     return near
 
 
@@ -236,13 +239,13 @@ def _exactly(
 ) -> list[KeyDistances]:
     """By query, the ``n`` nearest different texts of a corpus, from a look at all of them."""
     exact_queries = queries.astype(np.float64)
-    mine = np.unique(store.keys(corpus))
-    prefixes = _prefixes(mine)
+    corpus_keys = np.unique(store.keys(corpus))
+    prefixes = _prefixes(corpus_keys)
     best = np.full((len(queries), 0), np.inf)
     keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
     n_seen = 0
-    on_progress(n_seen, len(mine))
-    for stored, vectors in vectors_of_keys(store.database, embedder, mine):
+    on_progress(n_seen, len(corpus_keys))
+    for stored, vectors in vectors_of_keys(store.database, embedder, corpus_keys):
         for start in range(0, len(stored), ROWS):
             if should_stop():
                 raise Stopped
@@ -252,15 +255,17 @@ def _exactly(
             )
             is_mine = prefixes[positions] == _prefixes(block_keys)
             block = vectors[start : start + ROWS][is_mine].astype(np.float64)
-            apart = all_distances(exact_queries, block, metric)
-            best = np.concatenate([best, apart], axis=1)
-            keys = np.concatenate([keys, np.broadcast_to(block_keys[is_mine], apart.shape)], axis=1)
+            block_distances = all_distances(exact_queries, block, metric)
+            best = np.concatenate([best, block_distances], axis=1)
+            keys = np.concatenate(
+                [keys, np.broadcast_to(block_keys[is_mine], block_distances.shape)], axis=1
+            )
             if best.shape[1] > n:
                 first = np.argpartition(best, n - 1, axis=1)[:, :n]
                 best = np.take_along_axis(best, first, axis=1)
                 keys = np.take_along_axis(keys, first, axis=1)
             n_seen += len(block)
-            on_progress(n_seen, len(mine))
+            on_progress(n_seen, len(corpus_keys))
     return list(zip(keys, best, strict=True))
 
 

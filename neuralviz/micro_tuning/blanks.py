@@ -157,11 +157,11 @@ def _learnt_best(report: TextReport) -> tuple[int, int] | None:
             continue
         positions = positions[n_masked[positions] == n_masked[positions].min()]
         begins = f"“{text.tokens[token]}” "
-        was, is_now = (
+        was_right, is_right = (
             np.mean([words[i].startswith(begins) for i in positions]) > 0.5
             for words in (predictions.words_before, predictions.words_after)
         )
-        is_learnt = is_now and not was and spelt.count(spelt[word]) == 1
+        is_learnt = is_right and not was_right and spelt.count(spelt[word]) == 1
         ranked.append((bool(is_learnt), float(rise[positions].mean()), spans[word]))
     return max(ranked)[2] if ranked else None
 

@@ -44,13 +44,13 @@ class TokenShares:
 
     def _shares(self) -> np.ndarray:
         """[token + 1] the tokens' shares and, last, the decay's."""
-        of_layers = []
+        layer_shares = []
         for tokens, decay in zip(self.tokens, self.decay, strict=True):
             parts = np.vstack([tokens, decay]).astype(np.float64)
             delta = parts.sum(axis=0)
             if delta.any():
-                of_layers.append(parts @ delta / (delta @ delta))
-        return np.mean(of_layers, axis=0) if of_layers else np.zeros(len(self.tokens[0]) + 1)
+                layer_shares.append(parts @ delta / (delta @ delta))
+        return np.mean(layer_shares, axis=0) if layer_shares else np.zeros(len(self.tokens[0]) + 1)
 
 
 @dataclass(frozen=True, eq=False)

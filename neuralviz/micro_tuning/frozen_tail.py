@@ -170,7 +170,7 @@ class FrozenTail:
         if bias is not None:
             label_logit += bias[labels]
         is_last = self._epoch == self._epochs  # nothing follows that would need candidates
-        of_word = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
+        word_mass = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
         total = vectors.new_full((n_texts, n_slots), math.log(len(weight)))
         mean_word = torch.zeros_like(vectors)
         text, slot = self._is_used[texts].nonzero(as_tuple=True)
@@ -183,7 +183,7 @@ class FrozenTail:
                     self._share[texts][position]
                 )
                 add = _SummedProbability(
-                    self._layer, inputs[position], label_logit[position], share, of_word
+                    self._layer, inputs[position], label_logit[position], share, word_mass
                 ).add
             total[position], mean_word[position] = softmax_mean(
                 vectors[position], weight, bias, add
@@ -195,7 +195,7 @@ class FrozenTail:
                 total,
                 mean_word,
             )
-            self._passes.append((texts, of_word))
+            self._passes.append((texts, word_mass))
         loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
         excess_loss = (self._share[texts] * loss).sum(dim=1) - math.log(len(weight))
         self._distrust[texts] = (
@@ -203,7 +203,7 @@ class FrozenTail:
         )
         return loss, mean_word - label_word
 
-    def _freeze(self, vectors: Tensor, texts: Tensor, of_word: Tensor) -> None:
+    def _freeze(self, vectors: Tensor, texts: Tensor, word_mass: Tensor) -> None:
         """Choose the candidates of some texts, and freeze their tails as they were at the pass.
 
         Until then, what is kept of a tail is of all words: the pass of the last epoch left it.
@@ -211,7 +211,7 @@ class FrozenTail:
         Args:
             vectors: [text, slot, width] those of this epoch, of all texts.
             texts: [text] which of them had the pass.
-            of_word: [text, vocab] their words' probability at it, summed over positions, about.
+            word_mass: [text, vocab] their words' probability at it, summed over positions, about.
         """
         weight, bias = self._layer.weight, self._layer.bias
         total, mean_word = self._tail[texts], self._tail_word[texts]
@@ -219,7 +219,7 @@ class FrozenTail:
         step = torch.einsum("tp,tpd->td", self._share[texts], vectors[texts] - self._start[texts])
         step *= self._epochs - self._epoch + 1  # all that are left, taken to be like the last one
         rise = (step.to(weight.dtype) @ weight.T).float()
-        score = _weigh_words(of_word, rise).scatter_(1, labels, torch.inf)
+        score = _weigh_words(word_mass, rise).scatter_(1, labels, torch.inf)
         words = score.topk(self._n_words, dim=1).indices
         if self._is_spare is not None:  # a label again, which is masked below
             words = torch.where(self._is_spare[texts][:, 0], words[:, :1], words)
@@ -242,30 +242,30 @@ class FrozenTail:
 
         self._tail[texts] = total + tail.log()
         self._tail_word[texts] = tail_word
-        of_tail = of_word.scatter_(1, words, 0)
-        variance = self._variance_of(of_tail, tail, tail_word, texts)
-        self._along[texts], self._excess[texts] = self._along_step(of_tail, rise, step, variance)
+        tail_mass = word_mass.scatter_(1, words, 0)
+        variance = self._variance_of(tail_mass, tail, tail_word, texts)
+        self._along[texts], self._excess[texts] = self._along_step(tail_mass, rise, step, variance)
         self._variance[texts] = variance
         self._words[texts] = candidates
         if self._bias is not None and bias is not None:
             self._bias[texts] = bias[words][:, None].float()
-        place = torch.empty_like(of_word, dtype=torch.long)
+        place = torch.empty_like(word_mass, dtype=torch.long)
         order = torch.arange(self._n_words, device=texts.device).expand_as(words)
         place.scatter_reduce_(1, words, order, "amin", include_self=False)  # not a spare one
         self._label_at[texts] = place.gather(1, labels)[..., None]
 
     def _variance_of(
-        self, of_word: Tensor, tail: Tensor, tail_word: Tensor, texts: Tensor
+        self, word_mass: Tensor, tail: Tensor, tail_word: Tensor, texts: Tensor
     ) -> Tensor:
-        """[text] summed variance of the tails' words, whose probabilities are ``of_word``."""
+        """[text] summed variance of the tails' words, whose probabilities are ``word_mass``."""
         _, squares = self._layer.spread()
-        mean_square = (of_word @ squares) / of_word.sum(dim=1).clamp_min(_LEAST)
+        mean_square = (word_mass @ squares) / word_mass.sum(dim=1).clamp_min(_LEAST)
         share = self._share[texts] * tail
         mean = torch.einsum("tp,tpd->td", share, tail_word) / share.sum(dim=1, keepdim=True)
         return (mean_square - mean.square().sum(dim=1)).clamp_min_(0)
 
     def _along_step(
-        self, of_word: Tensor, rise: Tensor, step: Tensor, variance: Tensor
+        self, word_mass: Tensor, rise: Tensor, step: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What the tails' covariance has in a step's direction beyond that of all words.
 
@@ -276,13 +276,13 @@ class FrozenTail:
         """
         covariance, _ = self._layer.spread()
         along = (step.to(covariance.dtype) @ covariance).float()
-        of_all = torch.einsum("td,td->t", along, step)
-        chance = of_word / of_word.sum(dim=1, keepdim=True).clamp_min(_LEAST)
+        variance_of_all = torch.einsum("td,td->t", along, step)
+        chance = word_mass / word_mass.sum(dim=1, keepdim=True).clamp_min(_LEAST)
         mean = (chance * rise).sum(dim=1, keepdim=True)
-        of_tail = (chance * (rise - mean).square()).sum(dim=1)
-        along /= of_all.sqrt()[:, None]
-        excess = of_tail / of_all - variance
-        is_unknown = ~((of_all > _LEAST) & of_all.isfinite() & excess.isfinite())
+        variance_of_tail = (chance * (rise - mean).square()).sum(dim=1)
+        along /= variance_of_all.sqrt()[:, None]
+        excess = variance_of_tail / variance_of_all - variance
+        is_unknown = ~((variance_of_all > _LEAST) & variance_of_all.isfinite() & excess.isfinite())
         return along.masked_fill(is_unknown[:, None], 0), excess.masked_fill(is_unknown, 0)
 
     def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -303,18 +303,18 @@ class FrozenTail:
         total = torch.logaddexp(logits.logsumexp(dim=2), tail)
         loss = total - logits.gather(2, self._label_at)[..., 0]
         probability = logits.sub_(total[..., None]).exp_()
-        of_tail = (tail - total).exp()
+        tail_share = (tail - total).exp()
         grad = torch.bmm(probability.to(self._words.dtype), self._words).float()
-        grad += bent.add_(self._tail_word).mul_(of_tail[..., None])
+        grad += bent.add_(self._tail_word).mul_(tail_share[..., None])
         grad -= self._label_word
-        third = (self._share * of_tail * spread).sum(dim=1) * self._variance.sqrt()
+        third = (self._share * tail_share * spread).sum(dim=1) * self._variance.sqrt()
         slope = (self._slope / (self._epoch - 1)).sqrt().clamp_min(_LEAST)
         return loss, grad, third / slope * self._distrust
 
 
-def _weigh_words(of_word: Tensor, rise: Tensor) -> Tensor:
+def _weigh_words(word_mass: Tensor, rise: Tensor) -> Tensor:
     """[text, vocab] how much words matter, now or when their logits have risen."""
-    current = of_word.clamp_min(_LEAST).log_()
+    current = word_mass.clamp_min(_LEAST).log_()
     later = (current + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
     return current.log_softmax(dim=1).logaddexp(later)
 
@@ -339,14 +339,14 @@ class _SummedProbability:
         vectors: Tensor,
         label_logit: Tensor,
         share: Tensor,
-        of_word: Tensor,
+        word_mass: Tensor,
     ) -> None:
         sampled = vectors @ layer.weight[::_SAMPLED].T
         if layer.bias is not None:
             sampled += layer.bias[::_SAMPLED]
         total = sampled.float().logsumexp(dim=1) + math.log(_SAMPLED)
         self._total = total.logaddexp(label_logit)[:, None]
-        self._share, self._of_word = share, of_word
+        self._share, self._of_word = share, word_mass
 
     def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:
         """As `softmax_mean` shows a block of words."""

@@ -145,14 +145,14 @@ class Gradients:
         tuned = list(rows.values())
         if head_only and self._follow:
             grads = torch.autograd.grad(out, tuned, grad_out)
-            of_position = [grad[piece.piece_text, piece.slot] for grad in grads]
-            self._sum_by_text(list(rows), of_position, piece.text_of, piece.token_of)
+            position_grads = [grad[piece.piece_text, piece.slot] for grad in grads]
+            self._sum_by_text(list(rows), position_grads, piece.text_of, piece.token_of)
         elif self._follow:
             positions = (piece.row, piece.column)
             for token in piece.token_of.unique():
-                of_token = torch.zeros_like(grad_out)
-                of_token[positions] = grad_out[positions] * (piece.token_of == token)[:, None]
-                grads = torch.autograd.grad(out, tuned, of_token, retain_graph=True)
+                token_grad = torch.zeros_like(grad_out)
+                token_grad[positions] = grad_out[positions] * (piece.token_of == token)[:, None]
+                grads = torch.autograd.grad(out, tuned, token_grad, retain_graph=True)
                 self._sum_by_text(list(rows), grads, piece.text_of_row, token)
         else:
             grads = torch.autograd.grad(out, tuned, grad_out)

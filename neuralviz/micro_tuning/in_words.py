@@ -80,8 +80,8 @@ def _learnt(record: RunRecord, text: int) -> str:
     sure, subject = "sure", f"this text's {words}"
     n = len(record.texts)
     if n > 1:
-        of_all = "" if len(reports) == n else f" of {n:,}"
-        texts = f"{len(reports):,}{of_all} texts" if of_all else many(len(reports), "text")
+        total = "" if len(reports) == n else f" of {n:,}"
+        texts = f"{len(reports):,}{total} texts" if total else many(len(reports), "text")
         sure, subject = "sure, on average,", f"the {words} of {texts}"
     epochs = many(record.settings.epochs, "epoch")
     sentence = (
@@ -136,10 +136,12 @@ def words_point(record: RunRecord, text: int) -> str:
         )
     (first, share), *rest = largest
     aside = ", punctuation aside," if _largest_mark(record, text) > share else ","
-    of_change = f"“{first}” ({percent(share)} of the change)"
+    largest_word = f"“{first}” ({percent(share)} of the change)"
     if not rest:
-        return f"In text {text + 1}{aside} the word that changed the weights most is {of_change}."
-    named = joined([of_change, *(f"“{word}” ({percent(share)})" for word, share in rest)])
+        return (
+            f"In text {text + 1}{aside} the word that changed the weights most is {largest_word}."
+        )
+    named = joined([largest_word, *(f"“{word}” ({percent(share)})" for word, share in rest)])
     return f"In text {text + 1}{aside} the words that changed the weights most are {named}."
 
 
@@ -287,8 +289,8 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
             run.embeddings()[[run.started().index(i) for i in common]] for run in (record, earlier)
         )
         cosines = (embeddings * earlier_embeddings).sum(axis=1).tolist()
-        of_one = "The two embeddings have" if len(common) == 1 else "A text's two embeddings have"
-        sentence += f" {of_one} a cosine similarity of {_range(cosines, '.2f')}."
+        phrase = "The two embeddings have" if len(common) == 1 else "A text's two embeddings have"
+        sentence += f" {phrase} a cosine similarity of {_range(cosines, '.2f')}."
     return sentence
 
 
@@ -334,20 +336,20 @@ def similar_point(vectors: np.ndarray, texts: Sequence[str]) -> str:
         return ""
     products = vectors @ vectors.T
     first, second = np.triu_indices(len(texts), 1)
-    of_pairs = products[first, second]
+    pair_products = products[first, second]
 
     def pair(index: int) -> str:
         names = joined([f"“{first_words(texts[i])}”" for i in (first[index], second[index])])
-        return f"{names} ({number(of_pairs[index], '.2f')})"
+        return f"{names} ({number(pair_products[index], '.2f')})"
 
-    if np.abs(of_pairs).max() < CLOSE_TO_0:
-        cosines = _range(of_pairs.tolist(), ".2f")
-        noun = "cosine similarity" if len(of_pairs) == 1 else "cosine similarities"
+    if np.abs(pair_products).max() < CLOSE_TO_0:
+        cosines = _range(pair_products.tolist(), ".2f")
+        noun = "cosine similarity" if len(pair_products) == 1 else "cosine similarities"
         return f"These texts taught the model different things: {noun} {cosines}, close to 0."
-    if len(of_pairs) == 1:
-        cosine = number(of_pairs[0], ".2f")
+    if len(pair_products) == 1:
+        cosine = number(pair_products[0], ".2f")
         return f"The embeddings of the two texts have a cosine similarity of {cosine}."
-    highest, lowest = int(of_pairs.argmax()), int(of_pairs.argmin())
+    highest, lowest = int(pair_products.argmax()), int(pair_products.argmin())
     return f"The most similar are {pair(highest)}, the least {pair(lowest)}."
 
 

@@ -31,9 +31,9 @@ def describe_masks(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str
     sentence = f"{n_inputs} {mask} {subject} {_how_often(times)}"
     if len(blueprints) == 1:
         return f"{sentence}."
-    alone = mask_inputs(len(times), blueprints[:1]).times_masked
+    often = _how_often(mask_inputs(len(times), blueprints[:1]).times_masked)
     pronoun = "each token" if len(times) > 1 else "it"
-    return f"{sentence}; with {blueprints[0]} alone, {pronoun} would be masked {_how_often(alone)}."
+    return f"{sentence}; with {blueprints[0]} alone, {pronoun} would be masked {often}."
 
 
 def _how_often(times: np.ndarray) -> str:

@@ -59,9 +59,9 @@ class Piece:
     piece_text: Tensor
     slot: Tensor
 
-    def in_slots(self, of_position: Tensor) -> Tensor:
+    def in_slots(self, values: Tensor) -> Tensor:
         """[position, …] to [piece text, slot, …]; what is in slots not used means nothing."""
-        return of_position[self.slots]
+        return values[self.slots]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +137,14 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
     groups: list[list[MaskedInput]] = []
     batch: list[MaskedInput] = []
     for _, alike in groupby(ordered, key=lambda entry: (len(entry.ids), entry.text)):
-        together = list(alike)  # in one piece, if one can hold them
-        length = len(together[0].ids)
+        entries = list(alike)  # in one piece, if one can hold them
+        length = len(entries[0].ids)
         room = 1 if habits.batching == "single" else TOKENS_PER_PIECE // length
         is_alike = not batch or habits.may_share_pass(len(batch[0].ids), length)
-        if batch and (len(batch) + len(together) > room >= len(together) or not is_alike):
+        if batch and (len(batch) + len(entries) > room >= len(entries) or not is_alike):
             groups.append(batch)
             batch = []
-        for entry in together:
+        for entry in entries:
             if batch and len(batch) + 1 > room:
                 groups.append(batch)
                 batch = []

@@ -122,11 +122,11 @@ def predict_with_each(
     for group in group_inputs(model, inputs):
         piece = pack_inputs(model, group)
         frozen_output = _run_frozen_part(network, piece)
-        for of_one, of_deltas in zip(values, parts, strict=True):
+        for tuned, columns in zip(values, parts, strict=True):
             if should_stop():
                 raise Stopped
-            predicted = _predict(network, piece, frozen_output, of_one, top)
-            of_deltas.append(
+            predicted = _predict(network, piece, frozen_output, tuned, top)
+            columns.append(
                 (piece.input_of_row[piece.row], piece.token_of, piece.labels, *predicted)
             )
     return [_in_order(part, at_most) for part in parts]
@@ -194,6 +194,8 @@ def _output_layer_inputs(
     if network.cut == HEAD_ONLY:
         assert frozen_output is not None
         return network.at_positions(frozen_output[None], rows)[0]
-    of_row = {name: value.expand(len(piece.ids), -1) for name, value in rows.items()}
-    out = network.at_tokens(piece.ids, piece.attention, frozen_output, of_row, piece.text_of_row)
+    row_values = {name: value.expand(len(piece.ids), -1) for name, value in rows.items()}
+    out = network.at_tokens(
+        piece.ids, piece.attention, frozen_output, row_values, piece.text_of_row
+    )
     return out[piece.row, piece.column]

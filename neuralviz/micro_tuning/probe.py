@@ -95,7 +95,7 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     )
     row, column = attention.nonzero(as_tuple=True)
     parameters = dict(model.network.named_parameters())
-    of_text = [  # each text has weights of its own, as after some steps
+    text_weights = [  # each text has weights of its own, as after some steps
         {
             name: (parameters[name].detach() * (1 + 0.1 * number) + 0.01 * number)
             for name in network.names
@@ -107,13 +107,13 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
         expected = torch.cat(
             [
                 _run_whole(model, weights, torch.tensor([entry], device=model.device))
-                for weights, entry in zip(of_text, inputs, strict=True)
+                for weights, entry in zip(text_weights, inputs, strict=True)
             ]
         )
     head_only = network.cut == HEAD_ONLY
     values = {
-        name: torch.stack([weights[name] for weights in of_text]).requires_grad_()
-        for name in of_text[0]
+        name: torch.stack([weights[name] for weights in text_weights]).requires_grad_()
+        for name in text_weights[0]
     }
     shared = [slice(None)] if model.behaviour.batching != "single" else [slice(0, 1), slice(1, 2)]
     parts = [network.run_frozen_part(ids[rows], attention[rows]) for rows in shared]

@@ -167,8 +167,8 @@ class RunRecord:
         def how_far(i: int) -> tuple[bool, bool]:
             return i in self.reports, self.epochs_done(i) > 0
 
-        of_this = how_far(text)
-        return [i for i in range(len(self.texts)) if how_far(i) == of_this]
+        state = how_far(text)
+        return [i for i in range(len(self.texts)) if how_far(i) == state]
 
     def embeddings(self) -> np.ndarray:
         """[started text, dim] neural embeddings after the epochs done so far."""

@@ -40,11 +40,11 @@ def go_together(
     """
     groups: list[list[int]] = []
     latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
-    for number, of_one in enumerate(texts):
-        alone = list(batches(model, of_one, settings))
-        if len(alone) != 1:
+    for number, watched in enumerate(texts):
+        own_batches = list(batches(model, watched, settings))
+        if len(own_batches) != 1:
             continue
-        follow = alone[0][1]
+        follow = own_batches[0][1]
         grown = [text for member in (*latest.get(follow, ()), number) for text in texts[member]]
         fits = fits_a_batch(grown) and can_follow(model, grown, settings) == follow
         if follow in latest and fits:
@@ -77,7 +77,7 @@ def watch_together(
     """
     active = list(range(len(texts)))
     ends = [sum(map(len, texts[: number + 1])) for number in active]
-    together = [text for of_one in texts for text in of_one]
+    all_texts = [text for watched in texts for text in watched]
 
     def leaving() -> WatcherEvents:
         leavers = [number for number in active if should_stop[number]()]
@@ -92,10 +92,10 @@ def watch_together(
     with suppress(Stopped):  # all have left
         for event in tune(
             model,
-            together,
+            all_texts,
             settings,
             with_deltas=True,
-            with_token_shares=can_follow(model, together, settings),
+            with_token_shares=can_follow(model, all_texts, settings),
             should_stop=lambda: all(should_stop[number]() for number in active),
         ):
             result = event.result

@@ -88,8 +88,8 @@ class PerTextModule(nn.Module):
         _, counts = torch.unique_consecutive(self.rows.text_of, return_counts=True)
         pieces, row = [], 0
         for piece in x.split(counts.tolist()):
-            of_text = {part: value[row] for part, value in values.items()}
-            pieces.append(torch.func.functional_call(self.module, of_text, (piece,)))
+            text_values = {part: value[row] for part, value in values.items()}
+            pieces.append(torch.func.functional_call(self.module, text_values, (piece,)))
             row += len(piece)
         return torch.cat(pieces)
 

@@ -277,12 +277,12 @@ def _heatmap(
     named = [names[i] for i in order]
     cells = values[np.ix_(order, order)].astype(np.float32)
     has_text = len(order) <= MAX_VALUES
-    in_short = written.replace(".3f", ".2f")
+    short_format = written.replace(".3f", ".2f")
     return go.Heatmap(
         z=cells,
         x=named,
         y=named,
-        **(cell_labels(cells, lambda value: number(value, in_short)) if has_text else {}),
+        **(cell_labels(cells, lambda value: number(value, short_format)) if has_text else {}),
         hovertemplate=f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}<extra></extra>",
         colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
     )
@@ -318,11 +318,11 @@ def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) 
     """
     if groups is None:
         return
-    of_place = [groups[i] for i in order]
+    group_names = [groups[i] for i in order]
     starts = [
         position
-        for position, group in enumerate(of_place)
-        if position == 0 or of_place[position - 1] != group
+        for position, group in enumerate(group_names)
+        if position == 0 or group_names[position - 1] != group
     ]
     middles = [(a + b - 1) / 2 for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
     for start in starts[1:]:
@@ -331,7 +331,7 @@ def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) 
                     f"{along}0": -0.5, f"{along}1": len(order) - 0.5}  # fmt: skip
             figure.add_shape(type="line", line={"color": "#FFFFFF", "width": 2}, **ends)
     if len(starts) <= NAMED_GROUPS:
-        names = [escape(shorten(of_place[start], GROUP_NAME)) for start in starts]
+        names = [escape(shorten(group_names[start], GROUP_NAME)) for start in starts]
         figure.update_yaxes(tickvals=middles, ticktext=names, ticks="")
         figure.update_xaxes(showticklabels=False, ticks="")
 

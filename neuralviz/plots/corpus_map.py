@@ -146,8 +146,8 @@ def add_marks(
         labels = map_marks.star_labels(standout.placed, positions, points)
     if standout.names and len(points):
         names, positions = zip(*standout.names[:MOST_NAMED], strict=True)
-        in_short = list(map(cluster_label, names))
-        labels = map_marks.name_labels(in_short, np.stack(positions), points, labels) + labels
+        short_names = list(map(cluster_label, names))
+        labels = map_marks.name_labels(short_names, np.stack(positions), points, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 

@@ -32,12 +32,12 @@ def floor_to(value: float, step: float) -> float:
     return float(np.floor(value / step + 1e-9) * step)
 
 
-def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
+def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     """Layer by layer cosines (SBERT-WK, Figure 1 a-d).
 
     Args:
         cosines: [layer, layer], -1 … 1.
-        of_what: whose they are, e.g. "token mean"; escaped here.
+        subject: whose they are, e.g. "token mean"; escaped here.
     """
     n_layers = len(cosines)
     layers = np.arange(n_layers)
@@ -57,7 +57,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
     )
     axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_layout(
-        title=f"Cosine between layers: {escape(of_what)}",
+        title=f"Cosine between layers: {escape(subject)}",
         xaxis={**axis, "tickvals": spaced_ticks(layers)},
         yaxis={
             **axis,
@@ -119,12 +119,12 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     return figure
 
 
-def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Figure:
+def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
     """Cosines of layers some steps apart (SBERT-WK, Figure 1 e-h).
 
     Args:
         diagonals: by offset, [layer - offset] cosines.
-        of_what: as of `cosine_map_figure`.
+        subject: as of `cosine_map_figure`.
     """
     figure = go.Figure()
     for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
@@ -140,7 +140,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
         )
     n_layers = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     figure.update_layout(
-        title=f"Cosine by layer distance: {escape(of_what)}",
+        title=f"Cosine by layer distance: {escape(subject)}",
         xaxis={
             "title": "earlier layer",
             "zeroline": False,

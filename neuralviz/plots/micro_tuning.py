@@ -60,19 +60,19 @@ def loss_figure(
         runs: numbers of the run and of the earlier one.
     """
     traces: list[dict[str, Any]] = []
-    for of_run, pale in ((earlier, True), (curves, False)):
-        if of_run is None:
+    for run_curves, pale in ((earlier, True), (curves, False)):
+        if run_curves is None:
             continue
-        if len(of_run) > MAX_LINES:
-            traces += _band(of_run, pale)
+        if len(run_curves) > MAX_LINES:
+            traces += _band(run_curves, pale)
         else:
-            traces += _other_curves(of_run, chosen, pale)
+            traces += _other_curves(run_curves, chosen, pale)
         name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
         if earlier is not None:
             name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
         traces.append(
             _curve(
-                of_run[chosen],
+                run_curves[chosen],
                 name=_pale_name(runs) if pale else name,
                 line={"color": AFTER, "width": PALE_WIDTH if pale else 4},
                 opacity=PALE if pale else 1,
@@ -80,7 +80,9 @@ def loss_figure(
                 marker={"size": 8},
             )
         )
-    n_epochs = max(len(of_run[0]) for of_run in (curves, earlier) if of_run is not None) - 1
+    n_epochs = (
+        max(len(run_curves[0]) for run_curves in (curves, earlier) if run_curves is not None) - 1
+    )
     return make_live_figure(
         traces,
         {
@@ -269,14 +271,14 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
     }
     shapes = []
     name = escape(short_layer_names([layer])[0])
-    title, wide = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
+    title, wide_title = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
     if len(order) < dim:
-        wide = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
+        wide_title = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
         position = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
         line = {"dash": "dot", "width": 2, "color": BEFORE}
         shapes = [{"type": "line", "xref": "x", **position, "line": line}]
     if len(drawn) < n_epochs:
-        wide += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
+        wide_title += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
     return make_live_figure(
         [heatmap],
         {
@@ -297,7 +299,7 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
                 "tickvals": _epochs_to_name(n_epochs),
             },
             "meta": {
-                "from_width": [[560, {"title.text": wide, "xaxis.dtick": 1}]],
+                "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
                 "stage": {"xaxis.tickfont.size": 18},
             },
         },

@@ -107,13 +107,13 @@ def _category_groups(
     colour: PointColour, flat: bool, everywhere: PointColour | None
 ) -> Iterator[PointGroup]:
     assert colour.codes is not None
-    of_all = colour.codes if everywhere is None else everywhere.codes
-    assert of_all is not None
+    all_codes = colour.codes if everywhere is None else everywhere.codes
+    assert all_codes is not None
     symbols = SYMBOLS if flat else SYMBOLS_3D
     n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
     grey = [
-        (colour.codes < 0, of_all < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, of_all >= MAX_CATEGORIES,
+        (colour.codes < 0, all_codes < 0, escape(colour.missing), 2001),
+        (colour.codes >= MAX_CATEGORIES, all_codes >= MAX_CATEGORIES,
          f"other ({n_others:,} more)", 2000),
     ]  # fmt: skip
     for mask, anywhere, name, rank in grey:

@@ -114,11 +114,11 @@ def shares_figure(
     results: Results, data: int, yardstick: Yardstick
 ) -> tuple[go.Figure, int] | None:
     """How often labels are told, by the nearest texts or by a probe, and how many rows."""
-    of_rows = [
+    shares = [
         (row, label, result.accuracy_of(yardstick.measure))
         for row, label, result in results.finished(data)
     ]
-    measured = [(row, label, result) for row, label, result in of_rows if result is not None]
+    measured = [(row, label, result) for row, label, result in shares if result is not None]
     if not measured:
         return None
     accuracies = [result.accuracy for _, _, result in measured]
@@ -160,8 +160,8 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
     a sweep, whose figure is a line.
     """
     all_leads = leads(results, data, yardstick)
-    of_best = [lead for lead in all_leads if lead.first == all_leads[0].first]
-    if not any(lead.interval for lead in of_best) or swept(results.rows):
+    best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
+    if not any(lead.interval for lead in best_leads) or swept(results.rows):
         return None
     scale, unit = (100, "percentage points") if yardstick.is_share else (1, "")
     written = [
@@ -171,14 +171,14 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
             unit,
             written_lead(yardstick, lead)[0].partition(" ")[0],
         )
-        for lead in of_best
+        for lead in best_leads
     ]
     figure = lead_figure(
-        all_leads[0].first, [lead.second for lead in of_best], written, _labels(results)
+        all_leads[0].first, [lead.second for lead in best_leads], written, _labels(results)
     )
     if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
-    return figure, len(of_best)
+    return figure, len(best_leads)
 
 
 def _labels(results: Results) -> list[str]:
@@ -203,11 +203,11 @@ def _swept_figure(
     options = swept(results.rows)
     names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
-        (of_all,) = options.values()
-        of_option = [of_all[row] for row in rows]
+        (all_values,) = options.values()
+        option_values = [all_values[row] for row in rows]
         references = published or [None] * len(rows)
         figure = line_figure(
-            names[0], of_option, values, intervals, title, axis, references, baselines
+            names[0], option_values, values, intervals, title, axis, references, baselines
         )
         if baselines:
             figure.update_yaxes(tickformat=".0%")
@@ -215,8 +215,8 @@ def _swept_figure(
     if len(names) == 2:
         down, across = options.values()
         by_row = dict(zip(rows, values, strict=True))
-        of_rows = [by_row.get(row, np.nan) for row in range(len(results.rows))]
-        figure = grid_figure((names[0], names[1]), (down, across), of_rows, title, axis)
+        row_values = [by_row.get(row, np.nan) for row in range(len(results.rows))]
+        figure = grid_figure((names[0], names[1]), (down, across), row_values, title, axis)
         return figure, 1 + len(set(down))
     return None
 

@@ -51,8 +51,8 @@ def _colour(row: str) -> str:
 
 
 def _bars(numbers: pd.DataFrame) -> go.Figure:
-    of_rows = numbers.groupby("row", sort=False)["last layer"]
-    mean, low, high = of_rows.mean(), of_rows.min(), of_rows.max()
+    accuracies = numbers.groupby("row", sort=False)["last layer"]
+    mean, low, high = accuracies.mean(), accuracies.min(), accuracies.max()
     figure = go.Figure(
         go.Bar(
             y=[escape(row) for row in mean.index],
@@ -81,8 +81,8 @@ def _lines(numbers: pd.DataFrame) -> go.Figure:
     figure = go.Figure()
     names = [name for name in numbers.columns if name not in ("row", "seed")]
     places = np.arange(len(names))
-    for row, of_row in numbers.groupby("row", sort=False):
-        values = of_row[names].to_numpy(float)
+    for row, row_numbers in numbers.groupby("row", sort=False):
+        values = row_numbers[names].to_numpy(float)
         mean = np.nanmean(values, axis=0)
         figure.add_scatter(
             x=places, y=mean, name=str(row), mode="lines+markers",
