@@ -158,11 +158,11 @@ class FrozenTail:
         self._slope += slope.square().sum(dim=1)
         return loss, grad
 
-    def _exactly(self, vectors: Tensor, texts: Tensor) -> tuple[Tensor, Tensor]:
-        """As `loss`, of the texts ``texts``; what `_freeze` needs of them is left behind."""
+    def _exactly(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """As `loss`, of the texts ``rows``; what `_freeze` needs of them is left behind."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, _ = vectors.shape
-        labels, label_word = self._labels[texts], self._label_word[texts]
+        labels, label_word = self._labels[rows], self._label_word[rows]
         has_diverged = ~(vectors.abs().amax(dim=(1, 2)) < TOO_LARGE)
         vectors = vectors.masked_fill(has_diverged[:, None, None], 0)  # of no harm to the others
         inputs = vectors.to(weight.dtype)
@@ -170,59 +170,50 @@ class FrozenTail:
         if bias is not None:
             label_logit += bias[labels]
         is_last = self._epoch == self._epochs  # nothing follows that would need candidates
-        word_mass = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
+        mass = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
         total = vectors.new_full((n_texts, n_slots), math.log(len(weight)))
         mean_word = torch.zeros_like(vectors)
-        text, slot = self._is_used[texts].nonzero(as_tuple=True)
+        text, slot = self._is_used[rows].nonzero(as_tuple=True)
         size = positions_at_once(weight)
-        for position in zip(text.split(size), slot.split(size), strict=True):
+        for part in zip(text.split(size), slot.split(size), strict=True):
             add = None
             if not is_last:
-                share = self._share.new_zeros(n_texts, len(position[0]))
-                share[position[0], torch.arange(len(position[0]), device=texts.device)] = (
-                    self._share[texts][position]
-                )
+                share = self._share.new_zeros(n_texts, len(part[0]))
+                columns = torch.arange(len(part[0]), device=rows.device)
+                share[part[0], columns] = self._share[rows][part]
                 add = _SummedProbability(
-                    self._layer, inputs[position], label_logit[position], share, word_mass
+                    self._layer, inputs[part], label_logit[part], share, mass
                 ).add
-            total[position], mean_word[position] = softmax_mean(
-                vectors[position], weight, bias, add
-            )
+            total[part], mean_word[part] = softmax_mean(vectors[part], weight, bias, add)
 
         if not is_last:
-            self._start[texts], self._tail[texts], self._tail_word[texts] = (
-                vectors,
-                total,
-                mean_word,
-            )
-            self._passes.append((texts, word_mass))
+            self._start[rows], self._tail[rows], self._tail_word[rows] = vectors, total, mean_word
+            self._passes.append((rows, mass))
         loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
-        excess_loss = (self._share[texts] * loss).sum(dim=1) - math.log(len(weight))
-        self._distrust[texts] = (
-            self._caution * (self._caution * excess_loss.clamp_(0, MOST_ABOVE)).exp_()
-        )
+        excess = (self._share[rows] * loss).sum(dim=1) - math.log(len(weight))
+        self._distrust[rows] = self._caution * (self._caution * excess.clamp_(0, MOST_ABOVE)).exp_()
         return loss, mean_word - label_word
 
-    def _freeze(self, vectors: Tensor, texts: Tensor, word_mass: Tensor) -> None:
+    def _freeze(self, vectors: Tensor, rows: Tensor, mass: Tensor) -> None:
         """Choose the candidates of some texts, and freeze their tails as they were at the pass.
 
         Until then, what is kept of a tail is of all words: the pass of the last epoch left it.
 
         Args:
             vectors: [text, slot, width] those of this epoch, of all texts.
-            texts: [text] which of them had the pass.
-            word_mass: [text, vocab] their words' probability at it, summed over positions, about.
+            rows: [text] which of them had the pass.
+            mass: [text, vocab] their words' probability at it, summed over positions, about.
         """
         weight, bias = self._layer.weight, self._layer.bias
-        total, mean_word = self._tail[texts], self._tail_word[texts]
-        labels, inputs = self._labels[texts], self._start[texts].to(weight.dtype)
-        step = torch.einsum("tp,tpd->td", self._share[texts], vectors[texts] - self._start[texts])
+        total, mean_word = self._tail[rows], self._tail_word[rows]
+        labels, inputs = self._labels[rows], self._start[rows].to(weight.dtype)
+        step = torch.einsum("tp,tpd->td", self._share[rows], vectors[rows] - self._start[rows])
         step *= self._epochs - self._epoch + 1  # all that are left, taken to be like the last one
         rise = (step.to(weight.dtype) @ weight.T).float()
-        score = _weigh_words(word_mass, rise).scatter_(1, labels, torch.inf)
+        score = _weigh_words(mass, rise).scatter_(1, labels, torch.inf)
         words = score.topk(self._n_words, dim=1).indices
         if self._is_spare is not None:  # a label again, which is masked below
-            words = torch.where(self._is_spare[texts][:, 0], words[:, :1], words)
+            words = torch.where(self._is_spare[rows][:, 0], words[:, :1], words)
         candidates = weight[words]  # [text, word, width]
         transposed = candidates.transpose(1, 2)
         if bias is None:
@@ -234,38 +225,36 @@ class FrozenTail:
         else:
             logits = torch.bmm(inputs, transposed) + bias[words][:, None]
         if self._is_spare is not None:
-            logits.masked_fill_(self._is_spare[texts], -torch.inf)
+            logits.masked_fill_(self._is_spare[rows], -torch.inf)
         probability = logits.sub_(total[..., None]).exp_()
         tail = (1 - probability.sum(dim=2)).clamp_min_(_LEAST)
         tail_word = mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
         tail_word /= (tail + _ROUNDING[weight.dtype])[..., None]
 
-        self._tail[texts] = total + tail.log()
-        self._tail_word[texts] = tail_word
-        tail_mass = word_mass.scatter_(1, words, 0)
-        variance = self._variance_of(tail_mass, tail, tail_word, texts)
-        self._along[texts], self._excess[texts] = self._along_step(tail_mass, rise, step, variance)
-        self._variance[texts] = variance
-        self._words[texts] = candidates
+        self._tail[rows] = total + tail.log()
+        self._tail_word[rows] = tail_word
+        tail_mass = mass.scatter_(1, words, 0)
+        variance = self._variance_of(tail_mass, tail, tail_word, rows)
+        self._along[rows], self._excess[rows] = self._along_step(tail_mass, rise, step, variance)
+        self._variance[rows] = variance
+        self._words[rows] = candidates
         if self._bias is not None and bias is not None:
-            self._bias[texts] = bias[words][:, None].float()
-        place = torch.empty_like(word_mass, dtype=torch.long)
-        order = torch.arange(self._n_words, device=texts.device).expand_as(words)
+            self._bias[rows] = bias[words][:, None].float()
+        place = torch.empty_like(mass, dtype=torch.long)
+        order = torch.arange(self._n_words, device=rows.device).expand_as(words)
         place.scatter_reduce_(1, words, order, "amin", include_self=False)  # not a spare one
-        self._label_at[texts] = place.gather(1, labels)[..., None]
+        self._label_at[rows] = place.gather(1, labels)[..., None]
 
-    def _variance_of(
-        self, word_mass: Tensor, tail: Tensor, tail_word: Tensor, texts: Tensor
-    ) -> Tensor:
-        """[text] summed variance of the tails' words, whose probabilities are ``word_mass``."""
+    def _variance_of(self, mass: Tensor, tail: Tensor, tail_word: Tensor, rows: Tensor) -> Tensor:
+        """[text] summed variance of the tails' words, whose probabilities are ``mass``."""
         _, squares = self._layer.spread()
-        mean_square = (word_mass @ squares) / word_mass.sum(dim=1).clamp_min(_LEAST)
-        share = self._share[texts] * tail
+        mean_square = (mass @ squares) / mass.sum(dim=1).clamp_min(_LEAST)
+        share = self._share[rows] * tail
         mean = torch.einsum("tp,tpd->td", share, tail_word) / share.sum(dim=1, keepdim=True)
         return (mean_square - mean.square().sum(dim=1)).clamp_min_(0)
 
     def _along_step(
-        self, word_mass: Tensor, rise: Tensor, step: Tensor, variance: Tensor
+        self, mass: Tensor, rise: Tensor, step: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What the tails' covariance has in a step's direction beyond that of all words.
 
@@ -276,13 +265,13 @@ class FrozenTail:
         """
         covariance, _ = self._layer.spread()
         along = (step.to(covariance.dtype) @ covariance).float()
-        variance_of_all = torch.einsum("td,td->t", along, step)
-        chance = word_mass / word_mass.sum(dim=1, keepdim=True).clamp_min(_LEAST)
+        whole = torch.einsum("td,td->t", along, step)
+        chance = mass / mass.sum(dim=1, keepdim=True).clamp_min(_LEAST)
         mean = (chance * rise).sum(dim=1, keepdim=True)
-        variance_of_tail = (chance * (rise - mean).square()).sum(dim=1)
-        along /= variance_of_all.sqrt()[:, None]
-        excess = variance_of_tail / variance_of_all - variance
-        is_unknown = ~((variance_of_all > _LEAST) & variance_of_all.isfinite() & excess.isfinite())
+        part = (chance * (rise - mean).square()).sum(dim=1)
+        along /= whole.sqrt()[:, None]
+        excess = part / whole - variance
+        is_unknown = ~((whole > _LEAST) & whole.isfinite() & excess.isfinite())
         return along.masked_fill(is_unknown[:, None], 0), excess.masked_fill(is_unknown, 0)
 
     def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -312,9 +301,9 @@ class FrozenTail:
         return loss, grad, third / slope * self._distrust
 
 
-def _weigh_words(word_mass: Tensor, rise: Tensor) -> Tensor:
+def _weigh_words(mass: Tensor, rise: Tensor) -> Tensor:
     """[text, vocab] how much words matter, now or when their logits have risen."""
-    current = word_mass.clamp_min(_LEAST).log_()
+    current = mass.clamp_min(_LEAST).log_()
     later = (current + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
     return current.log_softmax(dim=1).logaddexp(later)
 
@@ -327,29 +316,24 @@ class _SummedProbability:
 
     Args:
         layer: the output layer.
-        given: [position, width] the vectors.
+        vectors: [position, width] inputs of the layer.
         label_logit: [position] those of their labels.
         share: [text, position] of each position in its text's sum, 0 in those of others.
-        of_word: [text, vocab] what the sums are added to.
+        mass: [text, vocab] what the sums are added to.
     """
 
     def __init__(
-        self,
-        layer: OutputLayer,
-        vectors: Tensor,
-        label_logit: Tensor,
-        share: Tensor,
-        word_mass: Tensor,
+        self, layer: OutputLayer, vectors: Tensor, label_logit: Tensor, share: Tensor, mass: Tensor
     ) -> None:
         sampled = vectors @ layer.weight[::_SAMPLED].T
         if layer.bias is not None:
             sampled += layer.bias[::_SAMPLED]
         total = sampled.float().logsumexp(dim=1) + math.log(_SAMPLED)
         self._total = total.logaddexp(label_logit)[:, None]
-        self._share, self._of_word = share, word_mass
+        self._share, self._mass = share, mass
 
     def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:
         """As `softmax_mean` shows a block of words."""
         factor = (peak - self._total).exp_().clamp_max_(1)  # no word has more
         share = (self._share * factor.T).to(scaled.dtype)
-        self._of_word[:, words] += share @ scaled
+        self._mass[:, words] += share @ scaled

@@ -59,12 +59,12 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     if not measured:
         return None
-    references = [results.published(data, row) for row, _, _ in measured]
+    papers = [results.published(data, row) for row, _, _ in measured]
     published = [
-        (getattr(reference, name), reference.model)
-        if reference and getattr(reference, name, None) is not None
+        (getattr(paper, name), paper.model)
+        if paper and getattr(paper, name, None) is not None
         else None
-        for reference in references
+        for paper in papers
     ]
     values = [getattr(result.correlations, name) for _, _, result in measured]
     intervals = [

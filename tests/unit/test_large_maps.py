@@ -137,10 +137,10 @@ def test_stop_between_blocks_keeps_nothing(store: CorpusStore, embedded: Embedde
     with pytest.raises(Stopped):
         make_map(
             store, corpus, embedder, PCA, on_progress=events.append,
-            should_stop=lambda: bool(events) and events[-1].stage == "placing" and events[-1].done,
+            should_stop=lambda: bool(events) and events[-1].stage == "placing" and events[-1].n_done,
             fitting=Fitting(N_FITTED, 10, spread),
         )  # fmt: skip
-    assert events[-1].stage == "placing" and 0 < events[-1].done < 230
+    assert events[-1].stage == "placing" and 0 < events[-1].n_done < 230
     assert KeptMaps(store).list_maps(corpus) == ()
     assert list((store.folder / "placing").iterdir()) == []
     assert set(multiprocessing.active_children()) == before

@@ -254,7 +254,7 @@ def test_progress_is_told_and_stop_is_heard(
     stages = list(dict.fromkeys(event.stage for event in events))
     assert stages == ["index", "neighbours", "layout", "placing", "clusters"]
     placing = [event for event in events if event.stage == "placing"]
-    assert [event.done for event in placing] == [0, 260, 520, 780, 1040]
+    assert [event.n_done for event in placing] == [0, 260, 520, 780, 1040]
     shares = [event.share for event in events]
     assert shares == sorted(shares) and shares[-1] == 1
 
@@ -333,7 +333,7 @@ def test_processes_end_with_the_one_that_started_them(
         from neuralviz.store.corpora import CorpusStore
 
         def tell(event):
-            if event.done:
+            if event.n_done:
                 print(event.stage, flush=True)
                 time.sleep(30)
 
