@@ -30,7 +30,7 @@ class UnreadFileError(TextError):
 
 
 class UnreadableTextError(TextError):
-    """One of several texts that cannot be used.
+    """One of several texts cannot be used.
 
     Attributes:
         reason: what is wrong, to go behind “Text 3”.

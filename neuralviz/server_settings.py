@@ -26,7 +26,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a server allows, and how it works. A variable is called as its attribute, in capitals.
+    """Limits and workings of a server. A variable is named like its attribute, in capitals.
 
     Attributes:
         workers: ``NEURALVIZ_WORKERS``, processes that do the work; 0 leaves it to the process that

@@ -90,7 +90,7 @@ def name_lines(lines: Sequence[int], unit: str = "line") -> str:
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """What a text must hold to be found, in lower case: words, and what stands in quotation marks.
+    """The terms that a text must hold, in lower case: words, and phrases in quotation marks.
 
     Args:
         query: as typed.

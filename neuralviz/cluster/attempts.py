@@ -15,7 +15,7 @@ TWICE = 2  # processes over one part, until the part is to blame, and not its ma
 
 
 class Attempt:
-    """One more process embeds a unit of texts, and says in a file at which part of it it is.
+    """One more process embeds a unit of texts, and notes in a file which part it is working on.
 
     Ray gives the unit of a process that was killed to another one, and that finds the file. It
     goes through the unit batch by batch. The texts of a batch over which two more were killed are

@@ -370,5 +370,5 @@ def _missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.nda
 
 
 def _firsts(keys: np.ndarray) -> np.ndarray:
-    """Where each of some keys comes first."""
+    """Rows at which each different key comes first."""
     return np.unique(keys, return_index=True)[1]

@@ -143,7 +143,7 @@ class KeepNotes:
 
 
 def kept_notes(folder: Path) -> list[dict[str, Any]]:
-    """What `KeepNotes` wrote down, as pieces without a text."""
+    """The notes that `KeepNotes` wrote, as pieces without a text."""
     return [
         _make_note_piece([json.loads(path.read_text())])
         for path in sorted(folder.glob(f"*{_NOTES}"))

@@ -1,4 +1,4 @@
-"""What is done on the machines of a cluster, by processes of Ray."""
+"""The work of Ray's processes on the machines of a cluster."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class UnitResult:
 
     @classmethod
     def from_json(cls, text: str) -> UnitResult:
-        """What `to_json` wrote."""
+        """Read the text of `to_json`."""
         pieces, n_texts, n_rose, left_out, failed, machine = json.loads(text)
         return cls(
             tuple(map(Piece.from_json, pieces)),
@@ -281,7 +281,7 @@ class _MachineError(NeuralvizError):
 
 
 def _in_a_line(error: Exception) -> str:
-    """What an error says, short and without a point at its end."""
+    """An error's message on one line, cut short, without a full stop at its end."""
     message = " ".join(str(error).split()) or type(error).__name__
     return message[:200].rstrip(".")
 

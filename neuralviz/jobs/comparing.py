@@ -79,7 +79,7 @@ class MethodEmbeddings:
         return similarity(self.method, self.texts, self.vectors)
 
     def having(self, steps: Sequence[Step]) -> MethodEmbeddings:
-        """The same with some more steps of this method."""
+        """These embeddings with those of some more steps of this method."""
         vectors = None if self.vectors is None else self.vectors.copy()
         loss_rose, error = self.loss_rose.copy(), self.error
         for step in steps:
@@ -95,7 +95,7 @@ class MethodEmbeddings:
 
 
 Comparison = tuple[MethodEmbeddings, ...]
-"""What is known of the methods that are compared, in their order."""
+"""The results of the compared methods, in their order."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _shares(event: EvaluationProgress) -> dict[int, float]:
 
 
 def _in_words(doing: EvaluationProgress, results: Results) -> str:
-    """What is going on, to be put after counts; empty when it is over."""
+    """The step under way, in words behind the counts; empty when all is done."""
     if doing.row is None:
         return "" if results.compared else ", now comparing errors"
     if (0, doing.row) in results.cells:

@@ -58,7 +58,7 @@ class KeptTask(Task[E, R]):
 
 
 def make_keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
-    """What keeps the result of a run when it ends, under the id of its view.
+    """Make a function that keeps the result of a run at its end, under the id of its view.
 
     A run that failed, or was stopped before it began, leaves nothing; nor does one whose result
     cannot be written: the person who looks at it still has it.
@@ -121,7 +121,7 @@ def reopen_run(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
 
 
 def result_key(task: KeptTask[E, R]) -> str:
-    """What the result of a task is kept under: other versions may compute it in another way."""
+    """The key of a task's kept result, with the versions of all that computes it."""
     return json.dumps([__version__, _versions(), task.cache_key()])
 
 

@@ -52,7 +52,7 @@ def pair_rows(pairs: ScoredPairs | None) -> PairRows:
 
 
 def scored_pairs(rows: PairRows) -> ScoredPairs | None:
-    """What `pair_rows` made rows of."""
+    """The pairs from which `pair_rows` made rows."""
     if not rows:
         return None
     first, second, scores = zip(*rows, strict=True)
@@ -176,7 +176,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
 @dataclass(frozen=True)
 class TwoScores:
-    """What every trained rung scores, on people's scale.
+    """The scores of every trained rung, on people's scale.
 
     Attributes:
         pair: two texts, by rung.
@@ -189,7 +189,7 @@ class TwoScores:
 
 @dataclass(frozen=True)
 class ScoreTwoTexts(LatestTask[TwoScores]):
-    """What every trained rung scores two texts of one's own.
+    """Score two texts of the user with every trained rung.
 
     Attributes:
         model: the frozen one.
@@ -218,7 +218,7 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
 def score_two_texts(
     model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
 ) -> TwoScores:
-    """What trained rungs score two texts, and the first of them and itself.
+    """The scores of trained rungs for two texts, and for the first of them and itself.
 
     Args:
         model: the frozen one.

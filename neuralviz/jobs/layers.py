@@ -1,4 +1,4 @@
-"""What is followed layer by layer: a text, the words of a corpus, pairs that people scored."""
+"""Work layer by layer: on a text, the words of a corpus, pairs that people scored."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class MapEvent:
-    """What has been done of one of the maps.
+    """An event of one of the maps.
 
     Attributes:
         place: number of the map.

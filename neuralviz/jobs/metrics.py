@@ -1,4 +1,4 @@
-"""What a server counts, as Prometheus reads it; nothing of what the texts say."""
+"""A server's counts for Prometheus; nothing of them comes from the content of texts."""
 
 from __future__ import annotations
 

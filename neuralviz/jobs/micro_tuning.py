@@ -176,7 +176,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class BlockChanges:
-    """What micro-tuning on one text has moved so far.
+    """The changes of the blocks by micro-tuning on one text so far.
 
     Attributes:
         norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
@@ -271,7 +271,7 @@ def _alone(
 
 
 def _before_first_epoch(model: ModelRef, epochs: int) -> str:
-    """What goes on until then; the first epoch of a long text takes seconds."""
+    """The work before the first epoch ends, in words: on a long text that takes seconds."""
     if not is_held("masked", model.id):
         return "Loading the model …"
     return f"Computing the first of {epochs:,} epochs …" if epochs > 1 else "Computing the epoch …"

@@ -192,7 +192,7 @@ class RunQueue:
         )
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
-        """Of a run under way: as it says itself, or as others of its kind took.
+        """Time left of a run under way: its own estimate, or what others of its kind took.
 
         None for one that takes longer than they did, which then say nothing of it.
         """

@@ -105,12 +105,12 @@ class ReturningRuns:
         return next((run for run in joined if run is not None), None)
 
     def find(self, run_id: str, work: str) -> KnownRun | None:
-        """What is known of the run of an id; None where nothing is, or it did other work."""
+        """The table's entry of a run; None where there is none, or the run did other work."""
         known_run = self._table.find(run_id)
         return known_run if known_run is not None and known_run.work == work else None
 
     def why_no_result(self, run_id: str, work: str) -> str | None:
-        """What became of the run of an id whose result is not kept; None where that is not known.
+        """Why a run has no kept result, in a sentence; None where the table does not know the run.
 
         Args:
             run_id: in an address.

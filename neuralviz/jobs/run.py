@@ -146,7 +146,7 @@ class Run(Generic[R]):
 
     @property
     def result(self) -> R:
-        """What is known so far; never changes once it was read, a later one takes its place."""
+        """The result so far. A result that was read never changes; a newer one replaces it."""
         with self._folding:
             self._fold()
             return self._result
@@ -158,7 +158,7 @@ class Run(Generic[R]):
 
     @property
     def has_nothing(self) -> bool:
-        """Whether it failed or was stopped before there was any news of it."""
+        """Whether it failed or was stopped before its first event."""
         ended_early = self.status in ("failed", "stopped") and not self.is_reopened
         return ended_early and not self._n_events
 

@@ -37,7 +37,7 @@ RunStatus = Literal["queued", "crashed", "elsewhere"] | FinalStatus
 
 @dataclass(frozen=True)
 class KnownRun:
-    """What the table knows of a run.
+    """The entry of a run in the table.
 
     Attributes:
         id: in the address.
@@ -91,7 +91,7 @@ class RunTable:
         )
 
     def find(self, run_id: str) -> KnownRun | None:
-        """What is known of a run; None where nothing is."""
+        """The entry of a run; None where there is none."""
         row = None
         with suppress(sqlite3.Error, OSError), self._opened() as table:
             row = table.execute(

@@ -38,7 +38,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Of the work that is done, 0 … 1."""
+        """The share of the work that is done, 0 … 1."""
         return min(max(self.n_done / self.total, 0.0), 1.0) if self.total else 0.0
 
 
@@ -110,7 +110,7 @@ class SharingTask(Task[E, R]):
 
     @abstractmethod
     def sharing_key(self) -> Hashable | None:
-        """What tasks have in common that can be done together; None: it is done alone."""
+        """Equal for tasks that can be done together; None where the task is done alone."""
 
     @abstractmethod
     def prepare(self) -> None:

@@ -197,13 +197,13 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return Progress(n_done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int, *, makes_room: bool = True) -> Path:
-        """Of the checkpoints of one of the encoders, with its weights; as of `training_folder`."""
+        """Folder of one encoder's checkpoints and weights; arguments as of `training_folder`."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
         name = hashlib.sha256(decides.encode()).hexdigest()[:16]
         return training_folder(name, makes_room=makes_room)
 
     def kept_steps(self) -> tuple[int, ...]:
-        """Of each encoder, after how many steps its newest weights were saved; 0 for never."""
+        """For each encoder, the step of its newest saved weights; 0 where none were saved."""
         numbers = range(len(self.settings))
         return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
 

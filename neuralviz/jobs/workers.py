@@ -63,7 +63,7 @@ def worker_count(requested: int | None = None) -> int:
 
 
 def _asked_threads() -> int:
-    """What the environment says of threads; 0 where it says nothing."""
+    """Threads that the environment asks for; 0 where it does not."""
     value = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
     return int(value) if value.isdecimal() else 0
 
@@ -243,7 +243,7 @@ class _Process:
         return self.is_alive and self._ask("ping", None, seconds)
 
     def _ask(self, kind: str, value: Any, seconds: float | None) -> bool:
-        """What it answers; False where it does not, or ends meanwhile."""
+        """Its answer to a request; False where it gives none in time, or ends."""
         number, inbox = self._open_inbox()
         deadline = None if seconds is None else time.monotonic() + seconds
         try:
@@ -340,7 +340,7 @@ def _in_words(code: int) -> str:
 
 
 def _failure(message: tuple[str, bool] | None) -> NeuralvizError | None:
-    """What a worker says of how a task failed, as an error."""
+    """A worker's message on a failed task, as an error."""
     if message is None:
         return None
     sentence, is_input = message

@@ -75,7 +75,7 @@ class TokenWeights:
 
 
 def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeights:
-    """What SBERT-WK gives each layer of each token, and each token (section IV)."""
+    """SBERT-WK's weights of each layer of each token, and of each token (section IV)."""
     counted = states.vectors[settings.layer_start :, : states.n_counted]
     gram = gram_matrices(torch.from_numpy(np.ascontiguousarray(counted.transpose(1, 0, 2))))
     weights = layer_weights(gram, settings.window, settings.variant, settings.omega)

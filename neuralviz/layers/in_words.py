@@ -152,7 +152,7 @@ def describe_corpus(groups: Sequence[WordGroup]) -> str:
 
 
 def describe_groups(groups: Sequence[WordGroup]) -> str:
-    """What three groups of words differ in; then how far their variances reach.
+    """The difference between three groups of words, then the ranges of their variances.
 
     Args:
         groups: as of `describe_corpus`.
@@ -214,7 +214,7 @@ def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, 
 
 
 def _extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str, str]:
-    """What has changed most and least, and by how much."""
+    """Words for the largest and the smallest change, and for their sizes."""
     highest, lowest = int(values.argmax()), int(values.argmin())
     high, low = _in_two_digits(values[highest]), _in_two_digits(values[lowest])
     if len(names) == 1:

@@ -101,7 +101,7 @@ def _columns(
     rows: np.ndarray,
     wholes: Mapping[str, bool],
 ) -> dict[str, pa.Array]:
-    """What is in the corpus; ``wholes`` says of columns of numbers whether all are whole."""
+    """Columns of the corpus; ``wholes`` tells whether a column of numbers is of whole numbers."""
     columns: dict[str, pa.Array] = {
         "id": pa.array(store.ids(corpus, rows), pa.string()),
         "text": pa.array(store.texts(corpus, rows), pa.large_string()),

@@ -14,7 +14,7 @@ NAMED_VALUES = 3  # of a label, in a sentence
 
 @dataclass(frozen=True)
 class TextFilter:
-    """What a text must have to be looked at; all of it together.
+    """Conditions on the texts that are shown; a text must meet all of them.
 
     Attributes:
         labels: by column, the values of which it must have one; ``""`` is no value.

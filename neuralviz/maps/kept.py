@@ -256,7 +256,7 @@ class KeptMaps:
         return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
-        """What the reducer found out beside the coordinates, as of `Projection`."""
+        """Arrays that the reducer made beside the coordinates, as of `Projection`."""
         rows = self._database.entries("maps", ("id", "created", "fitted"))
         return _unpack(next((row["fitted"] for row in rows if row["id"] == kept.id), b""))
 
@@ -319,7 +319,7 @@ def _new(
     clusters: Clusters,
     cluster_words: Sequence[Sequence[str]],
 ) -> KeptMap:
-    """What is known of a map that is going to be kept."""
+    """The entry of a new map."""
     new_id = map_id(corpus, embedder, projection.settings)
     return KeptMap(
         id=new_id,

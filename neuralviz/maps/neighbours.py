@@ -195,7 +195,7 @@ def descend(
     should_stop: ShouldStop = never,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Neighbours:
-    """What `find_neighbours` does with many texts, whose vectors all differ, however many."""
+    """Neighbours by nearest neighbour descent, of any number of vectors that all differ."""
     n = len(vectors)
     peak = np.abs(vectors).max()
     # Tiny numbers have no squares in float32.

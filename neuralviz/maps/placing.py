@@ -75,7 +75,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class PlacedBlock:
-    """Where the texts of a block are.
+    """The coordinates of the texts of a block.
 
     Attributes:
         number: of the block.
@@ -168,7 +168,7 @@ def written_fit(
 
 @lru_cache(maxsize=1)
 def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
-    """What `written_fit` wrote; the groups are for reducers that go by neighbours."""
+    """Read the files of `written_fit`; the groups are for reducers that place by neighbours."""
     if not folder.is_dir():
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
 

@@ -217,7 +217,7 @@ def _layout_of(reducer: str) -> ModuleType:
 
 
 def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
-    """What is done otherwise than asked for with ``n`` different texts."""
+    """Sentences on settings that were changed for ``n`` different texts."""
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         return (
@@ -243,7 +243,7 @@ def place(
     *,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """Where new texts land on a map; nothing that is on it moves.
+    """Coordinates of new texts on a map; the texts that are on it do not move.
 
     A new vector that is on the map already lands on its own point. The others land where the
     reducer's own placing puts them, after an exact search for their nearest texts: UMAP's

@@ -83,7 +83,7 @@ class ProjectionSettings:
             object.__setattr__(self, name, kind(getattr(self, name)))  # numpy's become plain
 
     def relevant(self) -> dict[str, str | int | float]:
-        """What matters for this reducer, plain: the part of a key. `from_dict` takes it back."""
+        """The settings that affect this reducer, by name, for a key; `from_dict` reads them."""
         return {name: getattr(self, name) for name in _RELEVANT[self.reducer]}
 
     @classmethod

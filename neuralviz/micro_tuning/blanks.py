@@ -27,7 +27,7 @@ _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, eq=False)
 class TextDelta:
-    """What micro-tuning on one text has changed in a model.
+    """The change of a model's layers by micro-tuning on one text.
 
     Attributes:
         model_id: the model that was tuned.
@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FilledBlank:
-    """What a model puts into a blank.
+    """The tokens that a model predicts for a blank.
 
     Attributes:
         before: the likeliest tokens with the pretrained weights, likeliest first.
@@ -135,14 +135,14 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
 
 
 def _longest(text: str) -> tuple[int, int] | None:
-    """Where the longest word of a text is; None where it has none."""
+    """Start and end of the longest word of a text; None where it has none."""
     words = (match for match in re.finditer(r"\w+", text) if _HAS_LETTER.search(match.group()))
     longest = max(words, key=lambda match: len(match.group()), default=None)
     return None if longest is None else longest.span()
 
 
 def _learnt_best(report: TextReport) -> tuple[int, int] | None:
-    """Where the word for the blank is; None where no word of one token was masked."""
+    """Start and end of the word for the blank; None where no word of one token was masked."""
     text, predictions = report.text, report.predictions
     n_tokens = np.bincount(text.words)
     spans = text.word_spans
@@ -194,7 +194,7 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
 
 
 def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
-    """What has been done to the weights, to stand behind *after*.
+    """The change of the weights in words that follow *after*.
 
     Args:
         scaled: pairs of a scale and the number of a text, counted from 0; a scale of 0 is left out

@@ -1,4 +1,4 @@
-"""What a micro-tuning run tells while it goes on, and what it leaves behind."""
+"""The events of a micro-tuning run, and its result."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class MicroTuning:
     shares: tuple[TokenShares, ...] | None = None
 
     def of_texts(self, texts: slice) -> MicroTuning:
-        """What has come of some of the texts."""
+        """The result of some of the texts."""
         return replace(
             self,
             texts=self.texts[texts],
@@ -152,7 +152,7 @@ def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
 
 
 def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
-    """One run of the texts of several, which have one model and settings."""
+    """Join several runs with the same model and settings into one run of all their texts."""
     if len(results) == 1:
         return results[0]
     shares = [text_shares for result in results for text_shares in result.shares or ()]

@@ -150,7 +150,7 @@ def _logits(
 
 
 def _filled(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
-    """One blank, from [vocab] probabilities."""
+    """A filled blank from [vocab] probabilities before and after."""
 
     def candidates(scores: Tensor) -> tuple[Candidate, ...]:
         return tuple(

@@ -256,7 +256,7 @@ class FrozenTail:
     def _along_step(
         self, mass: Tensor, rise: Tensor, step: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What the tails' covariance has in a step's direction beyond that of all words.
+        """The excess of the tails' covariance over that of all words, in a step's direction.
 
         With the words that rise most among the candidates, there is less of it.
 

@@ -184,7 +184,7 @@ class TuningRun:
         return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
-        """What has come of it so far, as if the last epoch were the last one of the run."""
+        """The result so far, as if the latest epoch were the last of the run."""
         return MicroTuning(
             model_id=self._model.id,
             fingerprint=self._model.fingerprint,

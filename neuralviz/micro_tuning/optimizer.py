@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """What AdamW would do next: its state after the step, and the parts of the change.
+    """AdamW's next step: the state after it, and the parts of the change.
 
     All are [text, dim]. The change of the weights is ``decay - scale * first``.
     """

@@ -181,7 +181,7 @@ def _predict(
 
 
 def _run_frozen_part(network: PerTextNetwork, piece: Piece) -> Tensor | None:
-    """What no tuned layer changes, of a piece."""
+    """Run the part of the network below the tuned layers on a piece."""
     positions = (piece.row, piece.column) if network.cut == HEAD_ONLY else ()
     return network.run_frozen_part(piece.ids, piece.attention, positions=positions)
 

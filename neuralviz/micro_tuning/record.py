@@ -19,7 +19,7 @@ HISTORY_BYTES = 1 << 26  # deltas kept epoch by epoch; of texts beyond it only t
 
 
 class RunRecord:
-    """What is known so far of a run over ``texts``; `having` makes another one of more events.
+    """The results so far of a run over ``texts``; `having` makes a new record with more events.
 
     Attributes:
         model_id, settings, texts: what is run.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_EPOCHS = 1000
 REVISION = 3
-"""Of how texts are learnt, a part of the keys of all that is kept: raise it with the numbers."""
+"""Version of the computation, in the keys of kept results: raise it when results change."""
 Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact

@@ -50,7 +50,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class TextReport:
-    """What is known of one text when its tuning is over.
+    """The report on one text when its tuning is over.
 
     Attributes:
         index: number of the text in the run, counted from 0.

@@ -291,7 +291,7 @@ def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
 def pair_scores_figure(
     pair: Mapping[Rung, float], equal: Mapping[Rung, float], low: float, high: float
 ) -> go.Figure:
-    """What every rung scores two texts, as bars, with a line at the score of identical texts.
+    """The scores of two texts by every rung as bars, with a line at that of identical texts.
 
     Args:
         pair: the scores.

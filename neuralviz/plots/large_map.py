@@ -38,7 +38,7 @@ _LEVELS = 255
 
 @dataclass(frozen=True, eq=False)
 class LargePoints:
-    """What is drawn of a large map, whatever stands out on it.
+    """The points and the density of a large map, without what stands out on it.
 
     Attributes:
         columns: the points, and the density.

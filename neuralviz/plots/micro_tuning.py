@@ -235,7 +235,7 @@ def delta_norm_figure(
 
 
 def _shared_kind(layers: Sequence[str]) -> str:
-    """What several layers are in their blocks, where it is the same; else empty."""
+    """The kind that all of several layers have; empty where they differ."""
     kinds = {name.partition(" · ")[2] for name in short_layer_names(layers)}
     return kinds.pop() if len(kinds) == 1 and len(layers) > 1 else ""
 

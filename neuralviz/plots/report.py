@@ -107,7 +107,7 @@ def _summary(results: Results) -> str:
 
 
 def _first(results: Results, number: int) -> list[str]:
-    """What a data set is, and what was found on it, in a sentence."""
+    """The finding on a data set in a sentence, and a description of the data set."""
     data = results.data[number]
     finding = verdict(
         results, number, name=lambda label: f"<strong>{escape(label)}</strong>", quote=escape

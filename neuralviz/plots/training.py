@@ -28,7 +28,7 @@ _GROUPS = COLOURS[:10]
 
 
 def describe_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
-    """What figures and tables of a training say of it."""
+    """The description of a training for its figures and tables."""
     first = lessons[0].settings
     return About(
         f"Training on “{corpus}”",

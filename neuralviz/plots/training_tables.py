@@ -44,7 +44,7 @@ def training_table_figure(
 
 
 def _colour(row: str) -> str:
-    """Of a row: as its pairs have it on the page, grey before."""
+    """A row's colour: that of its kind of pairs on the page, grey before training."""
     if "before" in row:
         return BEFORE
     return next((PAIR_COLOURS[kind] for kind in PAIR_COLOURS if kind in row), AFTER)

@@ -137,7 +137,7 @@ def test_stop_between_blocks_keeps_nothing(store: CorpusStore, embedded: Embedde
     with pytest.raises(Stopped):
         make_map(
             store, corpus, embedder, PCA, on_progress=events.append,
-            should_stop=lambda: bool(events) and events[-1].stage == "placing" and events[-1].n_done,
+            should_stop=lambda: any(e.stage == "placing" and e.n_done > 0 for e in events[-1:]),
             fitting=Fitting(N_FITTED, 10, spread),
         )  # fmt: skip
     assert events[-1].stage == "placing" and 0 < events[-1].n_done < 230
