@@ -108,11 +108,11 @@ def short_repr(value: Any) -> str:
     for entry in dataclasses.fields(value):
         content = getattr(value, entry.name)
         if entry.repr and content is not None:
-            parts.append(f"{entry.name}={_short(content)}")
+            parts.append(f"{entry.name}={_shorten_value(content)}")
     return f"{type(value).__name__}({', '.join(parts)})"
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if len(value.shape) != 1 or value.shape[0] > _MOST_VALUES:
             return f"{value.dtype}{list(value.shape)}"

@@ -116,7 +116,7 @@ def add_on_cluster(
             notes += (f"{n_broken:,} of {n_files:,} files could not be read to the end.",)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
-        kinds = [_kind(piece["labels"][place] for piece in written if piece["n"])
+        kinds = [_find_kind(piece["labels"][place] for piece in written if piece["n"])
                  for place in range(len(layout.titles))]  # fmt: skip
         columns = tuple(Column(t, kind) for t, kind in zip(layout.titles, kinds, strict=True))
         schema = layout.schema.remove(layout.schema.get_field_index(NOTE))
@@ -189,7 +189,7 @@ def _pieces(
         yield json.loads(row["written"])
 
 
-def _kind(flags: Iterable[tuple[bool, bool]]) -> Any:
+def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:
     """``number``, where all pieces have numbers alone; else ``text``."""
     pieces = list(flags)
     return "number" if any(f for f, _ in pieces) and all(n for _, n in pieces) else "text"

@@ -39,7 +39,9 @@ class Attempt:
     @property
     def deadly(self) -> list[int]:
         """Places of the texts that are left out."""
-        return [i for batch in self._batches for i in batch.tolist() if _text(i) in self._killed]
+        return [
+            i for batch in self._batches for i in batch.tolist() if _name_text(i) in self._killed
+        ]
 
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before the next ones are asked for."""
@@ -47,22 +49,22 @@ class Attempt:
             self._record("all")
             yield list(self._batches)
         else:
-            yield from self._one_by_one()
+            yield from self._split_batches()
 
     def close(self) -> None:
         """Forget the attempt: the unit is done, or has failed without killing a process."""
         with suppress(OSError):
             self._path.unlink()
 
-    def _one_by_one(self) -> Iterator[list[np.ndarray]]:
+    def _split_batches(self) -> Iterator[list[np.ndarray]]:
         for number, batch in enumerate(self._batches):
             if f"batch {number}" not in self._killed:
                 self._record(f"batch {number}")
                 yield [batch]
                 continue
             for place in batch.tolist():
-                if _text(place) not in self._killed:
-                    self._record(_text(place))
+                if _name_text(place) not in self._killed:
+                    self._record(_name_text(place))
                     yield [np.array([place], dtype=np.int64)]
 
     def _record(self, part: str) -> None:
@@ -70,5 +72,5 @@ class Attempt:
             self._path.write_text("\n".join([*self._before, part]))
 
 
-def _text(place: int) -> str:
+def _name_text(place: int) -> str:
     return f"text {place}"

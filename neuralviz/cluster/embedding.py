@@ -100,13 +100,13 @@ def embed_on_cluster(
     with writing(store.database) as run_folder:
         work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
         committer = Committer(store.database, store.vectors, [kept, *parts])
-        for start, keys in _rounds(store, corpus, round_size):
+        for start, keys in _split_rounds(store, corpus, round_size):
             for attempt in range(TRIES):
                 committer.look()
-                is_missing = _missing(store, kept, keys)
-                is_missing &= _not_left_out(left_out, start, len(keys))
+                is_missing = _find_missing(store, kept, keys)
+                is_missing &= _kept_mask(left_out, start, len(keys))
                 if attempt == 0:
-                    tally.found += len(_firsts(keys)) - int(is_missing.sum())
+                    tally.found += len(_first_rows(keys)) - int(is_missing.sum())
                     yield tally.event()
                 if not is_missing.any():
                     break
@@ -126,7 +126,7 @@ def embed_on_cluster(
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
             else:
-                if _missing(store, kept, keys)[_not_left_out(left_out, start, len(keys))].any():
+                if _find_missing(store, kept, keys)[_kept_mask(left_out, start, len(keys))].any():
                     raise StoreError(
                         "Some embeddings were lost on their way. Finished work is saved; run the "
                         "same command again to resume."
@@ -340,7 +340,9 @@ def describe_loss(error: RayError, advice: str = RESUMES) -> str:
     return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
 
 
-def _rounds(store: CorpusStore, corpus: Corpus, size: int) -> Iterator[tuple[int, np.ndarray]]:
+def _split_rounds(
+    store: CorpusStore, corpus: Corpus, size: int
+) -> Iterator[tuple[int, np.ndarray]]:
     """The keys of a corpus, so many at once, with the row of the first."""
     waiting: list[np.ndarray] = []
     n = start = 0
@@ -355,20 +357,20 @@ def _rounds(store: CorpusStore, corpus: Corpus, size: int) -> Iterator[tuple[int
         yield start, np.concatenate(waiting)
 
 
-def _not_left_out(left_out: LeftOut, start: int, n: int) -> np.ndarray:
+def _kept_mask(left_out: LeftOut, start: int, n: int) -> np.ndarray:
     """[row of a round] false for those that were left out."""
     mask = np.ones(n, dtype=bool)
     mask[[row - start for row in left_out if 0 <= row - start < n]] = False
     return mask
 
 
-def _missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
     """[row] whether a text has no vector and stands there for the first time."""
     first = np.zeros(len(keys), dtype=bool)
-    first[_firsts(keys)] = True
+    first[_first_rows(keys)] = True
     return first & ~store.vectors.find(kept, keys, with_vectors=False).mask
 
 
-def _firsts(keys: np.ndarray) -> np.ndarray:
+def _first_rows(keys: np.ndarray) -> np.ndarray:
     """Rows at which each different key comes first."""
     return np.unique(keys, return_index=True)[1]

@@ -205,7 +205,7 @@ class _Read:
             ) from error
         except TextError as error:
             read = f" {many(n, 'text')} could be read before that." if n else ""
-            yield _only_note(self._layout, f"{error}{read}", broken=self._part.name)
+            yield _make_note_row(self._layout, f"{error}{read}", broken=self._part.name)
 
 
 def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
@@ -244,25 +244,25 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
         place = rows.schema.get_field_index("id")
         rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
     if notes and not len(rows):
-        return _only_note(layout, *(_named(name, note) for note in notes))
-    first_notes = [_as_note(*(_named(name, note) for note in notes))] if notes else []
+        return _make_note_row(layout, *(_prefix_name(name, note) for note in notes))
+    first_notes = [_encode_notes(*(_prefix_name(name, note) for note in notes))] if notes else []
     note = pa.array([*first_notes, *[None] * (len(rows) - len(first_notes))], pa.string())
     return rows.append_column(NOTE, note).cast(layout.schema)
 
 
-def _named(name: str, note: str) -> str:
+def _prefix_name(name: str, note: str) -> str:
     return note if name in note else f"{name}: {note}"
 
 
-def _as_note(*notes: str, broken: str = "") -> str:
+def _encode_notes(*notes: str, broken: str = "") -> str:
     """Sentences on what was left out, and the name of a file that broke off, for `NOTE`."""
     return json.dumps([notes, broken])
 
 
-def _only_note(layout: Layout, *notes: str, broken: str = "") -> pa.Table:
+def _make_note_row(layout: Layout, *notes: str, broken: str = "") -> pa.Table:
     """A row without a text, which carries notes."""
     nothing: dict[str, pa.Array] = {field.name: pa.nulls(1, field.type) for field in layout.schema}
-    nothing[NOTE] = pa.array([_as_note(*notes, broken=broken)], pa.string())
+    nothing[NOTE] = pa.array([_encode_notes(*notes, broken=broken)], pa.string())
     return pa.table(nothing, schema=layout.schema)
 
 
@@ -294,7 +294,7 @@ class WriteTexts:
         texts = rows.filter(compute.is_valid(rows["text"])).drop_columns([NOTE])
         piece = _make_note_piece(entries) | {
             "n": texts.num_rows,
-            "labels": [_numbers(texts[name]) for name in texts.column_names[3:]],
+            "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
         }
         try:
             if texts.num_rows:
@@ -305,7 +305,7 @@ class WriteTexts:
         return pa.table({"written": [json.dumps(piece)]})
 
 
-def _numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
+def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
     """Whether there is a value in a label at all, and whether all that are there are numbers."""
     filled = [value for value in compute.unique(values).to_pylist() if value and value.strip()]
     return bool(filled), all(is_number(value.strip()) for value in filled)

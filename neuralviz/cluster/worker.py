@@ -179,7 +179,7 @@ class EmbedUnits:
             self._failed = str(error)
         except Exception as error:  # a device that is lost, say
             failure = f"The machine {socket.gethostname()} cannot load the model"
-            self._failed = f"{failure}: {_in_a_line(error)}."
+            self._failed = f"{failure}: {_shorten_error(error)}."
 
     def __call__(self, units: pa.Table) -> pa.Table:
         results = [
@@ -261,7 +261,7 @@ class EmbedUnits:
                         raise
                     except Exception as error:
                         self._check_works(error)
-                        left_out[i] = f"failed: {_in_a_line(error)}"
+                        left_out[i] = f"failed: {_shorten_error(error)}"
 
     def _check_works(self, failure: Exception) -> None:
         """Check that an ordinary text can still be embedded.
@@ -273,14 +273,14 @@ class EmbedUnits:
             self._embedder.encode([_ANY_TEXT])
         except Exception as error:
             sentence = f"On the machine {socket.gethostname()} no text could be embedded"
-            raise _MachineError(f"{sentence}: {_in_a_line(failure)}.") from error
+            raise _MachineError(f"{sentence}: {_shorten_error(failure)}.") from error
 
 
 class _MachineError(NeuralvizError):
     """No text at all can be embedded on this machine."""
 
 
-def _in_a_line(error: Exception) -> str:
+def _shorten_error(error: Exception) -> str:
     """An error's message on one line, cut short, without a full stop at its end."""
     message = " ".join(str(error).split()) or type(error).__name__
     return message[:200].rstrip(".")

@@ -263,11 +263,11 @@ class FollowPair(LatestTask[NeuralPair]):
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))
         first, second = (np.frombuffer(vector, dtype=np.float32) for vector in self.vectors)
         products = embedder.layer_products(first, second)
-        words = _words(embedder, self.texts, should_stop)
+        words = _word_shares(embedder, self.texts, should_stop)
         yield NeuralPair(tuple(embedder.settings.layers), products, words)
 
 
-def _words(
+def _word_shares(
     embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
 ) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
     from neuralviz.micro_tuning import collect_result

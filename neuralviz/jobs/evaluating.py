@@ -91,7 +91,7 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         for event in events:
             if isinstance(event, EvaluationProgress):
                 doing = event
-                embedded |= _shares(event)
+                embedded |= _embedded_shares(event)
             else:
                 results = results.having(event)
         return replace(result, results=results, doing=doing, embedded=embedded)
@@ -106,7 +106,7 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
         n_done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
-        activity = _in_words(doing, results) if doing is not None else ""
+        activity = _describe_step(doing, results) if doing is not None else ""
         begun_rows = shares.keys() | ({doing.row} if doing is not None else set())
         part = None if doing is None else (doing.row, doing.doing)
         is_last = begun_rows.issuperset(range(len(self.plan.rows)))
@@ -131,14 +131,14 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         return EvaluationState(results)
 
 
-def _shares(event: EvaluationProgress) -> dict[int, float]:
+def _embedded_shares(event: EvaluationProgress) -> dict[int, float]:
     """How much is embedded, by row, as far as an event says it."""
     if event.row is None or not event.total:
         return {}
     return dict.fromkeys(event.at_once or (event.row,), event.done / event.total)
 
 
-def _in_words(doing: EvaluationProgress, results: Results) -> str:
+def _describe_step(doing: EvaluationProgress, results: Results) -> str:
     """The step under way, in words behind the counts; empty when all is done."""
     if doing.row is None:
         return "" if results.compared else ", now comparing errors"

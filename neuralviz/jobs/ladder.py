@@ -91,7 +91,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
         return result.having(events)
 
     def progress(self, result: Ladder) -> Progress:
-        return _of_features(result)
+        return _feature_progress(result)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
-            return replace(_of_features(result), part="features", is_last=False)
+            return replace(_feature_progress(result), part="features", is_last=False)
         n = len(self.settings.each())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
@@ -254,7 +254,7 @@ def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityM
     )
 
 
-def _of_features(result: Ladder) -> Progress:
+def _feature_progress(result: Ladder) -> Progress:
     progress = result.progress
     if progress is None:
         return Progress()

@@ -240,7 +240,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
         return "A sentence on a map"
 
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
-        placer = _placer(CorpusStore().folder, self.corpus_id, self.map_id)
+        placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
         if placer.kept.embedder != embedder_id(embedder):
             raise ModelError(
@@ -265,7 +265,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
 
 
 @lru_cache(maxsize=PLACERS)
-def _placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
+def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     """All vectors of a map of the store in a folder."""
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)

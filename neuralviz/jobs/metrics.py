@@ -105,11 +105,11 @@ class _CurrentState(Collector):
         yield GaugeMetricFamily(
             "neuralviz_worker_memory_bytes",
             "Resident memory of all worker processes.",
-            value=sum(map(_resident, pids)),
+            value=sum(map(_resident_bytes, pids)),
         )
 
 
-def _resident(pid: int) -> int:
+def _resident_bytes(pid: int) -> int:
     """Bytes of memory that a process holds; 0 for one that has ended."""
     try:
         return int(psutil.Process(pid).memory_info().rss)

@@ -80,10 +80,10 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
             steps = micro_tuning.watch_together(
                 model, [texts[place] for place in places], settings, stops
             )
-            work.append(SharedWork(places, _of_places(places, steps)))
+            work.append(SharedWork(places, _renumber(places, steps)))
         unshared = set(range(len(tasks))).difference(*(shared_work.places for shared_work in work))
         return work + [
-            SharedWork([place], _alone(place, tasks[place].events(should_stop[place])))
+            SharedWork([place], _run_alone(place, tasks[place].events(should_stop[place])))
             for place in sorted(unshared)
         ]
 
@@ -92,7 +92,7 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
 
     def progress(self, result: RunRecord) -> Progress:
         if not result.epochs_reached:
-            return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
+            return Progress(doing=_describe_start(self.model, self.settings.epochs))
         doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
@@ -248,12 +248,12 @@ class TuneBlocks(Task["TuningEvent", BlockChanges]):
 
     def progress(self, result: BlockChanges) -> Progress:
         if not (n_done := result.epochs_known):
-            return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
+            return Progress(doing=_describe_start(self.model, self.settings.epochs))
         epochs = self.settings.epochs
         return Progress(n_done, epochs, doing=f"Epoch {n_done:,} of {epochs:,}")
 
 
-def _of_places(
+def _renumber(
     places: Sequence[int], steps: Iterable[SharedEvents[WatchedEvent]]
 ) -> Generator[SharedEvents[WatchedEvent], None, None]:
     """Steps whose watchers are numbered from 0, for tasks at other places."""
@@ -261,7 +261,7 @@ def _of_places(
         yield [(places[number], event) for number, event in step]
 
 
-def _alone(
+def _run_alone(
     place: int, events: Iterable[WatchedEvent]
 ) -> Generator[SharedEvents[WatchedEvent], None, None]:
     """The events of a task that nothing is shared with."""
@@ -270,7 +270,7 @@ def _alone(
     yield [(place, None)]
 
 
-def _before_first_epoch(model: ModelRef, epochs: int) -> str:
+def _describe_start(model: ModelRef, epochs: int) -> str:
     """The work before the first epoch ends, in words: on a long text that takes seconds."""
     if not is_held("masked", model.id):
         return "Loading the model …"

@@ -66,7 +66,7 @@ class ReturningRuns:
         def at_end(run: Run[R]) -> None:
             if keep is not None:
                 keep(run)
-            self._table.end(run_id, _end_of(run))
+            self._table.end(run_id, _final_status(run))
             with self._lock:
                 if self._live.pop(run_id, None) is None:
                     ended_ids.append(run_id)  # before it was known that it lives
@@ -136,7 +136,7 @@ class ReturningRuns:
         self._table.close()
 
 
-def _end_of(run: Run[Any]) -> FinalStatus:
+def _final_status(run: Run[Any]) -> FinalStatus:
     """How a run that is over has ended, as the table keeps it."""
     if run.was_cut_off:
         return "cut off"

@@ -93,7 +93,7 @@ class RunTable:
     def find(self, run_id: str) -> KnownRun | None:
         """The entry of a run; None where there is none."""
         row = None
-        with suppress(sqlite3.Error, OSError), self._opened() as table:
+        with suppress(sqlite3.Error, OSError), self._open() as table:
             row = table.execute(
                 "SELECT work, server, status FROM runs WHERE id = ?", (run_id,)
             ).fetchone()
@@ -130,7 +130,7 @@ class RunTable:
         return self._folder / "servers" / f"{server}.lock"
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Iterator[sqlite3.Connection]:
         path = self._folder / "runs.sqlite"
         with closing(sqlite3.connect(path, timeout=WAIT)) as table, table:
             table.execute("PRAGMA journal_mode = WAL")
@@ -144,7 +144,7 @@ class RunTable:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._lock = FileLock(path)
                 self._lock.acquire(timeout=0)
-            with self._opened() as table:
+            with self._open() as table:
                 table.execute(statement, values)
         except (sqlite3.Error, OSError) as error:
             if not self._is_silent:

@@ -59,16 +59,16 @@ class LocalExecutor:
 
 def worker_count(requested: int | None = None) -> int:
     """Workers that this machine should have: as asked for, or one for two cores."""
-    return max(1, _cores() // 2) if requested is None else requested
+    return max(1, _count_cores() // 2) if requested is None else requested
 
 
-def _asked_threads() -> int:
+def _requested_threads() -> int:
     """Threads that the environment asks for; 0 where it does not."""
     value = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
     return int(value) if value.isdecimal() else 0
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -91,7 +91,7 @@ class Workers:
     def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._threads = threads or _asked_threads() or max(1, _cores() // n)
+        self._threads = threads or _requested_threads() or max(1, _count_cores() // n)
         self._places: list[_Process | None] = [None] * n
         self._starting = [threading.Lock() for _ in range(n)]
         self._load = [0] * n
@@ -216,7 +216,7 @@ class _Process:
             with suppress(OSError):
                 popen.stdin.write(json.dumps(connection_info) + "\n")
                 popen.stdin.flush()
-            connection = _accepted(listener, popen)
+            connection = _accept_connection(listener, popen)
         process = cls(popen, connection)
         threading.Thread(target=process._listen, name="neuralviz-worker", daemon=True).start()
         return process
@@ -299,7 +299,7 @@ class _Process:
             if kind == "event":
                 run.add(value)
             elif kind == "end":
-                return _failure(value)
+                return _make_error(value)
 
     def _send(self, kind: str, number: int, value: Any) -> None:
         try:
@@ -326,10 +326,10 @@ class _Process:
             self.is_alive = False
             code = self.popen.wait()
             if not self._is_ending:
-                _log.error("A worker ended suddenly: %s.", _in_words(code))
+                _log.error("A worker ended suddenly: %s.", _describe_exit(code))
 
 
-def _in_words(code: int) -> str:
+def _describe_exit(code: int) -> str:
     """How a process ended, from its exit code."""
     if code >= 0:
         return f"exit code {code}"
@@ -339,7 +339,7 @@ def _in_words(code: int) -> str:
         return f"signal {-code}"
 
 
-def _failure(message: tuple[str, bool] | None) -> NeuralvizError | None:
+def _make_error(message: tuple[str, bool] | None) -> NeuralvizError | None:
     """A worker's message on a failed task, as an error."""
     if message is None:
         return None
@@ -347,7 +347,7 @@ def _failure(message: tuple[str, bool] | None) -> NeuralvizError | None:
     return TextError(sentence) if is_input else NeuralvizError(sentence)
 
 
-def _accepted(listener: Listener, popen: subprocess.Popen[str]) -> Connection[Any, Any]:
+def _accept_connection(listener: Listener, popen: subprocess.Popen[str]) -> Connection[Any, Any]:
     """The worker's connection.
 
     Raises:

@@ -47,13 +47,11 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     pronoun = "them" if len(named) > 1 else "it"
     least, least_cosine = words[-1], float(words[-1].turns[first + index])
     is_clear = cosines.max() <= least_cosine - CLEARLY
-    comparison = f"more than {_quoted(least.word)}" if is_clear else "most"
+    comparison = f"more than {_quote(least.word)}" if is_clear else "most"
     written = joined([number(float(cosine), ".2f") for cosine in cosines])
-    contrast = (
-        f"; for {_quoted(least.word)} it is {number(least_cosine, '.2f')}" if is_clear else ""
-    )
+    contrast = f"; for {_quote(least.word)} it is {number(least_cosine, '.2f')}" if is_clear else ""
     return (
-        f"{share:.0%} of this embedding comes from {joined([_in_full(w) for w in named])}: "
+        f"{share:.0%} of this embedding comes from {joined([_describe_word(w) for w in named])}: "
         f"layer {layer} changes {pronoun} {comparison}.\n\nThe cosine between "
         f"{_possessive(named)} before and after layer {layer} is {written}{contrast} (1: no "
         "change). SBERT-WK gives most weight to words that change in jumps from layer to layer, "
@@ -139,14 +137,14 @@ def describe_corpus(groups: Sequence[WordGroup]) -> str:
     n = min(NAMED, len(words) // 2)
     jumping, steady = words[::-1][:n], words[:n]
     sentence = (
-        f"From layer to layer, {joined([_quoted(word) for word in jumping])} "
+        f"From layer to layer, {joined([_quote(word) for word in jumping])} "
         f"{'change' if n > 1 else 'changes'} most in jumps, "
-        f"{joined([_quoted(word) for word in steady])} most steadily."
+        f"{joined([_quote(word) for word in steady])} most steadily."
     )
     if low > 0 and high / low >= 2:
         sentence += (
-            f"\n\nThe variance of {_quoted(jumping[0])} is {high / low:,.0f} times that of "
-            f"{_quoted(steady[0])}. SBERT-WK gives more weight to words that change in jumps."
+            f"\n\nThe variance of {_quote(jumping[0])} is {high / low:,.0f} times that of "
+            f"{_quote(steady[0])}. SBERT-WK gives more weight to words that change in jumps."
         )
     return sentence
 
@@ -158,13 +156,13 @@ def describe_groups(groups: Sequence[WordGroup]) -> str:
         groups: as of `describe_corpus`.
     """
     ranges = [
-        f"{_in_two_digits(float(group.variance.min()))} to "
-        f"{_in_two_digits(float(group.variance.max()))}"
+        f"{_format_two_digits(float(group.variance.min()))} to "
+        f"{_format_two_digits(float(group.variance.max()))}"
         for group in groups
     ]
     low, high = float(groups[0].variance.min()), float(groups[-1].variance.max())
     if not high > low:
-        return f"All words change equally steadily.\n\nTheir variance is {_in_two_digits(low)}."
+        return f"All words change equally steadily.\n\nTheir variance is {_format_two_digits(low)}."
     return (
         "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
         f"variance is {ranges[0]} in the first third, {ranges[1]} in the middle, {ranges[2]} in "
@@ -202,21 +200,23 @@ def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, 
         return ""
     block_totals = grid.totals(delta_norm, per_value=per_value)
     kind_totals = grid.totals_of_kinds(delta_norm, per_value=per_value)
-    blocks, sizes = _extremes([f"block {block}" for block in grid.blocks], block_totals, "blocks")
+    blocks, sizes = _describe_extremes(
+        [f"block {block}" for block in grid.blocks], block_totals, "blocks"
+    )
     sentence = f"After {many(epoch, 'epoch')}, the text has changed {blocks}"
     measured = f"{'Root mean square change' if per_value else 'Norm of the delta'}: {sizes}"
     if len(grid.kinds) > 1:
         names = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
-        kinds, sizes = _extremes(names, kind_totals, "kinds")
+        kinds, sizes = _describe_extremes(names, kind_totals, "kinds")
         sentence += f"; of the kinds of layers, {kinds}"
         measured += f" by block, {sizes} by kind of layer"
     return f"{sentence}.\n\n{measured}."
 
 
-def _extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str, str]:
+def _describe_extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str, str]:
     """Words for the largest and the smallest change, and for their sizes."""
     highest, lowest = int(values.argmax()), int(values.argmin())
-    high, low = _in_two_digits(values[highest]), _in_two_digits(values[lowest])
+    high, low = _format_two_digits(values[highest]), _format_two_digits(values[lowest])
     if len(names) == 1:
         return names[0], high
     if values[highest] - values[lowest] <= ABOUT_EQUAL * values[highest]:
@@ -224,15 +224,15 @@ def _extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str,
     return f"{names[highest]} most, {names[lowest]} least", f"{high} and {low}"
 
 
-def _in_two_digits(value: float) -> str:
+def _format_two_digits(value: float) -> str:
     return f"{value:#.2g}".rstrip(".") if value < 100 else f"{value:,.0f}"
 
 
-def _in_full(word: FollowedWord) -> str:
+def _describe_word(word: FollowedWord) -> str:
     notes = [f"{word.times:,} times"] if word.times > 1 else []
     notes += [f"{word.n_tokens:,} tokens"] if word.n_tokens > word.times else []
-    return _quoted(word.word) + (f" ({', '.join(notes)})" if notes else "")
+    return _quote(word.word) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return f"“{word if len(word) <= LONGEST else word[: LONGEST - 1] + '…'}”"

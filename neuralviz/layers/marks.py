@@ -93,7 +93,7 @@ class MarkGrid:
         Args:
             delta_norm, per_value: as of `norms`.
         """
-        return self._together(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
+        return self._combine(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
 
     def totals_of_kinds(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
         """[…, kind] norm of the deltas of a kind in all blocks together.
@@ -101,9 +101,9 @@ class MarkGrid:
         Args:
             delta_norm, per_value: as of `norms`.
         """
-        return self._together(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
+        return self._combine(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
 
-    def _together(self, delta_norm: np.ndarray, groups: np.ndarray, per_value: bool) -> np.ndarray:
+    def _combine(self, delta_norm: np.ndarray, groups: np.ndarray, per_value: bool) -> np.ndarray:
         """[…, group] root of the sum of squares; ``groups`` [parameter, group] is 1 for members."""
         squares = np.square(delta_norm) @ groups
         return np.sqrt(squares / (np.array(self.sizes) @ groups) if per_value else squares)

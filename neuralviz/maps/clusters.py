@@ -168,13 +168,13 @@ def name_clusters(
     n_texts = [Counter[str]() for _ in range(clusters.n)]
     outside = Counter[str]()
     for text, label in zip(texts, clusters.labels.tolist(), strict=True):
-        words = list(_words(text))
+        words = list(_split_words(text))
         if label < 0:
             outside.update(words)
         else:
             within[label].update(words)
             n_texts[label].update(set(words))
-    in_clusters = _sum(within)
+    in_clusters = _sum_counters(within)
     everywhere = in_clusters + outside
     n_everywhere = everywhere.total()
     stop_words = _stop_words(everywhere)
@@ -184,13 +184,13 @@ def name_clusters(
         n_within = counts.total()
         n_rest = n_everywhere - n_within
         names.append(
-            _best(
+            _best_words(
                 {
                     word: times / n_within * math.log1p(mean_size / in_clusters[word])
                     for word, times in counts.items()
                     if support[word] > 1
                     and word not in stop_words
-                    and _marks_off(times, n_within, everywhere[word] - times, n_rest)
+                    and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
                 },
                 n_words,
             )
@@ -198,17 +198,17 @@ def name_clusters(
     return tuple(names)
 
 
-def _best(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
+def _best_words(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
     return tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n])
 
 
-def _marks_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
+def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
     """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
     lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
-def _sum(counters: Sequence[Counter[str]]) -> Counter[str]:
+def _sum_counters(counters: Sequence[Counter[str]]) -> Counter[str]:
     """How often each word stands in all of them."""
     total = Counter[str]()
     for counter in counters:
@@ -216,7 +216,7 @@ def _sum(counters: Sequence[Counter[str]]) -> Counter[str]:
     return total
 
 
-def _words(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     """Words of two letters or more in lower case, no numbers."""
     for word in _WORD.findall(text.lower()):
         if _UNSPACED.search(word):

@@ -95,7 +95,7 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
         projection = KeptMaps(store).projection(kept)
         _, clusters = KeptMaps(store).points(kept)
         arrays |= {
-            f"vectors-{place}": _of_16_bits(store.vectors.get(embedder, keys)),
+            f"vectors-{place}": _round_to_16_bits(store.vectors.get(embedder, keys)),
             f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),
             f"points-{place}": projection.coordinates,
             f"neighbours-{place}": projection.neighbours.indices,
@@ -116,7 +116,7 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
     return file.getvalue()
 
 
-def _of_16_bits(vectors: np.ndarray) -> np.ndarray:
+def _round_to_16_bits(vectors: np.ndarray) -> np.ndarray:
     """float32 values rounded to 16 significant bits, 0.002%; they compress to three quarters."""
     bits = np.ascontiguousarray(vectors, np.float32).view(np.uint32)
     return ((bits + 0x80) & np.uint32(0xFFFFFF00)).view(np.float32)

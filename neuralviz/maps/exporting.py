@@ -87,15 +87,15 @@ def corpus_pieces(
     text_rows = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
     for start in range(0, max(len(text_rows), 1), size):
         block_rows = text_rows[start : start + size]
-        columns = _columns(store, corpus, block_rows, wholes)
+        columns = _corpus_columns(store, corpus, block_rows, wholes)
         if points is not None:
-            columns |= _place(points, block_rows)
+            columns |= _map_columns(points, block_rows)
         if vectors is not None:
-            columns |= _embedded(vectors, store.keys(corpus, block_rows))
+            columns |= _vector_columns(vectors, store.keys(corpus, block_rows))
         yield pa.table(columns)
 
 
-def _columns(
+def _corpus_columns(
     store: CorpusStore,
     corpus: Corpus,
     rows: np.ndarray,
@@ -117,14 +117,14 @@ def _columns(
     return columns
 
 
-def _embedded(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
+def _vector_columns(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
     """The vectors of texts, and their losses where some were learnt."""
     block, loss = vectors.read(keys)
     columns = dict(zip(LOSSES, map(pa.array, loss.T), strict=True)) if vectors.were_learnt else {}
     return columns | {"vector": lists_of(block)}
 
 
-def _place(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:
+def _map_columns(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:
     """Where texts are on a map, and in which cluster."""
     coordinates, clusters = points
     labels = clusters.labels[rows]

@@ -84,7 +84,7 @@ class KeptMaps:
     def list_maps(self, corpus: Corpus) -> tuple[KeptMap, ...]:
         """The maps of a corpus, those made last first."""
         rows = reversed(self._database.entries("maps", _ENTRY_COLUMNS))
-        return tuple({r["id"]: _map(r) for r in rows if r["corpus"] == corpus.id}.values())
+        return tuple({r["id"]: _read_entry(r) for r in rows if r["corpus"] == corpus.id}.values())
 
     def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
         """A map of a corpus.
@@ -126,7 +126,7 @@ class KeptMaps:
             "distances": list_array(neighbours.distances),
         }
         rows = _points(projection.coordinates, clusters, lists)
-        kept = _new(corpus, embedder, projection, clusters, cluster_words)
+        kept = _make_entry(corpus, embedder, projection, clusters, cluster_words)
         return self._put(corpus, kept, projection, {kept.table: rows})
 
     def put_placed(
@@ -157,7 +157,7 @@ class KeptMaps:
         """
         neighbours = projection.neighbours
         kept = replace(
-            _new(corpus, embedder, projection, clusters, cluster_words),
+            _make_entry(corpus, embedder, projection, clusters, cluster_words),
             n_fitted=len(sample),
             recall=recall,
         )
@@ -169,7 +169,7 @@ class KeptMaps:
             }
         )
         rows = _points(coordinates, clusters, {})
-        return self._put(corpus, kept, projection, {_fit_of(kept): fit, kept.table: rows})
+        return self._put(corpus, kept, projection, {_fit_table(kept): fit, kept.table: rows})
 
     def _put(
         self,
@@ -201,7 +201,7 @@ class KeptMaps:
         """[text, dimensions] float32 coordinates, and the clusters."""
         table = self._read(kept.table, "point", "cluster")
         labels = table["cluster"].to_numpy()
-        return _lists(table["point"]), Clusters(
+        return _read_lists(table["point"]), Clusters(
             labels, len(kept.cluster_words), kept.min_cluster_size
         )
 
@@ -218,7 +218,7 @@ class KeptMaps:
     def _neighbours(self, kept: KeptMap, name: str) -> Neighbours:
         table = self._read(name, "neighbours", "distances")
         metric = self._entry(kept)["metric"]
-        return Neighbours(_lists(table["neighbours"]), _lists(table["distances"]), metric)
+        return Neighbours(_read_lists(table["neighbours"]), _read_lists(table["distances"]), metric)
 
     def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
         """`neighbours` of some texts alone, in the order asked for."""
@@ -227,8 +227,8 @@ class KeptMaps:
             query = self._database.open(kept.table).take_offsets(different.tolist())
             table = query.select(["row", "neighbours", "distances"]).to_arrow().sort_by("row")
         return Neighbours(
-            _lists(table["neighbours"])[places],
-            _lists(table["distances"])[places],
+            _read_lists(table["neighbours"])[places],
+            _read_lists(table["distances"])[places],
             kept.settings.metric,
         )
 
@@ -238,11 +238,11 @@ class KeptMaps:
         with self._database.reading(missing=_DELETED):
             query = self._database.open(kept.table).take_offsets(different.tolist())
             table = query.select(["row", "point"]).to_arrow().sort_by("row")
-        return _lists(table["point"])[places]
+        return _read_lists(table["point"])[places]
 
     def sample(self, kept: KeptMap) -> np.ndarray:
         """[fitted] rows of the texts that the map was fitted to, rising; all, where it was so."""
-        table = self._read(kept.table if kept.n_fitted is None else _fit_of(kept))
+        table = self._read(kept.table if kept.n_fitted is None else _fit_table(kept))
         return table["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
@@ -252,7 +252,7 @@ class KeptMaps:
             coordinates, neighbours = self.points(kept)[0], self.neighbours(kept)
         else:
             coordinates = self.points_of(kept, self.sample(kept))
-            neighbours = self._neighbours(kept, _fit_of(kept))
+            neighbours = self._neighbours(kept, _fit_table(kept))
         return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
@@ -295,7 +295,7 @@ def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings)
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 
 
-def _map(row: Mapping[str, Any]) -> KeptMap:
+def _read_entry(row: Mapping[str, Any]) -> KeptMap:
     details = json.loads(row["about"])
     return KeptMap(
         id=row["id"],
@@ -312,7 +312,7 @@ def _map(row: Mapping[str, Any]) -> KeptMap:
     )
 
 
-def _new(
+def _make_entry(
     corpus: Corpus,
     embedder: KeptEmbedder,
     projection: Projection,
@@ -334,7 +334,7 @@ def _new(
     )
 
 
-def _fit_of(kept: KeptMap) -> str:
+def _fit_table(kept: KeptMap) -> str:
     """The table of the sample that a map was fitted to."""
     return f"{kept.table}-fit"
 
@@ -363,12 +363,12 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "metric": metric,
     }
     if kept.n_fitted is not None:
-        details |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_of(kept)}
+        details |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_table(kept)}
     columns = {name: getattr(kept, name) for name in _ENTRY_COLUMNS[:-1]}
     return columns | {"about": json.dumps(details)}
 
 
-def _lists(column: pa.ChunkedArray) -> np.ndarray:
+def _read_lists(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate([rows_of(chunk) for chunk in column.chunks])
 
 

@@ -60,7 +60,7 @@ class NearGroups:
         Raises:
             Stopped: ``should_stop`` said so.
         """
-        data = _scaled(vectors, metric)
+        data = _scale(vectors, metric)
         n = len(data)
         n_groups = max(1, round(n**0.5))
         drawn = np.random.default_rng(seed).choice(n, n_groups, replace=False)
@@ -105,7 +105,7 @@ class NearGroups:
         Returns:
             [query, k] numbers of texts and distances; a text of the query's own vector counts.
         """
-        scaled = _scaled(queries, self.metric)
+        scaled = _scale(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
         places = self._candidates(scaled, min(n_kept, len(self.texts)))
         best_keys = np.zeros((len(scaled), k), dtype=np.int64)
@@ -124,7 +124,7 @@ class NearGroups:
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, n] places among the vectors, by float32 products."""
-        groups = self._probed(queries, n)
+        groups = self._probe_groups(queries, n)
         best = np.full((len(queries), n), np.inf, dtype=np.float32)
         places = np.zeros((len(queries), n), dtype=np.int64)
         order = np.argsort(groups, axis=None, kind="stable")
@@ -137,15 +137,15 @@ class NearGroups:
                 continue
             near = _closeness(queries[askers], self.vectors[first:last])
             positions = np.broadcast_to(np.arange(first, last), near.shape)
-            near, positions = _smallest(near, positions, n)
-            best[askers], places[askers] = _smallest(
+            near, positions = _keep_smallest(near, positions, n)
+            best[askers], places[askers] = _keep_smallest(
                 np.concatenate([best[askers], near], axis=1),
                 np.concatenate([places[askers], positions], axis=1),
                 n,
             )
         return places
 
-    def _probed(self, queries: np.ndarray, n: int) -> np.ndarray:
+    def _probe_groups(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, group] whose centres are nearest: enough of them to hold ``n`` vectors."""
         sizes = np.sort(np.diff(self.starts))
         n_probed = max(PROBED, int(np.searchsorted(np.cumsum(sizes), n)) + 1)
@@ -159,7 +159,7 @@ class NearGroups:
         return probed
 
 
-def _scaled(vectors: np.ndarray, metric: str) -> np.ndarray:
+def _scale(vectors: np.ndarray, metric: str) -> np.ndarray:
     """Vectors of which the straight distance tells what is near."""
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors
     return np.ascontiguousarray(scaled, dtype=np.float32)
@@ -171,7 +171,7 @@ def _closeness(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return squares - 2 * (queries @ vectors.T)
 
 
-def _smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _keep_smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     if near.shape[1] <= n:
         return near, places
     order = np.argpartition(near, n - 1, axis=1)[:, :n]

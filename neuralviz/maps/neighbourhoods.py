@@ -86,7 +86,7 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     baseline = np.bincount(codes[codes >= 0]).max() / n
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
 
@@ -97,7 +97,7 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
     Raises:
         NeuralvizError, SettingsError: as of `knn_accuracy`.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     labelled = codes >= 0
     n = int(labelled.sum())
     if n < 2:
@@ -114,7 +114,7 @@ def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list
     Raises:
         NeuralvizError, SettingsError: as of `knn_accuracy`.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     names = [*dict.fromkeys(filter(None, labels)), ""]  # a text without voters has the code -1
     return [names[code] for code in _winners(neighbours, codes, k).tolist()]
 
@@ -133,8 +133,8 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
     """
     _check_k(k)
     own_codes, votes = codes[rows], codes[near.indices]
-    votes = _first_with_label(votes, k) if (votes < 0).any() else votes[:, :k]
-    return (_most_voted(votes) == own_codes)[own_codes >= 0]
+    votes = _select_labelled(votes, k) if (votes < 0).any() else votes[:, :k]
+    return (_find_most_voted(votes) == own_codes)[own_codes >= 0]
 
 
 def find_outvoted(
@@ -152,7 +152,7 @@ def find_outvoted(
         NeuralvizError: there is not one label a text.
         SettingsError: ``k`` is below 1.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     winners = _winners(neighbours, codes, k)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
     agree = label_agreement(neighbours, labels, k)
@@ -172,7 +172,7 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
         NeuralvizError: there is not one label a text.
         SettingsError: ``k`` is below 1.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
     for rows, votes in _votes(neighbours, codes, k):
         label = codes[rows]
@@ -230,7 +230,7 @@ def _check_k(k: int) -> None:
         raise SettingsError("The number of neighbours must be at least 1.")
 
 
-def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
+def _encode_labels(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
     """[text] a number for each label, -1 for none, and the voters there can be."""
     _check_k(k)
     if len(labels) != len(neighbours):
@@ -246,11 +246,11 @@ def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
     """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
     winners = np.full(len(codes), -1, dtype=codes.dtype)
     for rows, votes in _votes(neighbours, codes, k):
-        winners[rows] = _most_voted(votes)
+        winners[rows] = _find_most_voted(votes)
     return winners
 
 
-def _most_voted(votes: np.ndarray) -> np.ndarray:
+def _find_most_voted(votes: np.ndarray) -> np.ndarray:
     """[text] as of `_winners`, of [text, voter] labels, the nearest voter first."""
     counts = np.zeros(votes.shape, dtype=np.int32)
     for column in votes.T:
@@ -259,7 +259,7 @@ def _most_voted(votes: np.ndarray) -> np.ndarray:
     return votes[np.arange(len(votes)), counts.argmax(axis=1)]
 
 
-def _first_with_label(votes: np.ndarray, k: int) -> np.ndarray:
+def _select_labelled(votes: np.ndarray, k: int) -> np.ndarray:
     """[text, k] the labels of the first voters that have one, then of others."""
     order = np.argsort(votes < 0, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(votes, order, axis=1)
@@ -272,4 +272,4 @@ def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[
     for start in range(0, len(codes), ROWS):
         rows = slice(start, start + ROWS)
         votes = codes[candidates[rows]]
-        yield rows, votes if everybody else _first_with_label(votes, k)
+        yield rows, votes if everybody else _select_labelled(votes, k)

@@ -101,15 +101,15 @@ def find_neighbours(
         raise TextError("Finding neighbours needs at least 2 texts.")
     k = min(int(k), n - 1)
     if n <= EXACT_UP_TO:
-        return _exactly(vectors, k, metric, should_stop)
+        return _find_exactly(vectors, k, metric, should_stop)
     rows, group = distinct_rows(vectors)
     if len(rows) == n:
         return descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
         group_neighbours = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
     else:
-        group_neighbours = _exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
-    return _for_all(_with_itself(group_neighbours), group, k)
+        group_neighbours = _find_exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
+    return _expand_groups(_add_itself(group_neighbours), group, k)
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
@@ -172,7 +172,7 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
     return Neighbours(indices, distances, metric)
 
 
-def _exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) -> Neighbours:
+def _find_exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) -> Neighbours:
     """From all distances, which fit into memory block by block."""
     n = len(vectors)
     everything = vectors.astype(np.float64)
@@ -232,12 +232,12 @@ def descend(
     indices, distances = split_keys(best_keys)
     missed = np.flatnonzero(best_keys[:, -1] == np.iinfo(np.int64).max)
     if len(missed):
-        exact = _without(nearest(vectors, vectors[missed], k + 1, metric), missed)
+        exact = _drop_itself(nearest(vectors, vectors[missed], k + 1, metric), missed)
         indices[missed], distances[missed] = exact.indices, exact.distances
     return Neighbours(indices, distances, metric)
 
 
-def _with_itself(neighbours: Neighbours) -> Neighbours:
+def _add_itself(neighbours: Neighbours) -> Neighbours:
     """[text, 1 + k], the text itself first."""
     itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
     zeros = np.zeros(itself.shape, dtype=np.float32)
@@ -248,7 +248,7 @@ def _with_itself(neighbours: Neighbours) -> Neighbours:
     )
 
 
-def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
+def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     """[text, k - 1]: each row without its own text, or without the last if that is not in it."""
     is_itself = neighbours.indices == texts[:, None]
     is_itself[~is_itself.any(axis=1), -1] = True
@@ -260,7 +260,7 @@ def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     )
 
 
-def _for_all(group_neighbours: Neighbours, group: np.ndarray, k: int) -> Neighbours:
+def _expand_groups(group_neighbours: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     """Neighbours of texts from those of the groups of equal texts.
 
     Args:
@@ -292,7 +292,7 @@ def _for_all(group_neighbours: Neighbours, group: np.ndarray, k: int) -> Neighbo
         slots, slot_distances = split_keys(keys)
         texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
         rows = group[texts] - first
-        without_itself = _without(
+        without_itself = _drop_itself(
             Neighbours(slots[rows], slot_distances[rows], group_neighbours.metric), texts
         )
         indices[texts], distances[texts] = without_itself.indices, without_itself.distances

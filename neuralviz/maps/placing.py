@@ -106,7 +106,7 @@ def place_block(block: Block) -> PlacedBlock:
         store = CorpusStore(block.store)
         keys = store.keys(block.corpus, block.rows)
         vectors = check_vectors(store.vectors.get(block.embedder, keys))
-        projection, groups = _fitted(block.store / _FOLDER / block.fit, block.settings)
+        projection, groups = _read_fit(block.store / _FOLDER / block.fit, block.settings)
         if groups is None:
             near = Neighbours(np.zeros((0, 0), np.int32), np.zeros((0, 0)), block.settings.metric)
         else:
@@ -162,12 +162,12 @@ def written_fit(
     try:
         yield folder.name
     finally:
-        _fitted.cache_clear()
+        _read_fit.cache_clear()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @lru_cache(maxsize=1)
-def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
+def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
     """Read the files of `written_fit`; the groups are for reducers that place by neighbours."""
     if not folder.is_dir():
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
@@ -175,7 +175,7 @@ def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, Nea
     def read(name: str) -> np.ndarray:
         return np.load(folder / f"{name}.npy", allow_pickle=False)
 
-    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _extra(folder)}
+    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _fitted_files(folder)}
     neighbours = Neighbours(read("near"), read("far"), settings.metric)
     projection = Projection(read("coordinates"), settings, neighbours, (), fitted)
     if settings.reducer == "pca":
@@ -183,7 +183,7 @@ def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, Nea
     return projection, NearGroups.open(folder, settings.metric)
 
 
-def _extra(folder: Path) -> list[Path]:
+def _fitted_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("fitted_*.npy"))
 
 
@@ -207,7 +207,7 @@ def place_on_processes(
         Stopped: ``should_stop`` said so; blocks under way are given up.
         NeuralvizError: a process was killed, or as of ``place``.
     """
-    n_processes = min(n_processes or min(_n_cores(), MOST_PROCESSES), len(blocks))
+    n_processes = min(n_processes or min(_count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:
             if should_stop():
@@ -217,7 +217,7 @@ def place_on_processes(
     context = get_context("spawn")
     is_over = context.Event()
     with ProcessPoolExecutor(
-        n_processes, mp_context=context, initializer=_end_with, initargs=(is_over,)
+        n_processes, mp_context=context, initializer=_end_process_with, initargs=(is_over,)
     ) as pool:
         pending = {pool.submit(place, block) for block in blocks}
         try:
@@ -237,13 +237,13 @@ def place_on_processes(
             pool.shutdown(cancel_futures=True)
 
 
-def _n_cores() -> int:
+def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _end_with(is_over: Event) -> None:
+def _end_process_with(is_over: Event) -> None:
     """End this process at once when the work is over, or when the process that wants it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
     parent = parent_process()

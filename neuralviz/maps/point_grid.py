@@ -134,7 +134,7 @@ class PointGrid:
         if window is None or window.holds(self.bounds):
             return np.arange(len(self), dtype=np.int32)
         runs = list(self._runs(window))
-        return _joined(self._sorted[0], runs)[self._is_in(window, runs)]
+        return _concatenate(self._sorted[0], runs)[self._is_in(window, runs)]
 
     def sample(
         self, window: Window | None, max_points: int, within: np.ndarray | None = None
@@ -156,7 +156,7 @@ class PointGrid:
             rows = rows[within[rows]]
         n = len(rows)
         if n > max_points:
-            order = _scattered(rows)
+            order = _draw_order(rows)
             # a few more than are wanted, so that few have to be sorted
             bound = int(min(1.0, (max_points + 6 * math.sqrt(max_points) + 6) / n) * (2**32 - 1))
             likely = np.flatnonzero(order <= bound)
@@ -189,7 +189,7 @@ class PointGrid:
             return self._counts_of_cells(cells, -(-longest // max_bins))
         runs = list(self._runs(window))
         is_in = self._is_in(window, runs)
-        x, y = (_joined(axis, runs)[is_in] for axis in self._sorted[1:])
+        x, y = (_concatenate(axis, runs)[is_in] for axis in self._sorted[1:])
         visible = window.cut(self.bounds)
         wide, high = visible.right - visible.left, visible.top - visible.bottom
         side = math.sqrt(wide * high * POINTS_A_CELL / max(1, len(x)))
@@ -279,7 +279,7 @@ class PointGrid:
 
     def _is_in(self, window: Window, runs: Sequence[slice]) -> np.ndarray:
         """[point of the runs] whether it is in the window."""
-        x, y = (_joined(axis, runs) for axis in self._sorted[1:])
+        x, y = (_concatenate(axis, runs) for axis in self._sorted[1:])
         is_in = (x >= np.float32(window.left)) & (x <= np.float32(window.right))
         is_in &= y >= np.float32(window.bottom)
         is_in &= y <= np.float32(window.top)
@@ -334,13 +334,13 @@ def _cells(values: np.ndarray, low: float, high: float, size: int) -> np.ndarray
     return np.clip(scaled, 0, size - 1).astype(np.int32)
 
 
-def _joined(values: np.ndarray, runs: Sequence[slice]) -> np.ndarray:
+def _concatenate(values: np.ndarray, runs: Sequence[slice]) -> np.ndarray:
     if len(runs) <= 1:
         return values[runs[0]] if runs else values[:0]
     return np.concatenate([values[run] for run in runs])
 
 
-def _scattered(rows: np.ndarray) -> np.ndarray:
+def _draw_order(rows: np.ndarray) -> np.ndarray:
     """[row] uint32 in which order rows are drawn at random, no two alike (murmur3's last step)."""
     mixed = rows.astype(np.uint32)
     mixed ^= mixed >> np.uint32(16)

@@ -171,7 +171,7 @@ def find_distinct(
         _, first, part = np.unique(labels, return_index=True, return_inverse=True)
         rows, group = rows[first], part[group]
         if len(rows) < FEWEST_TEXTS:
-            raise _too_few(len(rows), len(vectors))
+            raise _too_few_error(len(rows), len(vectors))
         neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
 
 
@@ -183,10 +183,10 @@ def check_enough(vectors: np.ndarray, metric: str) -> None:
     """
     differ = count_distinct(vectors, metric, FEWEST_TEXTS)
     if differ < FEWEST_TEXTS:
-        raise _too_few(differ, len(vectors))
+        raise _too_few_error(differ, len(vectors))
 
 
-def _too_few(differ: int, n: int) -> TextError:
+def _too_few_error(differ: int, n: int) -> TextError:
     return TextError(
         f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
         f"{many(n, 'text')} here are only {differ} different. Equal texts have equal embeddings; "

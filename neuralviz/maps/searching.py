@@ -85,10 +85,10 @@ def nearest_in_corpus(
     pending = np.arange(len(search.queries))
     index = find_index(store, embedder, metric)
     if index is not None:
-        pending = _by_index(store, corpus, embedder, index, search, should_stop)
+        pending = _search_index(store, corpus, embedder, index, search, should_stop)
     if len(pending):
         pending_queries = search.queries[pending]
-        candidates = _exactly(
+        candidates = _search_exactly(
             store, corpus, embedder, pending_queries, k + 1, metric, on_progress, should_stop
         )
         for query, near in zip(pending.tolist(), _rows_of(store, corpus, candidates), strict=True):
@@ -115,7 +115,7 @@ def nearest_by_index(
         As of `nearest_in_corpus`.
     """
     search = _search(corpus, embedder, queries, k, INDEXED, leaving_out)
-    if len(_by_index(store, corpus, embedder, index, search, never)):
+    if len(_search_index(store, corpus, embedder, index, search, never)):
         return None
     return Neighbours(search.rows, search.distances, INDEXED, is_approximate=True)
 
@@ -177,7 +177,7 @@ def _search(
     return _Search(checked, itself, rows, np.zeros((len(checked), k), dtype=np.float32))
 
 
-def _by_index(
+def _search_index(
     store: CorpusStore,
     corpus: Corpus,
     embedder: KeptEmbedder,
@@ -227,7 +227,7 @@ def _rows_of(
     return near
 
 
-def _exactly(
+def _search_exactly(
     store: CorpusStore,
     corpus: Corpus,
     embedder: KeptEmbedder,

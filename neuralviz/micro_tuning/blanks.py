@@ -122,26 +122,26 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
     """
     if report is not None:
         text = report.text.text
-    span = (report and _learnt_best(report)) or _longest(text)
+    span = (report and _find_learnt_best(report)) or _find_longest(text)
     if span is None:
-        return f"{_literal(text)[:DEFAULT_LENGTH]} {BLANK}".lstrip()
+        return f"{_hide_blanks(text)[:DEFAULT_LENGTH]} {BLANK}".lstrip()
     start, end = span
     half = DEFAULT_LENGTH // 2
-    before, after = _literal(text[:start]), _literal(text[end:])
+    before, after = _hide_blanks(text[:start]), _hide_blanks(text[end:])
     if len(text) > DEFAULT_LENGTH:
         before = before[-half:].partition(" ")[2] if len(before) > half else before
         after = after[:half].rpartition(" ")[0] if len(after) > half else after
     return f"{before}{BLANK}{after}"
 
 
-def _longest(text: str) -> tuple[int, int] | None:
+def _find_longest(text: str) -> tuple[int, int] | None:
     """Start and end of the longest word of a text; None where it has none."""
     words = (match for match in re.finditer(r"\w+", text) if _HAS_LETTER.search(match.group()))
     longest = max(words, key=lambda match: len(match.group()), default=None)
     return None if longest is None else longest.span()
 
 
-def _learnt_best(report: TextReport) -> tuple[int, int] | None:
+def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
     """Start and end of the word for the blank; None where no word of one token was masked."""
     text, predictions = report.text, report.predictions
     n_tokens = np.bincount(text.words)
@@ -166,7 +166,7 @@ def _learnt_best(report: TextReport) -> tuple[int, int] | None:
     return max(ranked)[2] if ranked else None
 
 
-def _literal(text: str) -> str:
+def _hide_blanks(text: str) -> str:
     """A part of a text on one line, in which nothing would be read as a blank."""
     return _BLANKS.sub("_", text.replace("\n", " "))
 

@@ -146,19 +146,19 @@ class FrozenTail:
         else:
             while self._passes:
                 self._freeze(vectors, *self._passes.pop())
-            loss, grad, drift = self._continued(vectors)
+            loss, grad, drift = self._continue_tails(vectors)
             n_left = self._epochs - self._epoch + 1
             is_stale = self._drift + n_left * drift > self._allowed
             stale = is_stale.nonzero()[:, 0]
             self._drift += torch.where(is_stale, 0, drift)
         for texts in stale.split(max(1, positions_at_once(self._layer.weight) // vectors.shape[1])):
             if len(texts):
-                loss[texts], grad[texts] = self._exactly(vectors[texts], texts)
+                loss[texts], grad[texts] = self._compute_exactly(vectors[texts], texts)
         slope = torch.einsum("tp,tpd->td", self._share, grad)
         self._slope += slope.square().sum(dim=1)
         return loss, grad
 
-    def _exactly(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _compute_exactly(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """As `loss`, of the texts ``rows``; what `_freeze` needs of them is left behind."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, _ = vectors.shape
@@ -274,7 +274,7 @@ class FrozenTail:
         is_unknown = ~((whole > _LEAST) & whole.isfinite() & excess.isfinite())
         return along.masked_fill(is_unknown[:, None], 0), excess.masked_fill(is_unknown, 0)
 
-    def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _continue_tails(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Loss and gradient with the tails as they were frozen, and [text] the drift."""
         covariance, _ = self._layer.spread()
         inputs = vectors.to(self._words.dtype)

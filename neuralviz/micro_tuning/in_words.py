@@ -40,19 +40,21 @@ def run_point(record: RunRecord, text: int) -> str:
         rate = record.settings.learning_rate
         return f"Micro-tuning on text {text + 1} diverged at a learning rate of {rate:g}."
     if text in record.reports:
-        return _learnt(record, text)
+        return _describe_learning(record, text)
     if not record.epochs_done(text):
         return f"Text {text + 1} has not been started."
-    return _so_far(record, text)
+    return _describe_losses(record, text)
 
 
-def _so_far(record: RunRecord, text: int) -> str:
+def _describe_losses(record: RunRecord, text: int) -> str:
     """The first and the last losses of the texts that are under way, as ``text`` is."""
     curves = [record.loss_curve(i) for i in record.alike(text)]
-    started_curves = [curve for curve in map(_finite, curves) if len(curve)]
+    started_curves = [curve for curve in map(_select_finite, curves) if len(curve)]
     if not started_curves:
         return f"Text {text + 1} has not finished its first epoch."
-    first, last = (_range([curve[index] for curve in started_curves], ".2f") for index in (0, -1))
+    first, last = (
+        _format_range([curve[index] for curve in started_curves], ".2f") for index in (0, -1)
+    )
     is_single = len(started_curves) == 1
     subject = "the loss" if is_single else f"the losses of {len(started_curves):,} texts"
     epochs = max(map(len, started_curves)) - 1
@@ -65,7 +67,7 @@ def _so_far(record: RunRecord, text: int) -> str:
     )
 
 
-def _learnt(record: RunRecord, text: int) -> str:
+def _describe_learning(record: RunRecord, text: int) -> str:
     if record.reports[text].text.unknown.mean() > UNREADABLE:
         return (
             f"The model cannot read text {text + 1}: it has no token for most of it. All it learnt "
@@ -88,7 +90,7 @@ def _learnt(record: RunRecord, text: int) -> str:
         f"At first the model was {percent(before)} {sure} of {subject}; after {epochs} it is "
         f"{percent(after)} sure"
     )
-    if after < MUCH_SURER * before and (unlikely := _least_expected(reports)):
+    if after < MUCH_SURER * before and (unlikely := _describe_least_expected(reports)):
         sentence += f". But {unlikely}"
     elif after <= before:
         sentence += f": it has not learnt {'it' if n == 1 else 'them'}"
@@ -98,7 +100,7 @@ def _learnt(record: RunRecord, text: int) -> str:
     return f"{sentence}. {caused[:1].upper()}{caused[1:]}".rstrip()
 
 
-def _least_expected(reports: Sequence[TextReport]) -> str:
+def _describe_least_expected(reports: Sequence[TextReport]) -> str:
     """How much likelier the words are that were least likely, to explain how far the loss fell.
 
     Empty where it hardly fell. A mean probability shows little of that: likely words decide it.
@@ -212,15 +214,15 @@ def describe_progress(record: RunRecord) -> str:
     missing = by_epoch.pop(0, [])
     for epoch, texts in by_epoch.items():
         if epoch < epochs:
-            subject = f"{_texts(texts)} {_conjugate_be(texts)} half-learnt"
+            subject = f"{_name_texts(texts)} {_conjugate_be(texts)} half-learnt"
             reached = "it has" if len(texts) == 1 else "they have"
             sentences.append(f"{subject}: {reached} reached epoch {epoch:,} of {epochs:,}.")
         else:
             sentences.append(
-                f"{_texts(texts)} {_conjugate_have(texts)} no word shares and predictions."
+                f"{_name_texts(texts)} {_conjugate_have(texts)} no word shares and predictions."
             )
     if missing:
-        sentences.append(f"{_texts(missing)} {_conjugate_have(missing)} not been started.")
+        sentences.append(f"{_name_texts(missing)} {_conjugate_have(missing)} not been started.")
     return " ".join(sentences)
 
 
@@ -265,7 +267,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
     sentence = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({line_note})."
     are_over = record.progress == earlier.progress == 1
     curves = [
-        (_finite(record.loss_curve(i)), _finite(earlier.loss_curve(i)))
+        (_select_finite(record.loss_curve(i)), _select_finite(earlier.loss_curve(i)))
         for i in range(len(record.texts))
     ]
     curve_pairs = [(a, b, min(len(a), len(b))) for a, b in curves if len(a) and len(b)]
@@ -274,7 +276,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
         new_loss, old_loss = np.mean(ends, axis=0)
         kind = "Its loss" if len(ends) == 1 else "Its mean loss"
         suffix = "" if are_over else " at the same epoch"
-        loss, before = (_loss(value) for value in (new_loss, old_loss))
+        loss, before = (_format_loss(value) for value in (new_loss, old_loss))
         if loss != before:
             sentence += f" {kind} is {loss} instead of {before}{suffix}."
         elif np.isclose(new_loss, old_loss, rtol=1e-4):
@@ -290,7 +292,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
         )
         cosines = (embeddings * earlier_embeddings).sum(axis=1).tolist()
         phrase = "The two embeddings have" if len(common) == 1 else "A text's two embeddings have"
-        sentence += f" {phrase} a cosine similarity of {_range(cosines, '.2f')}."
+        sentence += f" {phrase} a cosine similarity of {_format_range(cosines, '.2f')}."
     return sentence
 
 
@@ -343,7 +345,7 @@ def similar_point(vectors: np.ndarray, texts: Sequence[str]) -> str:
         return f"{names} ({number(pair_products[index], '.2f')})"
 
     if np.abs(pair_products).max() < CLOSE_TO_0:
-        cosines = _range(pair_products.tolist(), ".2f")
+        cosines = _format_range(pair_products.tolist(), ".2f")
         noun = "cosine similarity" if len(pair_products) == 1 else "cosine similarities"
         return f"These texts taught the model different things: {noun} {cosines}, close to 0."
     if len(pair_products) == 1:
@@ -362,22 +364,22 @@ def first_words(text: str, at_most: int = QUOTED) -> str:
     return f"{beginning} …"
 
 
-def _loss(value: float) -> str:
+def _format_loss(value: float) -> str:
     """``2.01``, ``0.0048``."""
     return number(value, ".2f" if value >= 0.1 else ".2g")
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
+def _select_finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
-def _range(values: Sequence[float], spec: str) -> str:
+def _format_range(values: Sequence[float], spec: str) -> str:
     """``2.24 to 2.92``, or one number where both ends read alike."""
     low, high = (number(end, spec) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
-def _texts(texts: Sequence[int]) -> str:
+def _name_texts(texts: Sequence[int]) -> str:
     """``Text 4``, ``Texts 4 and 5``, ``Texts 4 to 19``; they follow each other."""
     first, last = texts[0] + 1, texts[-1] + 1
     if first == last:

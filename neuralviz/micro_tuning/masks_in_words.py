@@ -28,15 +28,15 @@ def describe_masks(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str
         return "The last token is never masked: the model does not have to predict it."
     mask = "masks" if len(inputs.masked) == 1 else "mask"
     subject = "every token" if len(times) > 1 else "the only token"
-    sentence = f"{n_inputs} {mask} {subject} {_how_often(times)}"
+    sentence = f"{n_inputs} {mask} {subject} {_format_times(times)}"
     if len(blueprints) == 1:
         return f"{sentence}."
-    often = _how_often(mask_inputs(len(times), blueprints[:1]).times_masked)
+    often = _format_times(mask_inputs(len(times), blueprints[:1]).times_masked)
     pronoun = "each token" if len(times) > 1 else "it"
     return f"{sentence}; with {blueprints[0]} alone, {pronoun} would be masked {often}."
 
 
-def _how_often(times: np.ndarray) -> str:
+def _format_times(times: np.ndarray) -> str:
     """``once``, ``twice``, ``7 times``, ``6 or 7 times``, ``3 to 7 times``."""
     lowest, highest = int(times.min()), int(times.max())
     if lowest < highest:

@@ -129,10 +129,10 @@ def predict_with_each(
             columns.append(
                 (piece.input_of_row[piece.row], piece.token_of, piece.labels, *predicted)
             )
-    return [_in_order(part, at_most) for part in parts]
+    return [_join_in_order(part, at_most) for part in parts]
 
 
-def _in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
+def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
     """The predictions of some pieces, input by input."""
     columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:at_most]

@@ -153,15 +153,17 @@ def walk_through(
         inputs=mask_inputs(len(text), settings.blueprints),
         before=before,
         after=after,
-        words_before=_in_words(model, before),
-        words_after=_in_words(model, after),
+        words_before=_spell_top_tokens(model, before),
+        words_after=_spell_top_tokens(model, after),
         weights=tuple(parameters[name].detach().cpu().numpy().copy() for name in settings.layers),
         gradients=tuple(layer[0] for layer in loss_gradients(model, [text], settings, should_stop)),
         deltas=tuple(np.stack(layer) for layer in zip(*(e.deltas for e in events), strict=True)),
     )
 
 
-def _in_words(model: LanguageModel, predictions: MaskedPredictions) -> tuple[tuple[str, ...], ...]:
+def _spell_top_tokens(
+    model: LanguageModel, predictions: MaskedPredictions
+) -> tuple[tuple[str, ...], ...]:
     return tuple(
         tuple(model.tokenizer.convert_ids_to_tokens(ids)) for ids in predictions.top_ids.tolist()
     )

@@ -183,8 +183,8 @@ def report_on(
             after=after.probability,
             loss_before=before.loss,
             loss_after=after.loss,
-            words_before=_in_words(model, before),
-            words_after=_in_words(model, after),
+            words_before=_spell_top_words(model, before),
+            words_after=_spell_top_words(model, after),
         ),
         loss_after=compute_loss(after, text, settings),
     )
@@ -200,7 +200,7 @@ def compute_loss(
     return predictions.mean_loss if len(predictions) == count_masked(text, settings) else None
 
 
-def _in_words(
+def _spell_top_words(
     model: LanguageModel, predictions: MaskedPredictions, top: int = 3
 ) -> tuple[str, ...]:
     """[position] ``“word” 61%, “other” 12%``."""

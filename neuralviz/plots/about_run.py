@@ -37,11 +37,11 @@ def describe_run(record: RunRecord, text: int = 0) -> About:
             "precision": settings.precision_in_words,
         }
         | ({"so far": progress} if (progress := describe_progress(record)) else {}),
-        files=(record.texts[text], *_what_matters(settings)),
+        files=(record.texts[text], *_changed_settings(settings)),
     )
 
 
-def _what_matters(settings: TuningSettings) -> list[str]:
+def _changed_settings(settings: TuningSettings) -> list[str]:
     """Settings in the names of a run's files, behind the text."""
     parts = [many(settings.epochs, "epoch")]
     if settings.learning_rate != TuningSettings.learning_rate:

@@ -44,7 +44,7 @@ def marks_figure(
             zmax=high,
             colorscale="Cividis",
             autocolorscale=False,
-            **cell_values(norms, _two_digits),
+            **cell_values(norms, _format_two_digits),
             customdata=[[escape(kind)] * n_blocks for kind in full_kinds or kinds],
             hovertemplate="block %{x}<br>%{customdata}<br>%{z:.4~g}<extra></extra>",
         )
@@ -105,7 +105,7 @@ def block_totals_figure(
     return figure
 
 
-def _two_digits(value: float) -> str:
+def _format_two_digits(value: float) -> str:
     """Two digits that count: ``0.034``, ``120``."""
     return np.format_float_positional(value, 2, unique=False, fractional=False, trim="-")
 

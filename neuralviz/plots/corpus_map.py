@@ -96,7 +96,7 @@ def map_figure(
     flat = points.shape[1] == 2
     figure = go.Figure()
     if within is not None:
-        figure.add_trace(_left_out(points[~within], len(rows)))
+        figure.add_trace(_left_out_trace(points[~within], len(rows)))
         points, rows = points[within], rows[within]
         colour = None if colour is None else colour.select(np.flatnonzero(within))
         texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
@@ -109,7 +109,7 @@ def map_figure(
     return figure
 
 
-def _left_out(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
+def _left_out_trace(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
     """Points that a filter leaves out, of ``n`` points."""
     size, _ = marker_look(n)
     look = {
@@ -308,12 +308,12 @@ def lay_out(
                 [least, {"title.pad.t": 8, "margin.t": 42}],
                 [_BESIDE_WIDTH, legend_beside],
             ],
-            "stage": _on_stage(figure, min(_ENTRY_WIDTH, 9 * longest)),
+            "stage": _stage_layout(figure, min(_ENTRY_WIDTH, 9 * longest)),
         },
     )
 
 
-def _on_stage(figure: go.Figure, entry_width: int) -> dict[str, float]:
+def _stage_layout(figure: go.Figure, entry_width: int) -> dict[str, float]:
     """Sizes for the stage, where all text is larger."""
     names = range(len(figure.layout.annotations))
     return {

@@ -102,7 +102,7 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
 <p class="note">Each point is a text. Point at it to read it.{note}</p>
 <main>{sections}</main>
 <script>{get_plotlyjs()}</script>
-<script id="data" type="application/json">{_embedded(data)}</script>
+<script id="data" type="application/json">{_embed_json(data)}</script>
 <script>{_SCRIPT.read_text("utf-8")}</script>
 """
     return page_html(provenance, body, style=_STYLE)
@@ -161,7 +161,7 @@ def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _embedded(data: object) -> str:
+def _embed_json(data: object) -> str:
     """JSON that ends no script element, whatever the texts are."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=_plain)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

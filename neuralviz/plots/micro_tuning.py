@@ -296,7 +296,7 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
                 "title": "epoch",
                 "range": [0.5, n_epochs + 0.5],
                 "showgrid": False,
-                "tickvals": _epochs_to_name(n_epochs),
+                "tickvals": _labelled_epochs(n_epochs),
             },
             "meta": {
                 "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
@@ -364,7 +364,7 @@ def _epoch_axis(n: int) -> dict:
     }
 
 
-def _epochs_to_name(n: int) -> list[int]:
+def _labelled_epochs(n: int) -> list[int]:
     """The first epoch, the last, and round numbers between them that stay apart from both."""
     step = next((step for step in (5, 10, 20, 50, 100) if n <= 8 * step), 200)
     inner_epochs = [epoch for epoch in range(step, n, step) if n - epoch > step // 2]

@@ -180,7 +180,7 @@ def scatter_figure(
         axis: what the cosines are called.
     """
     hover = np.array(
-        [f"{_quoted(first)}<br>{_quoted(second)}" for first, second in sentences],
+        [f"{_quote(first)}<br>{_quote(second)}" for first, second in sentences],
         dtype=object,
     )
     names = list(dict.fromkeys(kinds or ()))
@@ -218,7 +218,7 @@ def scatter_figure(
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 
 
-def _quoted(sentence: str) -> str:
+def _quote(sentence: str) -> str:
     return f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”"
 
 

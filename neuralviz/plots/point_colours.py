@@ -89,7 +89,7 @@ def colour_by_category(
     """
     by_label = {label: cell_text(label).strip() for label in set(labels)}
     names = [by_label[label] for label in labels]
-    ordered = _in_order(Counter(label for label in names if label))
+    ordered = _sort_categories(Counter(label for label in names if label))
     place = {label: code for code, label in enumerate(ordered)}
     codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
     return PointColour(name, ordered, codes=codes, missing=missing)
@@ -107,13 +107,15 @@ def colour_by_code(
         missing: what texts without a label are called.
     """
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
-    ordered = _in_order(Counter({label: n for label, n in zip(names, sizes, strict=True) if n}))
+    ordered = _sort_categories(
+        Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
+    )
     place = {label: code for code, label in enumerate(ordered)}
     new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
     return PointColour(name, ordered, codes=new[codes], missing=missing)
 
 
-def _in_order(sizes: Counter[str]) -> tuple[str, ...]:
+def _sort_categories(sizes: Counter[str]) -> tuple[str, ...]:
     """The largest categories first; the first of those that are numbers as numbers."""
     by_size = [label for label, _ in sizes.most_common()]
     if all(finite_number(label) is not None for label in by_size):

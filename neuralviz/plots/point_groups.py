@@ -59,7 +59,7 @@ def point_groups(
 
 
 def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
     is_finite = np.isfinite(values)
     if not is_finite.all():
         trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
@@ -120,13 +120,13 @@ def _category_groups(
         if anywhere.any():
             trace = {"name": name, "legendrank": rank}
             yield PointGroup(np.flatnonzero(mask), trace, {"color": GREY})
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
     for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
         positions = np.flatnonzero(colour.codes == code)
         trace = {
             "name": escape(shorten(category, _NAME_CHARACTERS)),
             "legendrank": 1000 + code,
-            "hovertemplate": f"{name}: {_in_template(shorten(category, _HOVERED_NAME))}",
+            "hovertemplate": f"{name}: {_escape_template(shorten(category, _HOVERED_NAME))}",
         }
         colour_of_category, symbol = category_look(code, symbols)
         marker = {"color": colour_of_category, "symbol": symbol}
@@ -134,6 +134,6 @@ def _category_groups(
             yield PointGroup(positions, trace, marker)
 
 
-def _in_template(name: str) -> str:
+def _escape_template(name: str) -> str:
     """A user's name within a hover template, where ``%{`` begins a variable."""
     return escape(name).replace("%", "&#37;")

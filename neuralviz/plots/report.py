@@ -78,23 +78,23 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
             )
             drawn += 1
 
-    parts = [f"<h1>{title}</h1>{_summary(results)}"]
+    parts = [f"<h1>{title}</h1>{_summary_html(results)}"]
     for number in range(len(results.data)):
-        parts += _first(results, number)
+        parts += _finding_html(results, number)
         parts += draw(proof_figures(results, number))
-        parts += _worst(results, number)
-        parts += _numbers(results, number)
+        parts += _worst_html(results, number)
+        parts += _tables_html(results, number)
         parts += draw(other_figures(results, number))
-        parts += _source(results, number)
+        parts += _source_html(results, number)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{title}</title><style>{_STYLE}{TABLE_STYLE}</style></head><body>{''.join(parts)}"
-        f"{_how_to_read(results)}{_settings(results)}</body></html>"
+        f"{_explanation_html(results)}{_settings_html(results)}</body></html>"
     )
 
 
-def _summary(results: Results) -> str:
+def _summary_html(results: Results) -> str:
     """When and with what the experiment ran, and how much of it is finished."""
     started = results.begun.replace("T", " ").removesuffix("Z")
     labels = ", ".join(row.label for row in results.rows)
@@ -106,7 +106,7 @@ def _summary(results: Results) -> str:
     )
 
 
-def _first(results: Results, number: int) -> list[str]:
+def _finding_html(results: Results, number: int) -> list[str]:
     """The finding on a data set in a sentence, and a description of the data set."""
     data = results.data[number]
     finding = verdict(
@@ -117,19 +117,19 @@ def _first(results: Results, number: int) -> list[str]:
     return [heading, point, f"<p>{escape(data.describe())}.</p>"]
 
 
-def _numbers(results: Results, number: int) -> list[str]:
+def _tables_html(results: Results, number: int) -> list[str]:
     """The tables: all values, who is ahead of whom, what was published."""
     parts = ["<h3>All numbers</h3>"]
     parts += [table_html(table) for table in results.tables(number) if table.heads]
     parts += [f"<p class='note'>{escape(sentence)}</p>" for sentence in results.sentences(number)]
     if left_out := results.left_out(number):
         parts.append(f"<p class='note'>{escape(left_out)}</p>")
-    parts.append(_leads(results, number))
-    parts.append(_published(results, number))
+    parts.append(_leads_html(results, number))
+    parts.append(_published_html(results, number))
     return parts
 
 
-def _leads(results: Results, number: int) -> str:
+def _leads_html(results: Results, number: int) -> str:
     """Who is ahead of whom in the main yardstick, with intervals."""
     for yardstick in yardsticks_of(results, number)[:1]:
         all_leads = leads(results, number, yardstick)
@@ -147,7 +147,7 @@ def _leads(results: Results, number: int) -> str:
     return ""
 
 
-def _worst(results: Results, number: int) -> list[str]:
+def _worst_html(results: Results, number: int) -> list[str]:
     """What each method gets most wrong, in a sentence and as texts, the best method first."""
     data = results.data[number]
     name = spoken_by(results, lambda label: f"<strong>{escape(label)}</strong>")
@@ -171,7 +171,7 @@ def _quote(text: str) -> str:
     return f"“{escape(shorten(text, QUOTED))}”"
 
 
-def _source(results: Results, number: int) -> list[str]:
+def _source_html(results: Results, number: int) -> list[str]:
     """Where the data are from, and what was left out of them."""
     data = results.data[number]
     parts = [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
@@ -184,7 +184,7 @@ def _digits(value: float) -> str:
     return written(value, ".3g" if value == round(value, 1) else ".2f")
 
 
-def _how_to_read(results: Results) -> str:
+def _explanation_html(results: Results) -> str:
     sentences = dict.fromkeys(
         sentence for number in range(len(results.data)) for sentence in explained(results, number)
     )
@@ -220,7 +220,7 @@ def other_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, in
         yield figure, 420
 
 
-def _settings(results: Results) -> str:
+def _settings_html(results: Results) -> str:
     settings = results.settings()
     rows = [
         [
@@ -248,7 +248,7 @@ def _settings(results: Results) -> str:
     )
 
 
-def _published(results: Results, number: int) -> str:
+def _published_html(results: Results, number: int) -> str:
     table = results.published_table(number)
     if not table.lines:
         return ""

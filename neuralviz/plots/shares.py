@@ -33,7 +33,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
             hovertemplate="%{customdata}: %{y:,.1f}%<extra></extra>",
         )
     )
-    named = _named(percent)
+    named = _named_places(percent)
     figure.update_layout(
         title=title,
         coloraxis={"cmin": low, "cmax": high, "showscale": False},
@@ -51,7 +51,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
     return figure
 
 
-def _named(shares: np.ndarray) -> list[int]:
+def _named_places(shares: np.ndarray) -> list[int]:
     """Places of the words to write: all, or the largest that have room for a line of text."""
     if len(shares) <= ALL_NAMED:
         return list(range(len(shares)))

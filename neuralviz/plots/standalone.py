@@ -103,10 +103,10 @@ def file_name(name: str, provenance: About = NOTHING) -> str:
     ``losses-the-river-rose-10-epochs``.
     """
     named = _NOT_IN_FILE_NAMES.sub("-", name).strip("-.").lower()
-    return "-".join(filter(None, [named, *map(_in_file_name, provenance.files)])) or "neuralviz"
+    return "-".join(filter(None, [named, *map(_file_name_part, provenance.files)])) or "neuralviz"
 
 
-def _in_file_name(words: str) -> str:
+def _file_name_part(words: str) -> str:
     """The first words, of letters, digits and decimal points in ASCII alone; empty without any."""
     plain = unicodedata.normalize("NFKD", words[:1000]).encode("ascii", "ignore").decode().lower()
     joined = _NOT_IN_ASCII_NAMES.sub("-", plain).strip("-")

@@ -126,7 +126,7 @@ def grid_figure(
             x=[f"{value:g}" for value in across],
             y=[f"{value:g}" for value in down],
             colorbar={"title": {"text": axis}},
-            **cell_labels(matrix, _rounded),
+            **cell_labels(matrix, _format_rounded),
             textfont={"size": SMALL_FONT_SIZE},
             hovertemplate=f"{escape(settings[0])} %{{y}}, {escape(settings[1])} %{{x}}: %{{text}}"
             "<extra></extra>",
@@ -140,6 +140,6 @@ def grid_figure(
     return figure
 
 
-def _rounded(value: float) -> str:
+def _format_rounded(value: float) -> str:
     """Three digits that count, and no lone point."""
     return number(value, "#.3g").rstrip(".")

@@ -170,7 +170,7 @@ def test_the_recall_of_the_index_is_kept_and_old_maps_have_none(
     row = maps._entry(kept, "cosine")
     about = json.loads(row["about"])
     del about["n_fitted"], about["recall"]
-    old = maps._map(row | {"about": json.dumps(about)})
+    old = maps._read_entry(row | {"about": json.dumps(about)})
     assert (old.n_fitted, old.recall) == (None, None)
 
 

@@ -170,7 +170,7 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     def look_at_all(*_args: object, **_settings: object):
         pytest.fail("all vectors are looked at")
 
-    monkeypatch.setattr(searching, "_exactly", look_at_all)
+    monkeypatch.setattr(searching, "_search_exactly", look_at_all)
     found = neighbours_at_once(store, corpus, tsne, 1200, 6)
     assert found is not None and found.is_approximate
     expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
