@@ -39,9 +39,7 @@ class Attempt:
     @property
     def deadly(self) -> list[int]:
         """Places of the texts that are left out."""
-        return [
-            i for batch in self._batches for i in batch.tolist() if _name_text(i) in self._killed
-        ]
+        return [i for batch in self._batches for i in batch.tolist() if _name(i) in self._killed]
 
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before the next ones are asked for."""
@@ -63,8 +61,8 @@ class Attempt:
                 yield [batch]
                 continue
             for place in batch.tolist():
-                if _name_text(place) not in self._killed:
-                    self._record(_name_text(place))
+                if _name(place) not in self._killed:
+                    self._record(_name(place))
                     yield [np.array([place], dtype=np.int64)]
 
     def _record(self, part: str) -> None:
@@ -72,5 +70,5 @@ class Attempt:
             self._path.write_text("\n".join([*self._before, part]))
 
 
-def _name_text(place: int) -> str:
+def _name(place: int) -> str:
     return f"text {place}"

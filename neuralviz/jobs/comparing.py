@@ -162,13 +162,13 @@ class Compare(KeptTask[Step, Comparison]):
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
         doing = describe_missing(result) if started else ""
-        begun_methods = [embedded for embedded in result if embedded.n_done or embedded.error]
+        active = [embedded for embedded in result if embedded.n_done or embedded.error]
         return Progress(
             n_done,
             n * len(result),
             doing=doing,
-            part=len(begun_methods),
-            is_last=len(begun_methods) == len(result),
+            part=len(active),
+            is_last=len(active) == len(result),
         )
 
     def cache_key(self) -> str:

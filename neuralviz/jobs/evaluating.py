@@ -106,13 +106,11 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
         n_done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
-        activity = _describe_step(doing, results) if doing is not None else ""
+        step = _describe_step(doing, results) if doing is not None else ""
         begun_rows = shares.keys() | ({doing.row} if doing is not None else set())
         part = None if doing is None else (doing.row, doing.doing)
         is_last = begun_rows.issuperset(range(len(self.plan.rows)))
-        return Progress(
-            n_done, total, unit, f"{n_done:,} of {total:,} {unit}{activity}", part, is_last
-        )
+        return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}{step}", part, is_last)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]

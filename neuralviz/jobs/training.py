@@ -108,10 +108,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         if should_stop():
             raise Stopped
         for number, taken_of in snapshots.items():
-            vectors = [
-                snapshot.vectors
-                for snapshot in sorted(taken_of, key=lambda snapshot: snapshot.step)
-            ]
+            ordered = sorted(taken_of, key=lambda snapshot: snapshot.step)
+            vectors = [snapshot.vectors for snapshot in ordered]
             with suppress(TextError):  # too few texts, or an encoder to which all are alike
                 yield number, LessonMaps(lay_out_snapshots(vectors, should_stop=should_stop))
 
@@ -182,10 +180,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return tuple(grown)
 
     def progress(self, result: tuple[Lesson, ...]) -> Progress:
-        n_done, steps = (
-            sum(lesson.step for lesson in result),
-            sum(lesson.steps for lesson in result),
-        )
+        n_done = sum(lesson.step for lesson in result)
+        steps = sum(lesson.steps for lesson in result)
         if not steps:
             return Progress(doing="Reading the corpus …")
         if all(lesson.step for lesson in result) and not all(lesson.snapshots for lesson in result):

@@ -87,22 +87,16 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
         return replace(result, cells=result.cells + cells, current=current)
 
     def progress(self, result: FilledTable) -> Progress:
-        current = result.current
-        if current is None:
+        row = result.current
+        if row is None:
             return Progress(doing=f"{len(result.cells)} rows are there" if result.cells else "")
-        doing = (
-            f"Training {current.cell + 1} of {current.cells}: {current.row}, seed {current.seed}"
-        )
-        share = current.step / current.steps if current.steps else 0.0
-        if current.steps:
-            doing += f", step {current.step:,} of {current.steps:,}"
-        is_last = (
-            current.seed != self.seeds[0] or current.cell == current.cells - 1
-        )  # each row has begun
-        part = current.cell if len(self.seeds) == 1 else None
-        return Progress(
-            current.cell + share, current.cells, doing=doing, part=part, is_last=is_last
-        )
+        doing = f"Training {row.cell + 1} of {row.cells}: {row.row}, seed {row.seed}"
+        share = row.step / row.steps if row.steps else 0.0
+        if row.steps:
+            doing += f", step {row.step:,} of {row.steps:,}"
+        is_last = row.seed != self.seeds[0] or row.cell == row.cells - 1  # each row has begun
+        part = row.cell if len(self.seeds) == 1 else None
+        return Progress(row.cell + share, row.cells, doing=doing, part=part, is_last=is_last)
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, asdict(self)])

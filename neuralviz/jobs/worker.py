@@ -43,10 +43,8 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if server_settings().json_logs:
         log_as_json()
-    connection_info = json.loads(sys.stdin.readline())
-    connection = Client(
-        connection_info["address"], authkey=base64.b64decode(connection_info["key"])
-    )
+    server = json.loads(sys.stdin.readline())
+    connection = Client(server["address"], authkey=base64.b64decode(server["key"]))
     try:
         _Worker(connection).serve()
     except (EOFError, OSError):

@@ -90,17 +90,9 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
 def describe_layer_weights(weights: TokenWeights) -> str:
     """Which layer has the largest weight for most tokens."""
     counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
-    layer, n_largest, n_tokens = (
-        weights.layers[counts.argmax()],
-        int(counts.max()),
-        int(counts.sum()),
-    )
-    tokens = (
-        f"{n_largest:,} of {many(n_tokens, 'token')}"
-        if n_largest < n_tokens
-        else many(n_largest, "token")
-    )
-    prefix = "all " if n_largest == n_tokens > 1 else ""
+    layer, largest, n_tokens = weights.layers[counts.argmax()], int(counts.max()), int(counts.sum())
+    tokens = f"{largest:,} of " * (largest < n_tokens) + many(n_tokens, "token")
+    prefix = "all " if largest == n_tokens > 1 else ""
     return (
         f"A word's final vector is a mix of the layers. For {prefix}{tokens}, layer {layer} has "
         "the largest part."

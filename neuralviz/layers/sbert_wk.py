@@ -64,10 +64,8 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
     windows, present = _windows(n_layers, window, variant, gram.device)
     columns = torch.cat([windows, torch.arange(n_layers, device=gram.device)[:, None]], dim=1)
     window_gram = gram[:, columns[:, :, None], columns[:, None, :]]  # [token, layer, W + 1, W + 1]
-    is_in_window = torch.cat(
-        [present, present.new_ones(n_layers, 1)], dim=1
-    )  # and the layer itself
-    window_gram = window_gram * (is_in_window[:, :, None] & is_in_window[:, None, :])
+    is_member = torch.cat([present, present.new_ones(n_layers, 1)], dim=1)  # and the layer itself
+    window_gram = window_gram * (is_member[:, :, None] & is_member[:, None, :])
     squared = torch.diagonal(gram, dim1=1, dim2=2)  # [token, layer]
     residual = _squared_residual(window_gram)
     new = (residual / squared).nan_to_num(0.0)

@@ -38,7 +38,7 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
     Raises:
         StoreError: it cannot be written.
     """
-    embedders = " ".join(recorded_map["embedder"] for recorded_map in _recorded_maps())
+    embedders = " ".join(entry["embedder"] for entry in _recorded_maps())
     return once(store, "example", lambda: add_example(store), embedders)
 
 
@@ -54,13 +54,11 @@ def add_example(store: CorpusStore) -> Corpus:
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         corpus = store.find(NAME, read) or store.add(NAME, read)
-        for place, recorded_map in enumerate(_recorded_maps()):
+        for place, entry in enumerate(_recorded_maps()):
             vectors = recorded[f"vectors-{place}"]
-            kept = store.vectors.restore(
-                recorded_map["embedder"], recorded_map["spec"], vectors.shape[1]
-            )
+            kept = store.vectors.restore(entry["embedder"], entry["spec"], vectors.shape[1])
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
-            settings = ProjectionSettings.from_dict(recorded_map["settings"])
+            settings = ProjectionSettings.from_dict(entry["settings"])
             if KeptMaps(store).find(corpus, kept, settings) is not None:
                 continue
             near = Neighbours(
@@ -68,11 +66,9 @@ def add_example(store: CorpusStore) -> Corpus:
             )
             projection = Projection(recorded[f"points-{place}"], settings, near)
             clusters = Clusters(
-                recorded[f"clusters-{place}"],
-                len(recorded_map["words"]),
-                recorded_map["min_cluster_size"],
+                recorded[f"clusters-{place}"], len(entry["words"]), entry["min_cluster_size"]
             )
-            KeptMaps(store).put(corpus, kept, projection, clusters, recorded_map["words"])
+            KeptMaps(store).put(corpus, kept, projection, clusters, entry["words"])
     return corpus
 
 

@@ -189,9 +189,7 @@ class KeptMaps:
         for name, rows in tables.items():
             self._database.write(partial(self._database.create, name, rows), PATIENCE)
         self._database.write(register, PATIENCE)
-        first = next(
-            (existing for existing in self.list_maps(corpus) if existing.id == kept.id), kept
-        )
+        first = next((entry for entry in self.list_maps(corpus) if entry.id == kept.id), kept)
         if first.table != kept.table:
             for name in tables:
                 self._database.write(partial(self._database.drop, name), PATIENCE)

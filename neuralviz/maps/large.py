@@ -75,7 +75,7 @@ def make_large_map(
     different = np.flatnonzero(first == np.arange(len(first), dtype=np.int32)).astype(np.int32)
     n_fitted = min(fitting.n_fitted, len(different))
     sample = np.sort(np.random.default_rng(seed).choice(different, n_fitted, replace=False))
-    unfitted = np.setdiff1d(different, sample, assume_unique=True)
+    rest = np.setdiff1d(different, sample, assume_unique=True)
     vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, sample)))
 
     def on_fit(event: ProjectionEvent) -> None:
@@ -90,14 +90,12 @@ def make_large_map(
         coordinates[rows], digests[rows] = placed.coordinates, placed.digests
 
     def on_placed(n_placed: int) -> None:
-        on_progress(ProjectionEvent("placing", n_placed, len(unfitted), (FIT_ENDS, 1.0)))
+        on_progress(ProjectionEvent("placing", n_placed, len(rest), (FIT_ENDS, 1.0)))
 
     on_placed(0)
     with written_fit(store, projection, vectors, should_stop) as fit:
         del vectors
-        parts = (
-            np.array_split(unfitted, -(-len(unfitted) // fitting.block)) if len(unfitted) else []
-        )
+        parts = np.array_split(rest, -(-len(rest) // fitting.block)) if len(rest) else []
         blocks = [
             Block(number, store.folder, fit, corpus, embedder, settings, rows)
             for number, rows in enumerate(parts)
@@ -107,9 +105,9 @@ def make_large_map(
             take(placed, parts[placed.number])
             n_placed += len(parts[placed.number])
             on_placed(n_placed)
-    if n_placed < len(unfitted):
+    if n_placed < len(rest):
         raise NeuralvizError("Some texts were not placed on the map. Make it again.")
-    _lay_together(coordinates, digests, sample, unfitted)
+    _lay_together(coordinates, digests, sample, rest)
     coordinates = coordinates[first]
 
     on_progress(ProjectionEvent("clusters", span=(1.0, 1.0)))
@@ -154,14 +152,14 @@ def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) 
 
 
 def _lay_together(
-    coordinates: np.ndarray, digests: np.ndarray, sample: np.ndarray, unfitted: np.ndarray
+    coordinates: np.ndarray, digests: np.ndarray, sample: np.ndarray, rest: np.ndarray
 ) -> None:
     """Move texts that were placed onto the first of the same vector, in place."""
-    order = np.concatenate([sample, unfitted])
+    order = np.concatenate([sample, rest])
     _, firsts, group = np.unique(digests[order], return_index=True, return_inverse=True)
     if len(firsts) < len(order):
         follows = order[firsts[group]][len(sample) :]
-        coordinates[unfitted] = coordinates[follows]
+        coordinates[rest] = coordinates[follows]
 
 
 def _raise_if(should_stop: ShouldStop) -> None:

@@ -147,10 +147,8 @@ class _Search:
         k = self.rows.shape[1]
         if is_other.sum() < k:
             return False
-        self.rows[query], self.distances[query] = (
-            numbers[is_other][:k],
-            near_distances[is_other][:k],
-        )
+        self.rows[query] = numbers[is_other][:k]
+        self.distances[query] = near_distances[is_other][:k]
         return True
 
 

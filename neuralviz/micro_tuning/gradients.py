@@ -104,9 +104,7 @@ class Gradients:
         with torch.enable_grad(), products_in(piece.ids.device, self._settings):
             if head_only:
                 assert prepared.frozen_output is not None
-                out = network.at_positions(
-                    prepared.frozen_output, rows
-                )  # [piece text, slot, width]
+                out = network.at_positions(prepared.frozen_output, rows)  # [text, slot, width]
                 positions: tuple[Tensor, ...] = (piece.piece_text, piece.slot)
             else:
                 out = network.at_tokens(  # [row, token, width]

@@ -48,16 +48,14 @@ def run_point(record: RunRecord, text: int) -> str:
 
 def _describe_losses(record: RunRecord, text: int) -> str:
     """The first and the last losses of the texts that are under way, as ``text`` is."""
-    curves = [record.loss_curve(i) for i in record.alike(text)]
-    started_curves = [curve for curve in map(_select_finite, curves) if len(curve)]
-    if not started_curves:
+    all_curves = [record.loss_curve(i) for i in record.alike(text)]
+    curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
+    if not curves:
         return f"Text {text + 1} has not finished its first epoch."
-    first, last = (
-        _format_range([curve[index] for curve in started_curves], ".2f") for index in (0, -1)
-    )
-    is_single = len(started_curves) == 1
-    subject = "the loss" if is_single else f"the losses of {len(started_curves):,} texts"
-    epochs = max(map(len, started_curves)) - 1
+    first, last = (_format_range([curve[index] for curve in curves], ".2f") for index in (0, -1))
+    is_single = len(curves) == 1
+    subject = "the loss" if is_single else f"the losses of {len(curves):,} texts"
+    epochs = max(map(len, curves)) - 1
     if not epochs:
         return f"{subject.capitalize()} start{'s' * is_single} at {first}."
     are, began = ("is", "it") if is_single else ("are", "they")
@@ -138,12 +136,10 @@ def words_point(record: RunRecord, text: int) -> str:
         )
     (first, share), *rest = largest
     aside = ", punctuation aside," if _largest_mark(record, text) > share else ","
-    largest_word = f"“{first}” ({percent(share)} of the change)"
+    leader = f"“{first}” ({percent(share)} of the change)"
     if not rest:
-        return (
-            f"In text {text + 1}{aside} the word that changed the weights most is {largest_word}."
-        )
-    named = joined([largest_word, *(f"“{word}” ({percent(share)})" for word, share in rest)])
+        return f"In text {text + 1}{aside} the word that changed the weights most is {leader}."
+    named = joined([leader, *(f"“{word}” ({percent(share)})" for word, share in rest)])
     return f"In text {text + 1}{aside} the words that changed the weights most are {named}."
 
 
@@ -206,7 +202,7 @@ def describe_progress(record: RunRecord) -> str:
     sentences = []
     if n_finished:
         sentences.append(
-            f"{n_finished:,} of {many(n, 'text')} {_conjugate_be(range(n_finished))} finished."
+            f"{n_finished:,} of {many(n, 'text')} {_is_or_are(range(n_finished))} finished."
         )
     by_epoch: dict[int, list[int]] = {}
     for text in sorted(set(range(n)) - set(record.reports)):
@@ -214,15 +210,15 @@ def describe_progress(record: RunRecord) -> str:
     missing = by_epoch.pop(0, [])
     for epoch, texts in by_epoch.items():
         if epoch < epochs:
-            subject = f"{_name_texts(texts)} {_conjugate_be(texts)} half-learnt"
+            subject = f"{_name_texts(texts)} {_is_or_are(texts)} half-learnt"
             reached = "it has" if len(texts) == 1 else "they have"
             sentences.append(f"{subject}: {reached} reached epoch {epoch:,} of {epochs:,}.")
         else:
             sentences.append(
-                f"{_name_texts(texts)} {_conjugate_have(texts)} no word shares and predictions."
+                f"{_name_texts(texts)} {_has_or_have(texts)} no word shares and predictions."
             )
     if missing:
-        sentences.append(f"{_name_texts(missing)} {_conjugate_have(missing)} not been started.")
+        sentences.append(f"{_name_texts(missing)} {_has_or_have(missing)} not been started.")
     return " ".join(sentences)
 
 
@@ -387,9 +383,9 @@ def _name_texts(texts: Sequence[int]) -> str:
     return f"Texts {first:,} {'and' if last == first + 1 else 'to'} {last:,}"
 
 
-def _conjugate_be(texts: Sequence[int]) -> str:
+def _is_or_are(texts: Sequence[int]) -> str:
     return "is" if len(texts) == 1 else "are"
 
 
-def _conjugate_have(texts: Sequence[int]) -> str:
+def _has_or_have(texts: Sequence[int]) -> str:
     return "has" if len(texts) == 1 else "have"

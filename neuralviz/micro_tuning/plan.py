@@ -154,10 +154,7 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
 
 def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
     """Some inputs as one piece; those of a text come to stand together."""
-    place = {
-        text: position
-        for position, text in enumerate(dict.fromkeys(entry.text for entry in inputs))
-    }
+    place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     width = max(len(entry.ids) for entry in batch)
     ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)

@@ -319,11 +319,7 @@ def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) 
     if groups is None:
         return
     group_names = [groups[i] for i in order]
-    starts = [
-        position
-        for position, group in enumerate(group_names)
-        if position == 0 or group_names[position - 1] != group
-    ]
+    starts = [i for i, name in enumerate(group_names) if i == 0 or group_names[i - 1] != name]
     middles = [(a + b - 1) / 2 for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
     for start in starts[1:]:
         for across, along in (("x", "y"), ("y", "x")):

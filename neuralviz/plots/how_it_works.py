@@ -282,10 +282,7 @@ def embedding_figure(embedding: np.ndarray) -> go.Figure:
 
 
 def product_figure(
-    names: Sequence[str],
-    sizes: Sequence[int],
-    first: np.ndarray,
-    other_embeddings: Sequence[np.ndarray],
+    names: Sequence[str], sizes: Sequence[int], first: np.ndarray, embeddings: Sequence[np.ndarray]
 ) -> go.Figure:
     """The cosine similarities of an embedding to others as they add up, value by value.
 
@@ -293,12 +290,12 @@ def product_figure(
         names: [layer].
         sizes: [layer] values that each layer has in the embedding.
         first: [dim] the embedding.
-        other_embeddings: [text] [dim] the others; the sum of the first of them has the layers'
+        embeddings: [text] [dim] the others; the sum of the first of them has the layers'
             colours, the other sums are dashed.
     """
     ends = np.cumsum(sizes)
     figure = go.Figure()
-    by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in other_embeddings]
+    by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
     low, high = min(map(np.min, by_text)), max(map(np.max, by_text))
     room = 0.12 * (high - low)  # for a line of text
     for text, sums in enumerate(by_text, 2):

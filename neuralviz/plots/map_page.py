@@ -144,17 +144,12 @@ def _map(page_map: PageMap, layout: Any) -> dict[str, Any]:
 def _group(group: PointGroup) -> dict[str, Any]:
     trace = dict(group.trace)
     hover = trace.pop("hovertemplate", "")
-    content = {
-        "at": group.positions.tolist(),
-        "trace": trace,
-        "marker": group.marker,
-        "says": hover,
-    }
+    entry = {"at": group.positions.tolist(), "trace": trace, "marker": group.marker, "says": hover}
     if group.values is not None:
-        content["values"] = [
+        entry["values"] = [
             _short(value) if np.isfinite(value) else None for value in group.values.tolist()
         ]
-    return content
+    return entry
 
 
 def _short(value: float) -> float:

@@ -36,10 +36,7 @@ def cell_labels(
 
     plotly.js itself would write a minus sign as a hyphen.
     """
-    text = [
-        [format_value(float(value)) if np.isfinite(value) else "" for value in row]
-        for row in values
-    ]
+    text = [[format_value(float(v)) if np.isfinite(v) else "" for v in row] for row in values]
     return {"text": text, "texttemplate": "%{text}"}
 
 

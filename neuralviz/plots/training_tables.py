@@ -104,7 +104,7 @@ def _lines(numbers: pd.DataFrame) -> go.Figure:
         xaxis={
             "tickvals": list(ticks),
             "ticktext": [names[place].removeprefix(f"{axis} ") for place in ticks],
-            "title": axis,
+            "title": axis
         },
         yaxis={"tickformat": ".0%", "title": "accuracy"},
         showlegend=True,
