@@ -21,8 +21,10 @@ from neuralviz.cluster.worker import open_store
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.nested import flatten_texts
-from neuralviz.reading.texts import ID_COLUMNS, guess_column
+from neuralviz.reading.text_columns import guess_column
+from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.pieces import write_piece
 from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number
 from neuralviz.words import free_name, many
@@ -216,6 +218,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
         block: the rows.
         layout: of all files; a column that this one lacks is blank.
     """
+    block = blank_missing(block)
     blank = [""] * len(block)
     columns = dict(zip(block.columns, block.values, strict=True))
     notes = list(block.notes)

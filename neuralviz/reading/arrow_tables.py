@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from neuralviz.errors import TextError
+from neuralviz.reading.arrow_messages import check_unpacked
 from neuralviz.reading.objects import Objects, left_out
 from neuralviz.reading.table import Table, check_width, column_names
 
@@ -22,6 +23,7 @@ MAX_TEXT = 1 << 31  # characters of all columns
 MAX_ROWS = 10_000_000  # a file of a few kilobytes can have a billion rows of nothing
 _ROWS_AT_ONCE = 10_000
 _FILE = b"ARROW1"  # what files begin with; streams have no mark
+_FEATHER_1 = b"FEA1"
 _BINARY = (
     *(types.is_binary, types.is_large_binary, types.is_binary_view),
     types.is_fixed_size_binary,
@@ -67,17 +69,29 @@ class Columns:
             ),
         )
 
-    def select(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """These columns of batches, some thousand rows at once.
+    def batches(self, name: str, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        """These columns of an Arrow file or stream, some thousand rows at once.
 
         Raises:
-            pyarrow.ArrowInvalid: as it is read: what a batch says of its values is wrong.
+            TextError: as of `check_unpacked`.
+            pyarrow.ArrowException: as it is read: it is damaged.
         """
+        if not self.places:
+            return
+        check_unpacked(name, file)
+        file.seek(0)
+        is_file = file.read(len(_FILE)) == _FILE
+        file.seek(0)
+        options = pa.ipc.IpcReadOptions(included_fields=list(self.places))
+        if is_file:
+            reader = pa.ipc.open_file(file, options=options)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            batches = iter(pa.ipc.open_stream(file, options=options))
         for batch in batches:
             batch.validate(full=True)
-            wanted = batch.select(list(self.places)) if self.places else batch.slice(0, 0)
-            for start in range(0, len(wanted), _ROWS_AT_ONCE):
-                yield wanted.slice(start, _ROWS_AT_ONCE)
+            for start in range(0, len(batch), _ROWS_AT_ONCE):
+                yield batch.slice(start, _ROWS_AT_ONCE)
 
     def add_rows(self, batch: pa.RecordBatch, objects: Objects, n_before: int) -> None:
         """Add the rows of a batch that has these columns alone, to ``n_before`` rows."""
@@ -93,25 +107,28 @@ def read_arrow(name: str, file: IO[bytes], max_rows: int | None) -> Table:
         TextError: it is damaged or none of these, or holds too much.
     """
     with check_damage(name):
-        schema, batches = arrow_batches(file)
+        schema = read_schema(name, file)
         check_width(name, len(schema.names))
         columns = Columns.of(schema)
-        return read_batches(name, columns, columns.select(batches), max_rows)
+        return read_batches(name, columns, columns.batches(name, file), max_rows)
 
 
-def arrow_batches(file: IO[bytes]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches of an Arrow file or stream.
+def read_schema(name: str, file: IO[bytes]) -> pa.Schema:
+    """The schema of an Arrow file or stream.
 
     Raises:
+        TextError: it is a Feather file of the first version.
         pyarrow.ArrowException: it is damaged, or none of these.
     """
     head = file.read(len(_FILE))
     file.seek(0)
-    if head == _FILE:
-        reader = pa.ipc.open_file(file)
-        return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
-    stream = pa.ipc.open_stream(file)
-    return stream.schema, iter(stream)
+    if head.startswith(_FEATHER_1):
+        raise TextError(
+            f"{name} is a Feather file of version 1, which is not read. Read it with "
+            "pandas.read_feather, and save it with to_feather or to_parquet."
+        )
+    opened = pa.ipc.open_file if head == _FILE else pa.ipc.open_stream
+    return opened(file).schema
 
 
 @contextmanager

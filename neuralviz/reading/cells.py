@@ -4,9 +4,37 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
 from typing import Any
+
+_FORMULA = re.compile("'*[-=+@\t\r]")  # what a spreadsheet may run, or what `inert` made of it
+
+
+def inert(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula; numbers stay as they are.
+
+    It begins with an apostrophe, which `restore_inert` takes away.
+    """
+    return f"'{text}" if _may_run(text) else text
+
+
+def restore_inert(text: str) -> str | None:
+    """The text that `inert` wrote so; None where it would have written it otherwise."""
+    if not _may_run(text):
+        return text
+    return text[1:] if text[0] == "'" else None
+
+
+def _may_run(text: str) -> bool:
+    if not text or text[0] not in "'=+-@\t\r" or not _FORMULA.match(text):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
 
 
 def cell_text(value: Any) -> str:

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import compress
+from operator import ne
 from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import csv
 
 from neuralviz.errors import TextError
+from neuralviz.reading.cells import restore_inert
 from neuralviz.reading.delimited_layout import ADVICE, Layout, find_layout
 from neuralviz.reading.delimited_records import divide_records
 from neuralviz.reading.lines import TextLines
@@ -27,6 +29,7 @@ from neuralviz.reading.table import MAX_CHARACTERS, MAX_COLUMNS, Table
 from neuralviz.words import many, name_lines
 
 AT_ONCE = 1 << 22  # characters of delimited text that are split at once
+_WRITTEN = ("id", "text")  # the first columns of what `neuralviz.store.writing` writes
 
 
 def read_delimited(
@@ -36,14 +39,30 @@ def read_delimited(
     header: int | None = None,
     at_once: int = AT_ONCE,
 ) -> Table:
-    """The rows and their columns; see `neuralviz.reading.tables.read_table`."""
+    """The rows and their columns; see `neuralviz.reading.tables.read_table`.
+
+    Raises:
+        TextError: no row can be used for its quotation marks or the number of its fields.
+    """
     lines = TextLines(name, file)
     with closing(iter(lines)) as numbered:
         layout = find_layout(name, numbered, header)
         if layout is None:
             return Table((), (), (), lines.notes)
-        table = _read_records(name, layout, max_rows, at_once)
-    return replace(table, notes=lines.notes + table.notes)
+        broken = _Broken(layout.separator)
+        table: tuple[list[str], ...] = tuple([] for _ in layout.columns)
+        kept: list[int] = []
+        wanted = None if max_rows is None else max_rows + 1
+        for columns, places in _portions(layout, broken, wanted, at_once):
+            for values, column in zip(table, columns, strict=True):
+                values += column
+            kept += places
+            if wanted is not None and len(kept) >= wanted:
+                break
+    if not kept:
+        broken.check(name)
+    notes = lines.notes + layout.notes + broken.take_notes()
+    return _restore_cells(Table(layout.columns, table, kept, notes, header=layout.header))
 
 
 def delimited_blocks(
@@ -58,89 +77,99 @@ def delimited_blocks(
     with closing(iter(lines)) as numbered:
         layout = find_layout(name, numbered, header)
         if layout is not None:
-            unmatched: list[int] = []
-            odd_marks: list[int] = []
-            columns, separator = layout.columns, layout.separator
-            records = divide_records(layout.lines, separator, layout.width, unmatched, odd_marks)
-            notes = layout.notes
-            for batch in _batches(records, None, at_once):
-                fields, at, wrong = _fields(
-                    [record for _, record in batch], len(columns), separator
-                )
-                values = tuple([one[: MAX_CHARACTERS + 1] for one in column] for column in fields)
-                places = [batch[place][0] for place in wrong]
-                notes += _skipped(unmatched, places, odd_marks, separator)
-                lines_of_rows = [batch[place][0] for place in at]
-                yield Table(columns, values, lines_of_rows, notes, header=layout.header)
-                unmatched.clear()
-                odd_marks.clear()
+            broken, notes = _Broken(layout.separator), layout.notes
+            for columns, places in _portions(layout, broken, None, at_once):
+                notes += broken.take_notes()
+                table = Table(layout.columns, columns, places, notes, header=layout.header)
+                yield _restore_cells(table)
                 notes = ()
-            if notes or unmatched or odd_marks:
-                nothing = tuple(() for _ in columns)
-                notes += _skipped(unmatched, [], odd_marks, separator)
-                yield Table(columns, nothing, (), notes)
+            if notes := notes + broken.take_notes():
+                yield Table(layout.columns, tuple(() for _ in layout.columns), (), notes)
     yield Table((), (), (), lines.notes)
 
 
-def _skipped(
-    unmatched: list[int], too_long: list[int], odd_marks: list[int], separator: str
-) -> tuple[str, ...]:
-    """Sentences on rows that were left out or are in doubt, by the lines in which they begin."""
-    notes = []
-    if unmatched:
-        notes.append(
-            f"Skipped {many(len(unmatched), 'row')} with an unmatched quotation mark ("
-            f"{name_lines(unmatched)}). {ADVICE}"
-        )
-    if too_long:
-        notes.append(
-            f"Skipped {many(len(too_long), 'row')} with more fields than the header ("
-            f"{name_lines(too_long)}). {_advice(separator)}"
-        )
-    if odd_marks:
-        notes.append(
-            f"Read quotation marks at the beginning of a field as text in "
-            f"{many(len(odd_marks), 'row')}, not as enclosing several lines "
-            f"({name_lines(odd_marks)})."
-        )
-    return tuple(notes)
+class _Broken:
+    """The lines in which rows begin that are left out or in doubt."""
+
+    def __init__(self, separator: str) -> None:
+        self.unmatched: list[int] = []
+        self.too_long: list[int] = []
+        self.odd_marks: list[int] = []
+        self._advice = f"Put texts that contain “{separator}” in quotation marks."
+
+    def check(self, name: str) -> None:
+        """Refuse a table that has no other rows.
+
+        Raises:
+            TextError: some are broken.
+        """
+        why = ""
+        if self.too_long:
+            why = f"its rows have more fields than its header. {self._advice}"
+        elif self.unmatched:
+            why = (
+                f"{many(len(self.unmatched), 'row')} with an unmatched quotation mark ("
+                f"{name_lines(self.unmatched)}). {ADVICE}"
+            )
+        if why:
+            raise TextError(f"Could not read {name} as a table: {why}")
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Sentences on these rows, which are forgotten then."""
+        notes = []
+        if self.unmatched:
+            notes.append(
+                f"Skipped {many(len(self.unmatched), 'row')} with an unmatched quotation mark ("
+                f"{name_lines(self.unmatched)}). {ADVICE}"
+            )
+        if self.too_long:
+            notes.append(
+                f"Skipped {many(len(self.too_long), 'row')} with more fields than the header ("
+                f"{name_lines(self.too_long)}). {self._advice}"
+            )
+        if self.odd_marks:
+            notes.append(
+                "Read quotation marks at the beginning of a field as text in "
+                f"{many(len(self.odd_marks), 'row')}, not as enclosing several lines "
+                f"({name_lines(self.odd_marks)})."
+            )
+        for lines in (self.unmatched, self.too_long, self.odd_marks):
+            lines.clear()
+        return tuple(notes)
 
 
-def _advice(separator: str) -> str:
-    return f"Put texts that contain “{separator}” in quotation marks."
+def _portions(
+    layout: Layout, broken: _Broken, first: int | None, at_once: int
+) -> Iterator[tuple[tuple[list[str], ...], list[int]]]:
+    """The columns of some rows at once, and the lines in which these rows begin."""
+    separator, width = layout.separator, layout.width
+    records = divide_records(layout.lines, separator, width, broken.unmatched, broken.odd_marks)
+    for batch in _batches(records, first, at_once):
+        fields, at, wrong = _fields([record for _, record in batch], width, separator)
+        broken.too_long += [batch[place][0] for place in wrong]
+        columns = tuple([value[: MAX_CHARACTERS + 1] for value in column] for column in fields)
+        yield columns, [batch[place][0] for place in at]
 
 
-def _read_records(name: str, layout: Layout, max_rows: int | None, at_once: int) -> Table:
-    """The table in the lines below a header.
+def _restore_cells(table: Table) -> Table:
+    """A table that neuralviz wrote, without the apostrophes that keep its cells from being run.
 
-    Raises:
-        TextError: no row can be used for its quotation marks or the number of its fields.
+    Such a table begins with the columns id and text, and each cell that could be run has one.
     """
-    unmatched: list[int] = []
-    odd_marks: list[int] = []
-    columns, separator = layout.columns, layout.separator
-    records = divide_records(layout.lines, separator, layout.width, unmatched, odd_marks)
-    broken = f"Could not read {name} as a table:"
-    table: tuple[list[str], ...] = tuple([] for _ in columns)
-    kept: list[int] = []
-    too_long: list[int] = []
-    for batch in _batches(records, None if max_rows is None else max_rows + 1, at_once):
-        fields, at, wrong = _fields([record for _, record in batch], len(columns), separator)
-        for values, column in zip(table, fields, strict=True):
-            values += [value[: MAX_CHARACTERS + 1] for value in column]
-        kept += [batch[place][0] for place in at]
-        too_long += [batch[place][0] for place in wrong]
-        if max_rows is not None and len(kept) > max_rows:
-            break
-    if too_long and not kept:
-        raise TextError(f"{broken} its rows have more fields than its header. {_advice(separator)}")
-    if unmatched and not kept:
-        raise TextError(
-            f"{broken} {many(len(unmatched), 'row')} with an unmatched quotation mark ("
-            f"{name_lines(unmatched)}). {ADVICE}"
+    if table.columns[:2] != _WRITTEN:
+        return table
+    restored = [list(map(restore_inert, cells)) for cells in (table.columns, *table.values)]
+    titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]
+    if any(None in cells for cells in restored):
+        return table
+    n_changed = sum(sum(map(ne, *both)) for both in zip(values, table.values, strict=True))
+    notes = table.notes
+    if n_changed:
+        notes += (
+            f"Took away the apostrophe before {many(n_changed, 'cell')} that a spreadsheet would "
+            "run, as neuralviz writes them.",
         )
-    notes = layout.notes + _skipped(unmatched, too_long, odd_marks, separator)
-    return Table(columns, table, kept, notes, header=layout.header)
+    return replace(table, columns=tuple(titles), values=tuple(values), notes=notes)
 
 
 def _batches(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice, pairwise
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
@@ -28,6 +28,10 @@ ADVICE = "Put the text in quotation marks and double any quotation mark inside i
 _SAMPLE = 1 << 18  # characters by which separator and header are told
 _REGULAR = 0.8  # share of rows that have as many fields as most
 _SEPARATOR_LINE = re.compile(r'"?sep=(\\t|[!#-/:-@[-`{-~\t ])"?[,;\t|]*', re.IGNORECASE)
+_ENCLOSED = re.compile('"[^"]*+(?:""[^"]*+)*+"')
+_DASHES = re.compile(r"\s*(?=\S*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*+\|?\s*")  # of Markdown
+_BAR = re.compile(r"(?<!\\)\|")
+_MOST_BEFORE = 30  # lines above a Markdown table
 _COMMENT = ("#", "%", "//")
 
 
@@ -66,6 +70,7 @@ class _Candidate:
         rows: their fields, empty ones at the end left out.
         widths: how many fields each row has, empty ones too.
         header: the row that names the columns.
+        is_spaced: whether a blank follows each separator, before quotation marks too.
     """
 
     separator: str
@@ -74,6 +79,7 @@ class _Candidate:
     rows: Sequence[Sequence[str]]
     widths: Sequence[int]
     header: Header
+    is_spaced: bool = False
 
     @property
     def titles(self) -> Sequence[str]:
@@ -113,7 +119,9 @@ class _Candidate:
     def _is_prose(self) -> bool:
         """Whether a blank follows each separator, as in a sentence, and no column is of numbers."""
         later = [cell for row in self.rows for cell in row[1:] if cell]
-        if self.separator == "\t" or any(cell[0] != " " for cell in later):
+        if self.separator == "\t":
+            return False
+        if not self.is_spaced and any(cell[0] != " " for cell in later):
             return False
         columns = list(zip(*self.rows, strict=False))
         return not any(all(finite_number(cell) is not None for cell in one) for one in columns)
@@ -130,6 +138,8 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     Raises:
         TextError: the header cannot be read, or the lines are no table.
     """
+    lines, markdown_header, comments = _without_markdown(name, lines)
+    is_chosen, header = header is not None, markdown_header if header is None else header
     found = next(((at, line) for at, line in lines if line and not line.isspace()), None)
     if found is None:
         return None
@@ -137,6 +147,8 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
     directive = _SEPARATOR_LINE.fullmatch(found[1])
     if directive is not None:
         separators = directive[1].replace("\\t", "\t")
+    elif markdown_header:
+        separators = "|"
     rest = lines if directive is not None else chain([found], lines)
     if header:
         start, rest = header, ((at, line) for at, line in rest if at >= header)
@@ -153,7 +165,6 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         each = [_candidate(lines, one, header, is_whole=is_whole) for one in separators]
         return [one for one in each if one is not None]
 
-    comments: tuple[str, ...] = ()
     n_comments = 0 if header is not None else _n_comments(sample)
     if n_comments:
         (at, title), below = sample[n_comments - 1], sample[n_comments:]
@@ -169,7 +180,7 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
                 start = sample[0][0]
                 comments = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
     suitable = candidates_of(sample)
-    if directive is None:
+    if directive is None and not markdown_header:
         suitable = [one for one in suitable if one.suits]
     best = max(suitable, key=lambda one: one.quality, default=None)
     one_column = LINES_OF_TABS if name.lower().endswith(".tsv") else ONE_COLUMN
@@ -196,9 +207,11 @@ def find_layout(name: str, lines: Iterator[tuple[int, str]], header: int | None)
         start if place is not None else at,
         row,
         is_clear=best.header.is_clear,
-        is_chosen=header is not None,
+        is_chosen=is_chosen or bool(markdown_header),
     )
     body = ((number, line) for number, line in chain(sample, rest) if number >= below_header)
+    if best.is_spaced:
+        body = ((number, _close_up(line, separator)) for number, line in body)
     if separator == one_column:
         body = ((number, line.replace(separator, " ")) for number, line in body)
     return Layout(separator, columns, body, 0 if place is None else at, comments + notes)
@@ -237,6 +250,9 @@ def _candidate(
         header: its line, 0 for none; None to find it.
         is_whole: whether the file has no more lines.
     """
+    is_spaced = _is_spaced([line for _, line in lines], separator)
+    if is_spaced:
+        lines = [(at, _close_up(line, separator)) for at, line in lines]
     counts = Counter(line.count(separator) + 1 for _, line in lines if separator in line)
     width = max(counts, key=lambda n: (counts[n], n), default=1)
     unmatched: list[int] = []
@@ -250,6 +266,8 @@ def _candidate(
     if not kept:
         return None
     rows = [_without_empty_end(cut[place]) for place in kept]
+    if header is None and unmatched and len(rows) == 1:
+        header = records[kept[0]][0]  # what is below it cannot be read
     return _Candidate(
         separator,
         [records[place][0] for place in kept],
@@ -257,7 +275,56 @@ def _candidate(
         rows,
         [len(cut[place]) for place in kept],
         find_header(rows) if header is None else Header(0 if header else None),
+        is_spaced,
     )
+
+
+def _is_spaced(lines: Sequence[str], separator: str) -> bool:
+    """Whether a blank follows each separator in the first rows, and a quotation mark a blank."""
+    if separator not in ",;|" or not any(f'{separator} "' in line for line in lines):
+        return False
+    bare = [_ENCLOSED.sub('""', line) for line in lines]
+    return all(line.count(separator) == line.count(f"{separator} ") for line in bare)
+
+
+def _close_up(line: str, separator: str) -> str:
+    """A line without the blanks between a separator and a quotation mark that opens a field."""
+    if f'{separator} "' not in line and not line.startswith(" "):
+        return line
+    return re.sub(
+        rf'(?P<before>^|{re.escape(separator)}) *(?P<field>"[^"]*+(?:""[^"]*+)*+") *'
+        rf'(?={re.escape(separator)}|$)|"[^"]*+"',
+        lambda found: found[0] if found["field"] is None else found["before"] + found["field"],
+        line,
+    )
+
+
+def _without_markdown(
+    name: str, lines: Iterator[tuple[int, str]]
+) -> tuple[Iterator[tuple[int, str]], int | None, tuple[str, ...]]:
+    """The rows of a Markdown table as delimited text, the line of its header, and notes.
+
+    Lines of another kind come back as they are, with None for the header.
+    """
+    first = list(islice(lines, _MOST_BEFORE))
+    for place, ((number, line), (_, below)) in enumerate(pairwise(first)):
+        if "|" in line and _DASHES.fullmatch(below):
+            rows = (
+                (row_number, _enclose_cells(row))
+                for row_number, row in chain(first[place:], lines)
+                if not _DASHES.fullmatch(row)
+            )
+            notes = (f"Skipped {many(place, 'line')} before the table in {name}.",) if place else ()
+            return rows, number, notes
+    return chain(first, lines), None, ()
+
+
+def _enclose_cells(line: str) -> str:
+    """A row of Markdown with each cell in quotation marks."""
+    inner = line.strip().removeprefix("|")
+    cells = _BAR.split(inner.removesuffix("|") if not inner.endswith("\\|") else inner)
+    written = (cell.strip().replace("\\|", "|").replace('"', '""') for cell in cells)
+    return "|".join(f'"{cell}"' for cell in written) if line.strip() else ""
 
 
 def _without_empty_end(row: Sequence[str]) -> Sequence[str]:

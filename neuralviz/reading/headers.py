@@ -18,10 +18,10 @@ TEXT_COLUMNS = (
 )
 ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
 
-_OTHER_NAMES = """answer author avg category channel city class cluster code column comments conv
-conversation count country created date datetime day documents email embedding end feedback field
-file filename folder gender gold group hypothesis idx index intent key keyword keywords
-kind label labels lang language length link location messages metadata model month name notes number
+_OTHER_NAMES = """anchor answer author avg category channel city class cluster code column comments
+conv conversation count country created date datetime day documents email embedding end feedback
+field file filename folder gender gold group hypothesis idx index intent key keyword keywords kind
+label labels lang language length link location messages metadata model month name notes number
 original page premise prompt published rank rating ratings reply response responses reviews role
 score section sent sentiment sex similarity sno source speaker split stars start status subject tag
 tags target time timestamp token tokens topic topics train tweets type updated url user userid
@@ -82,8 +82,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
     if width == 1:
         return Header(0 if evidence.total >= 2 else None)
     if len(rows) == 1 and not evidence.total:
-        is_data = any(_kind(cell) != "words" or _is_sentence(cell) for cell in rows[0] if cell)
-        return Header(None if is_data else 0)
+        return Header(None)
     is_clear = evidence.total >= 2 and not evidence.is_mixed
     return Header(0 if evidence.total >= 0 else None, is_clear=is_clear)
 

@@ -16,7 +16,6 @@ _KEYS = (*TEXT_COLUMNS, "full_text", "value", "parts")
 _PYTHON = re.compile(r"\[\s*(['\"{[]|\])|\{\s*'")  # how Python prints lists and objects
 _NUMPY = re.compile(r"(['\"])\s+(?=['\"])")  # how numpy prints arrays: no commas between texts
 _COMMAS = re.compile(r"['\"],\s")
-_VECTOR = re.compile(r"\[[-+\d.eE\s,]*+\]")
 _LONGEST = 200_000  # characters of what Python printed
 _PARTS = ("type", "text")  # of formatted texts, whose blanks stand in the parts
 
@@ -110,27 +109,3 @@ def _is_span(part: Any) -> bool:
 def _is_other_medium(part: Any) -> bool:
     """Whether it is an image or a sound in a message."""
     return isinstance(part, Mapping) and "type" in part and not any(key in part for key in _KEYS)
-
-
-def count_characters(values: Sequence[str]) -> int:
-    """Characters of texts in a column; 0 where none has a word, as in one of numbers or vectors."""
-    n_characters, has_word = 0, False
-    for value in values:
-        if value.startswith(("[", "{")):
-            nested = parse_nested(value)
-            if nested is not None:
-                value = text_of(nested) or ""
-            elif _VECTOR.fullmatch(value):
-                continue
-        n_characters += len(value)
-        has_word = has_word or _has_word(value)
-    return n_characters if has_word else 0
-
-
-def _has_word(cell: str) -> bool:
-    """Whether a cell holds more than numbers."""
-    try:
-        float(cell)
-    except ValueError:
-        return any(character.isalpha() for character in cell)
-    return False

@@ -10,15 +10,50 @@ from neuralviz.errors import TextError
 
 HEAD = 2048  # bytes by which a file is known
 _BLANK = b"\xef\xbb\xbf \t\r\n"
-_LARGE_FILES = b"version https://git-lfs.github.com/spec/"
-_ANNEX = re.compile(rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+")
-_TRACKED = re.compile(rb"(?:.*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ")  # DVC
-_PAGE = re.compile(
-    rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
-    rb"(?:<|\Z|.*</(?:html|body)>\Z)",
-    re.I | re.S,
+_PAGE = (
+    "is a web page (HTML), not a file of texts: perhaps an error or sign-in page that was saved in "
+    "its place. If it is the right page, save its text as plain text."
 )
-_MARKUP = re.compile(rb"<\?xml\b", re.I)
+_KINDS = tuple(
+    (re.compile(pattern, re.I | re.S), sentence)
+    for pattern, sentence in (
+        (
+            rb"version https://\S*xet\S*\s|# xet version ",
+            "is a pointer of Git-Xet, not the file itself. Download the file.",
+        ),
+        (
+            rb"version https://(?:git-lfs\.github\.com/spec/|\S+\s+(?:ext-\S+ \S+\s+)*oid \S)",
+            "is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the file was "
+            "cloned, or download the file.",
+        ),
+        (
+            rb"(?:\.\./)*\.?/?(?:\.git/)?annex/objects/\S+\Z",
+            "is a pointer of git-annex, not the file itself. Run `git annex get` first.",
+        ),
+        (
+            rb"(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ",
+            "is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the file "
+            "beside it.",
+        ),
+        (
+            rb"(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
+            rb"(?:<|\Z|.*</(?:html|body)>\Z)",
+            _PAGE,
+        ),
+        (
+            rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<",
+            "is XML, which is not read. If it is a message of a server, download the file again; "
+            "else save its texts as CSV or plain text.",
+        ),
+    )
+)
+_BLOCK = re.compile(
+    rb"<(table|div|p|h[1-6]|ul|ol|title|script|style|section|article|main|center|form|pre)\b[^<>]*+>",
+    re.I,
+)
+_TAG = re.compile(rb"</?[a-z][^<>]*+>", re.I)
+_ROW = re.compile(rb">\"?[,;\t|][^<>]*+\Z")  # a line of a table whose texts are HTML
+_FEW_TAGS = 4
 _REFUSAL = re.compile(
     r"(?:(?:http )?(?:error )?[45]\d\d:? ?(?:client |server )?(?:error:? ?)?)?"
     r"(?:(?:(?:the )?(?:entry|repository|revision|page|file|object|resource) )?not found"
@@ -44,36 +79,30 @@ def check_is_content(name: str, head: bytes) -> None:
         head: its first `HEAD` bytes, or all of it.
 
     Raises:
-        TextError: it is a pointer of Git LFS, git-annex or DVC, a web page, XML, or a message of
-            a server such as ``404: Not Found``.
+        TextError: it is a pointer of Git LFS, Git-Xet, git-annex or DVC, a web page, XML, or a
+            message of a server such as ``404: Not Found``.
     """
-    start = head.lstrip(_BLANK)
-    if start.startswith(_LARGE_FILES):
-        raise TextError(
-            f"{name} is a pointer of Git LFS, not the file itself. Run `git lfs pull` where the "
-            "file was cloned, or download the file."
-        )
-    if _ANNEX.fullmatch(start.rstrip()):
-        raise TextError(
-            f"{name} is a pointer of git-annex, not the file itself. Run `git annex get` first."
-        )
-    if _TRACKED.match(start):
-        raise TextError(
-            f"{name} is a pointer of DVC, not the file itself. Run `dvc pull` first, and use the "
-            "file beside it."
-        )
-    if _PAGE.match(start.rstrip()):
-        raise TextError(
-            f"{name} is a web page (HTML), not a file of texts: perhaps an error or sign-in page "
-            f"that was saved in its place. If it is the right page, save its text as plain text."
-        )
-    if _MARKUP.match(start):
-        raise TextError(
-            f"{name} is XML, which is not read. If it is a message of a server, download the file "
-            "again; else save its texts as CSV or plain text."
-        )
+    start = head.lstrip(_BLANK).rstrip()
+    for pattern, sentence in _KINDS:
+        if pattern.match(start):
+            raise TextError(f"{name} {sentence}")
+    if not name.lower().endswith(".md") and _is_part_of_page(start, is_cut=len(head) >= HEAD):
+        raise TextError(f"{name} {_PAGE}")
     if len(head) < HEAD:
-        _check_is_no_refusal(name, start.decode("utf-8", "replace").strip())
+        _check_is_no_refusal(name, start.decode("utf-8", "replace"))
+
+
+def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
+    """Whether a file is HTML from its first line to its last, and no table of texts in HTML."""
+    block = _BLOCK.match(start)
+    if block is None:
+        return False
+    lines = start.splitlines()
+    if 2 * sum(map(bool, map(_ROW.search, lines))) >= len(lines):
+        return False
+    if is_cut:
+        return len(_TAG.findall(start)) >= _FEW_TAGS
+    return start.endswith(b">") and b"</" + block[1].lower() in start.lower()
 
 
 def check_is_delimited(name: str, lines: Sequence[str]) -> None:

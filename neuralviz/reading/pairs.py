@@ -9,7 +9,8 @@ import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.rows import numbers_of, usable_rows
+from neuralviz.reading.missing import blank_missing
+from neuralviz.reading.rows import check_numbers, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
@@ -118,13 +119,14 @@ def read_pairs(
             f"{FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
     by_name = _by_name(table.columns)
+    labels = blank_missing(table)
     return ScoredPairs(
         sentences1=rows.texts[0],
         sentences2=rows.texts[1],
         scores=rows.numbers[0],
         notes=rows.notes,
         labels={
-            label: tuple(tidy(table.values[by_name[label]][place]) for place in used)
+            label: tuple(tidy(labels.values[by_name[label]][place]) for place in used)
             for label in LABEL_COLUMNS
             if label in by_name
         },
@@ -154,7 +156,7 @@ def read_text_pairs(
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
     scores = np.full(len(rows.places), np.nan)
     if score is not None:
-        read = numbers_of(table.column(score))
+        read = check_numbers(table, score)
         scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
 

@@ -9,8 +9,10 @@ from itertools import chain
 
 import numpy as np
 
+from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.missing import blank_missing
 from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import many, name_lines
@@ -18,6 +20,8 @@ from neuralviz.words import many, name_lines
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
 _WITH_POINT = re.compile(r"\d\.\d")
 _PERCENT = re.compile(r"(?<=\d)\s*[%\uff05]$")
+_LIKE_NUMBER = re.compile(r"[-+\u2212]?[\d.,'\s]*\d[\d.,'\s]*[%\uff05]?")
+_MOST_UNREAD = 0.1  # share of numbers that cannot be read, from which a column is refused
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
@@ -42,13 +46,17 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     """The rows that have all of some columns.
 
     Args:
-        table: any.
+        table: any; see `blank_missing`.
         texts: columns that may not be blank, and not too long.
         numbers: columns that have to hold numbers.
+
+    Raises:
+        TextError: as `check_numbers`.
     """
+    table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
     written = [values for values, _ in flat]
-    typed = [numbers_of(table.column(name)) for name in numbers]
+    typed = [check_numbers(table, name) for name in numbers]
     used: list[int] = []
     values: list[list[float]] = []
     without_text, without_number, too_long = [], [], []
@@ -83,6 +91,31 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
 
 def _named(columns: Sequence[str]) -> str:
     return " or ".join(f"“{column[:40]}”" for column in columns)
+
+
+def check_numbers(table: Table, title: str) -> list[float | None]:
+    """`numbers_of` a column.
+
+    Raises:
+        TextError: a part of its numbers cannot be read, as where decimal signs are mixed.
+    """
+    column = table.column(title)
+    numbers = numbers_of(column)
+    unread_places = [
+        place
+        for place, (value, number) in enumerate(zip(column, numbers, strict=True))
+        if number is None and _LIKE_NUMBER.fullmatch(value.strip())
+    ]
+    n_numbers = len(numbers) - numbers.count(None) + len(unread_places)
+    if unread_places and len(unread_places) >= _MOST_UNREAD * n_numbers:
+        first = unread_places[0]
+        example = f"“{column[first].strip()[:40]}” ({table.unit} {table.lines[first]:,})"
+        raise TextError(
+            f"{len(unread_places):,} of {many(n_numbers, 'number')} in the column “{title[:40]}” "
+            f"cannot be read, such as {example}. Write all with the same decimal sign, without "
+            "thousands separators, and all or none with %."
+        )
+    return numbers
 
 
 def numbers_of(column: Sequence[str]) -> list[float | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import TextError
-from neuralviz.reading.arrow_tables import Columns, arrow_batches, check_damage, read_batches
+from neuralviz.reading.arrow_tables import Columns, check_damage, read_batches, read_schema
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ def read_saved(name: str, folder: Path, max_rows: int | None) -> Table:
         TextError: it has several splits, or a file is missing or damaged.
     """
     with check_damage(name):
-        schema, batches = _open_all(name, find_split(name, folder))
-        columns = Columns.of(schema)
-        return read_batches(name, columns, columns.select(batches), max_rows)
+        columns, batches = _open_all(name, find_split(name, folder))
+        return read_batches(name, columns, batches, max_rows)
 
 
 def saved_columns(
@@ -68,11 +67,10 @@ def saved_columns(
         TextError: as of `find_split` and `read_saved`.
     """
     with check_damage(name):
-        schema, batches = _open_all(name, find_split(name, folder, split))
-        columns = Columns.of(schema)
+        columns, batches = _open_all(name, find_split(name, folder, split))
         values: dict[str, list[Any]] = {title: [] for title in columns.names}
         n_rows = 0
-        for batch in columns.select(batches):
+        for batch in batches:
             for title, column in zip(columns.names, batch.columns, strict=True):
                 values[title] += column.to_pylist()
             n_rows += len(batch)
@@ -81,8 +79,8 @@ def saved_columns(
     return {title: column[: max_rows + 1] for title, column in values.items()}
 
 
-def _open_all(name: str, folder: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema and the batches of all files of a data set, in its order."""
+def _open_all(name: str, folder: Path) -> tuple[Columns, Iterator[pa.RecordBatch]]:
+    """The columns of texts and labels of a data set, and their batches, in its order."""
     listed = _read_json(name, folder / STATE).get("_data_files") or []
     files = [str(part.get("filename")) for part in listed if isinstance(part, dict)]
     if not files or not all(map(_is_name, files)):
@@ -91,14 +89,15 @@ def _open_all(name: str, folder: Path) -> tuple[pa.Schema, Iterator[pa.RecordBat
     if missing:
         raise TextError(f"{name} is not whole: {missing[0]} is missing. Copy the folder again.")
 
+    with (folder / files[0]).open("rb") as content:
+        columns = Columns.of(read_schema(name, content))
+
     def batches() -> Iterator[pa.RecordBatch]:
         for file in files:
             with (folder / file).open("rb") as content:
-                yield from arrow_batches(content)[1]
+                yield from columns.batches(name, content)
 
-    with (folder / files[0]).open("rb") as content:
-        schema, _ = arrow_batches(content)
-    return schema, batches()
+    return columns, batches()
 
 
 def _read_json(name: str, path: Path) -> dict[str, Any]:

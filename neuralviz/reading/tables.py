@@ -37,14 +37,15 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     """Read a table by the ending of its name; one of none of ``source.TABLES`` is read as CSV.
 
     Values become text as a person would write them: 1.0 is ``1``, a date ``2024-05-01``, a nested
-    value JSON. Columns of binary data and of lists of many numbers are left out.
+    value JSON; words for missing values stay (see `blank_missing`). Columns of binary data and of
+    lists of many numbers are left out.
 
     - Delimited text: tab, semicolon, bar or comma, whichever divides the first rows best, or what
       a line ``sep=;`` says; fields may be missing at the end of a row. Line breaks in a field
       become ``\\n``. Between tabs, quotation marks that do not enclose a field are text.
     - The header of these and of Excel: `Source.header`, else by `find_header`.
     - JSON lines: an object a line, or a text a line, which goes to the column ``text``.
-    - JSON: a list of objects, a list of texts, an object of lists, or one with such a list in it.
+    - JSON: the shapes of `find_rows`.
     - Excel: the first visible sheet that has cells.
     - Arrow: files, streams, and folders that ``datasets`` saved.
 

@@ -13,10 +13,12 @@ from neuralviz.reading.headers import ID_COLUMNS as ID_COLUMNS
 from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import TextLines, tidy
-from neuralviz.reading.nested import count_characters, flatten_texts
+from neuralviz.reading.missing import blank_missing
+from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.reading.tables import read_table
+from neuralviz.reading.text_columns import guess_column
 from neuralviz.words import many
 
 Mode = Literal["line", "blank line", "one"]
@@ -75,8 +77,7 @@ def read_texts(
 
     Args:
         source: the file, in any usual encoding; it is read as it comes.
-        column: the column to read; by default guessed by its name (``TEXT_COLUMNS``), else the one
-            with the longest texts.
+        column: the column to read; by default that of `guess_column`.
         mode: where a text of plain text ends.
         id_column: the column of the ids; by default the first that is called like one
             (``ID_COLUMNS``). An id that is missing or was there before is made one of its own.
@@ -90,7 +91,7 @@ def read_texts(
     most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
     name = source.name
     if source.is_table:
-        table = read_table(source, max_rows=most)
+        table = blank_missing(read_table(source, max_rows=most))
         read = _texts_of(name, table, column, id_column)
     elif column is not None or id_column is not None:
         wanted = id_column if column is None else column
@@ -184,25 +185,3 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
         table.header,
         table.unit,
     )
-
-
-def guess_column(file_name: str, table: Table) -> str:
-    """The column named like one of texts, else the one with the longest texts on average.
-
-    Raises:
-        TextError: no column has a word in it.
-    """
-    by_name = {name.strip().lower(): name for name in reversed(table.columns)}
-    named = [by_name[name] for name in TEXT_COLUMNS if name in by_name]
-    for name in named:
-        if any(map(str.strip, table.column(name))):
-            return name
-    lengths = [count_characters(values) for values in table.values]
-    if len(table) and not any(lengths):
-        found = ", ".join(f"“{name[:40]}”" for name in table.columns[:12])
-        sentence = (
-            f"{file_name} has no column with texts: no words in {found}. If one of them contains "
-            "the texts, rename it to “text”."
-        )
-        raise TextError(" ".join([sentence, *table.notes]))
-    return named[0] if named else table.columns[lengths.index(max(lengths))]

@@ -94,6 +94,7 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
         raise TextError(
             f"{read.name} has no vector for {n - n_found[best]:,} of the {n:,} different texts of "
             f"the data (column “{best[:40]}”). Every text needs one."
+            + _describe_near(read, texts, keys, of_texts)
         )
     complete = {title: of for title, of in of_texts.items() if n_found[title] == n}
     title = _only_texts(read, "the data", complete)
@@ -176,20 +177,53 @@ def _keys_of_rows(
                 f"{many(len(keys), 'text')}. It needs one row per text, in the same order."
             )
         return keys, "Matched by row, in the order of the corpus."
+    near = _describe_near(read, store.texts(corpus), keys, of_texts)
     best = max(n_found, key=n_found.__getitem__, default="")
     if n_found.get(best):
         raise TextError(
             f"{read.name} has no vector for {len(wanted) - n_found[best]:,} of the "
             f"{len(wanted):,} different texts of “{corpus.name}” (column “{best[:40]}”). Every "
-            "text of the corpus needs one."
+            "text of the corpus needs one." + near
         )
     names = ", ".join(f"“{title[:40]}”" for title in list(read.columns)[:12])
     beside = f"the columns {names}" if names else "no column beside the vectors"
     raise TextError(
         f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {beside}. "
         "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
-        "(on the page: “Match by row”)."
+        "(on the page: “Match by row”)." + near
     )
+
+
+def _describe_near(
+    read: ReadVectors,
+    texts: Sequence[str],
+    keys: np.ndarray,
+    of_texts: Mapping[str, np.ndarray],
+) -> str:
+    """A sentence on texts that a column has with other capitals or blanks alone; empty for none.
+
+    Args:
+        read: the file.
+        texts: those that are wanted.
+        keys: of the texts.
+        of_texts: as of `_texts_beside`.
+    """
+    n_near: dict[str, int] = {}
+    for title, of_rows in of_texts.items():
+        missing = {texts[at] for at in np.flatnonzero(~np.isin(keys, of_rows)).tolist()}
+        folded = set(map(_fold, read.strings(title)))
+        n_near[title] = sum(_fold(text) in folded for text in missing)
+    title = max(n_near, key=n_near.__getitem__, default="")
+    if not n_near.get(title):
+        return ""
+    return (
+        f" The column “{title[:40]}” has {n_near[title]:,} of them with other capitals or blanks. "
+        "Texts must be equal."
+    )
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _are_elsewhere(texts: np.ndarray, of_rows: np.ndarray, wanted: np.ndarray) -> bool:

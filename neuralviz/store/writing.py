@@ -1,7 +1,7 @@
 """Vectors and tables to files, written beside and moved into place.
 
 In CSV files a cell that a spreadsheet would take for a formula begins with an apostrophe, so that
-nothing in a text comes alive when the file is opened.
+nothing in a text comes alive when the file is opened. `neuralviz.reading` takes it away again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.reading.cells import inert as inert
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 ROWS_AT_A_TIME = 10_000
 BYTE_ORDER_MARK = "\ufeff"
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_destination(path: Path, *more: str) -> None:
@@ -132,17 +132,6 @@ def frame_parquet(frame: pd.DataFrame, about: Mapping[str, str] | None = None) -
     file = io.BytesIO()
     parquet.write_table(table, file)
     return file.getvalue()
-
-
-def inert(text: str) -> str:
-    """A cell of a CSV file that no spreadsheet takes for a formula; numbers stay as they are."""
-    if not text.startswith(_FORMULA_STARTS):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
 
 
 def lists_of(vectors: np.ndarray) -> pa.Array:

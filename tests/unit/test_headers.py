@@ -431,6 +431,91 @@ def test_numbers_of_rows_as_r_writes_them() -> None:
     assert read.labels == {"column 1": ("1", "2"), "label": ("a", "b")}
 
 
+@pytest.mark.parametrize("separator", [",", ";", "|"])
+@pytest.mark.parametrize("names", [None, ("id", "text", "label")])
+def test_blanks_before_quotation_marks_are_skipped_as_pandas_skips_them(
+    separator: str, names: tuple[str, ...] | None
+) -> None:
+    s = separator
+    lines = [f'1{s} "Hello{s} you"{s} a', f'2{s} "He said{s} ""so"""{s} b', f'3{s} "Bye"{s} a']
+    content = "\n".join([*([f"{s} ".join(names)] if names else []), *lines])
+    table = read_table(Source("t.csv", content.encode()))
+    back = pd.read_csv(
+        io.StringIO(content), sep=s, skipinitialspace=True, dtype=str, header=0 if names else None
+    )
+    cells = [tuple(cell.strip() for cell in row) for row in rows_of(table)]
+    assert cells == list(back.itertuples(index=False, name=None))
+    assert names is None or table.columns == names
+
+
+def test_sentences_with_quotations_are_no_table() -> None:
+    texts = ['He said, "Hello, you", and left', 'She said, "Bye", and went', 'I, "So, so", stayed']
+    assert list(read_texts(Source("t.csv", "\n".join(texts).encode())).texts) == texts
+
+
+@pytest.mark.parametrize("before", ["", "# Rivers\n\n"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("| text | label |", "| --- | --- |", '| The "old" river | a |', "| Two \\| three | b |"),
+        ("text|label", ":--|--:", 'The "old" river|a', "Two \\| three|b"),
+    ],
+)
+def test_dashes_of_markdown_are_no_text(lines: Sequence[str], before: str) -> None:
+    table = read_table(Source("t.csv", (before + "\n".join(lines) + "\n").encode()))
+    assert table.columns == ("text", "label")
+    assert rows_of(table) == [('The "old" river', "a"), ("Two | three", "b")]
+    assert table.notes == (("Skipped 2 lines before the table in t.csv.",) if before else ())
+
+
+@pytest.mark.parametrize("line", ["Hello you,a", "Hello,a", "Hello you", "Hello, and so on."])
+def test_a_single_line_is_data_unless_its_names_are_usual(line: str) -> None:
+    read = read_texts(Source("t.csv", line.encode()))
+    assert line.startswith(read.texts[0])
+    assert "so line 1 was read as data" in read.notes[0]
+    with pytest.raises(TextError, match="contains no text"):
+        read_texts(Source("t.csv", b"text,label\n"))
+
+
+@pytest.mark.parametrize("name", ["#id", "#tag", "# id"])
+@pytest.mark.parametrize("other", ["text", "Satz"])
+@pytest.mark.parametrize("first", ["1", "#1", "a"])
+def test_a_header_may_begin_like_a_comment(name: str, other: str, first: str) -> None:
+    rows = "".join(f"{first}{n},The river rose on day {n}.\n" for n in range(12))
+    table = read_table(Source("t.csv", f"{name},{other}\n{rows}".encode()))
+    assert [title.strip("# ") for title in table.columns] == [name.strip("# "), other]
+    assert (len(table), table.header) == (12, 1)
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_ragged_rows_are_read_or_named_and_a_clear_header_is_found(data: st.DataObject) -> None:
+    separator = data.draw(st.sampled_from([",", ";", "\t"]))
+    names = data.draw(st.sampled_from([["text", "label"], ["id", "text", "label"], ["text", "n"]]))
+    kinds = {"text": "texts", "label": "category", "id": "number", "n": "share"}
+    n_rows = data.draw(st.integers(10, 20))
+    rows = [[as_text(data.draw(VALUES[kinds[name]])) for name in names] for _ in range(n_rows)]
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter=separator)
+    writer.writerow(names)
+    kept, named = [], []
+    changes = st.sampled_from([0] * 8 + [-1, 1])
+    for number, row in enumerate(rows, 2):
+        change = data.draw(changes)
+        writer.writerow(row[:-1] if change < 0 else [*row, "more"] if change else row)
+        if change > 0:
+            named.append(number)
+        else:
+            kept.append((*row[:-1], "" if change < 0 else row[-1]))
+    table = read_table(Source("t.csv", file.getvalue().encode()))
+    assert (list(table.columns), table.header) == (names, 1)
+    assert rows_of(table) == kept
+    assert len(table.notes) == bool(named)
+    if named:
+        assert f"Skipped {len(named)} row" in table.notes[0]
+        assert str(named[0]) in table.notes[0]
+
+
 def test_blanks_behind_separators_belong_to_no_field() -> None:
     table = read_table(Source("t.csv", b"1, One river, a\n2, Two, b\n3, Three, a\n"))
     assert [cell.strip() for cell in rows_of(table)[0]] == ["1", "One river", "a"]

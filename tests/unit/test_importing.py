@@ -25,6 +25,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import (
+    import_by_text,
     import_vectors,
     imported_by_label,
     imported_for,
@@ -329,3 +330,21 @@ def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> No
     (made,) = KeptMaps(store).list_maps(corpus)
     assert made.embedder == kept.id
     assert task.fold(task.start(), events).projecting is not None
+
+
+def test_texts_that_differ_in_capitals_or_blanks_are_counted_and_never_matched(
+    store: CorpusStore,
+) -> None:
+    corpus = store.add("c", ReadTexts(("Rain", "rain", "A river", "snow")))
+    near = of_texts(text=["rain", "a  River", "Snow", "x"])
+    says = "no vector for 3 of the 4 different texts.*“text” has 3 of them with other capitals"
+    with pytest.raises(TextError, match=says):
+        import_vectors(store, corpus, read_vectors(near))
+    with pytest.raises(TextError, match=says):
+        import_by_text(store.vectors, read_vectors(near), ("Rain", "rain", "A river", "snow"))
+    with pytest.raises(TextError, match=r"neither the texts nor the IDs.*“text” has 2 of them"):
+        import_vectors(store, store.add("d", ReadTexts(("A RIVER", "RAIN"))), read_vectors(near))
+    equal = of_texts(text=["snow ", "rain", " Rain", "A river"])  # blanks around are none
+    kept = import_vectors(store, corpus, read_vectors(equal)).kept
+    rows = store.vectors.get(kept, store.keys(corpus))[:, 0]
+    assert rows.tolist() == [2, 1, 3, 0]

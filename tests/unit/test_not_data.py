@@ -54,6 +54,11 @@ PAGE = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body>Sign in
         (b'{\n  "detail": "Too many requests"\n}', "a server's message"),
         (b'{"error": {"code": 404, "message": "No such file"}}', "a server's message"),
         (b"410 Gone", "a server's message"),
+        (POINTER.replace(b"git-lfs", b"hawser"), "a pointer of Git LFS"),
+        (b"version https://example.org/v2\next-0-x sha256:0a\noid sha256:0a\n", "of Git LFS"),
+        (b"version https://xethub.com/spec/v1\nhash 0a\n", "a pointer of Git-Xet"),
+        (b"# xet version 0\nfilesize = 12\nhash = '0a'\n", "a pointer of Git-Xet"),
+        (b"<Error><Code>AccessDenied</Code></Error>", "is XML"),
         (b"<html>404 Not Found</html>\n", "is a web page"),
     ],
 )
@@ -83,6 +88,11 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
         b'{"text": "One", "error": "a slip"}\n',
         b"version control is a habit\n",
         b"text\n<html>\n",
+        b"<p> opens a paragraph, </p> closes it.\n",
+        b"<table> stands above <td>.\n",
+        b"# xet is a tool\nand so on\n",
+        b"version https://example.org is out\nAnd so on.\n",
+        b"An RTF file begins with {\\rtf1.\n",
         b"Gone.\n",
         b"<html> is a tag\n",
         b"<body> stands within <html>.\n",
@@ -96,6 +106,44 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
 def test_texts_on_such_things_are_texts(ending: str, content: bytes) -> None:
     if (ending == "jsonl") == content.startswith(b"{"):
         assert read_texts(Source(f"t.{ending}", content)).texts
+
+
+@pytest.mark.parametrize("ending", ["txt", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<table><tr><td>One</td></tr></table>\n",
+        b"<div class=x>Access Denied</div>",
+        b"<p>One</p>\n<p>Two</p>\n",
+        b"<TABLE>\n" + b"<tr><td>One</td></tr>\n" * 200,
+        b"<p>" + b"One <b>two</b> three. " * 200,
+    ],
+)
+def test_parts_of_web_pages_are_named(ending: str, content: bytes) -> None:
+    with pytest.raises(TextError, match="is a web page"):
+        read_texts(Source(f"t.{ending}", content))
+
+
+def test_texts_in_html_and_markdown_with_html_are_texts() -> None:
+    for n in (2, 200):
+        rows = b"".join(b"<p>Text %d <b>so</b></p>,a\n" % place for place in range(n))
+        assert len(read_texts(Source("t.csv", rows)).texts) == n
+    page = b"<p align=center><img src=x></p>\n\n# Title\n\n" + b"<b>Text</b> with words.\n" * 100
+    assert read_texts(Source("README.md", page)).texts
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{\\rtf1\\ansi One}", "RTF"),
+        (b"PK\x03\x04 word/x.xml", "zip"),
+        (b"%PDF-1.7", "PDF"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["txt", "csv", "tsv", "jsonl", "json", "md"])
+def test_documents_of_other_kinds_are_named(ending: str, content: bytes, says: str) -> None:
+    with pytest.raises(TextError, match=f"looks like .*{says}"):
+        read_texts(Source(f"t.{ending}", content))
 
 
 def test_comments_at_the_start_of_a_file_take_no_long_time() -> None:
@@ -144,6 +192,36 @@ def test_feather_files_are_read_as_arrow_reads_them(compression: str) -> None:
         "Skipped the binary data in the column “image”.",
     )
     assert len(read_table(Source("t.arrow", file.getvalue()), max_rows=2)) == 2
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) -> None:
+    many = pa.array([0] * 300)
+    columns = {
+        "text": pa.array(["One"] * 300),
+        "blob": pa.array([bytes(200_000)]).take(many),
+        "copies": pa.array(["x" * 1_000_000]).take(many),
+    }
+    for titles, is_read in ((["blob", "text"], True), (["text", "copies"], False)):
+        batch = pa.RecordBatch.from_pydict({title: columns[title] for title in titles})
+        file = io.BytesIO()
+        with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            writer.write_batch(batch)
+        del batch
+        before = pa.total_allocated_bytes()
+        table, error = None, ""
+        try:
+            table = read_table(Source("t.arrow", file.getvalue()))
+        except TextError as raised:
+            error = str(raised)
+        assert pa.total_allocated_bytes() - before < 1 << 20
+        assert (table is not None and table.columns == ("text",)) == is_read
+        assert ("a batch of 300,00" in error) != is_read
+
+
+def test_feather_files_of_the_first_version_are_refused() -> None:
+    with pytest.raises(TextError, match=r"Feather file of version 1.*to_parquet"):
+        read_table(Source("t.feather", b"FEA1" + bytes(60)))
 
 
 def test_damaged_arrow_files_are_refused() -> None:

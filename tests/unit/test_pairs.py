@@ -10,7 +10,7 @@ import pytest
 from neuralviz.errors import TextError
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
-from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.pairs import read_pairs, read_text_pairs
 from neuralviz.reading.source import Source
 
 THREE = "A,B,5\nC,D,2.5\nE,F,0\n"
@@ -48,9 +48,27 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
     assert pairs.notes == (
         "Skipped 1 row with more fields than the header (line 12). Put texts that contain “,” in "
         "quotation marks.",
+        "Read “nan” in the column “score” as missing (1 row).",
         "Skipped 2 rows: “sentence1” or “sentence2” is missing (lines 3, 4).",
         "Skipped 4 rows: “score” is not a number (lines 5, 6, 7, 8).",
     )
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        (["1,5", "2.5", "3.5", "4"], r"1 of 4 numbers in the column “score”.*“1,5” \(line 2\)"),
+        (["1", "1.234,5", "2.000,5", "3,5"], r"3 of 4 numbers.*“1.234,5” \(line 3\)"),
+        (["1,234", "2,345", "3,456"], "3 of 3 numbers"),
+        (["80%", "70%", "60%", "5"], "1 of 4 numbers.*“5”"),
+    ],
+)
+def test_numbers_of_several_kinds_in_a_column_are_refused(scores: list[str], says: str) -> None:
+    rows = "".join(f"A {n};B {n};{score}\n" for n, score in enumerate(scores))
+    source = Source("p.csv", f"sentence1;sentence2;score\n{rows}".encode())
+    for read in (read_pairs, read_text_pairs):
+        with pytest.raises(TextError, match=says):
+            read(source)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from pandas._libs.parsers import STR_NA_VALUES
 
 from neuralviz.errors import TextError
 from neuralviz.reading import lines
 from neuralviz.reading import texts as reading
 from neuralviz.reading.folders import read_files, read_folder
+from neuralviz.reading.missing import MISSING
 from neuralviz.reading.pasted import MAX_CELL, join_pasted, split_pasted
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
@@ -121,8 +124,8 @@ def test_encodings_are_recognised(encoding: str) -> None:
 
 
 def test_a_table_gives_texts_ids_and_its_columns() -> None:
-    read = read_texts(Source("a.csv", b'id,label,Text\n1,x,"Hello, you"\n2,y, \n3,z,NA\n'))
-    assert read.texts == ("Hello, you", "NA")
+    read = read_texts(Source("a.csv", b'id,label,Text\n1,x,"Hello, you"\n2,y, \n3,z,N. A.\n'))
+    assert read.texts == ("Hello, you", "N. A.")
     assert read.ids == ("1", "3")
     assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
     assert read.notes == ("Skipped 1 row without a text.",)
@@ -134,6 +137,62 @@ def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -
     assert read_texts(Source("a.csv", content), "kind").texts == ("short", "short")
     with pytest.raises(TextError, match="“kind”, “words”, “score”"):
         read_texts(Source("a.csv", content), "text")
+
+
+@pytest.mark.parametrize(
+    ("content", "column"),
+    [
+        ("review,said\n1,The river rose today.\n2,It fell again.\n", "said"),
+        ("comment,said\nyes,The river rose today.\nno,It fell again.\n", "said"),
+        ("title,said\nA,The river rose today.\n", "said"),
+        ("text,said\n" + "Very good,The river rose today.\nNot good,It fell.\n" * 3, "said"),
+        ("title,review\nThe river,It rose again today.\nA book,I liked it a lot.\n", "review"),
+        ("text,note\nGood coffee,A friend of mine said so.\nOld tea,Nobody knew why.\n", "text"),
+        ("text,label\nriver,a\nbread,b\n", "text"),
+        ("题目,text\n一,今天下雨了。\n二,明天天晴。\n", "text"),
+        ("text,正文\n1,今天下雨了，我们在家。\n2,明天天晴，我们出去。\n", "正文"),
+        ("text,date\n1,Mon Apr 06 22:19:45 PDT 2009\n2,Tue Apr 07 01:00:00 PDT 2009\n", "date"),
+        ("text,n\n1,2\n3,4\n", "text"),
+    ],
+)
+def test_the_texts_are_told_by_what_is_in_the_columns(content: str, column: str) -> None:
+    assert read_texts(Source("a.csv", content.encode())).column == column
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_words_for_missing_values_are_those_of_pandas(name: str) -> None:
+    pandas_words = {word for word in STR_NA_VALUES if word}
+    assert pandas_words | {"-"} == MISSING
+    words = sorted(MISSING)
+    frame = pd.DataFrame(
+        {
+            "text": ["The river rose.", *words, "It fell."],
+            "mood": ["fine", *words, "not so good"],
+        }
+    )
+    if name == "a.csv":
+        content = frame.to_csv(index=False)
+        back = pd.read_csv(io.StringIO(content), na_values=["-"])
+        assert back["text"].isna().sum() == len(words)
+    else:
+        content = frame.to_json(orient="records", lines=True)
+    read = read_texts(Source(name, content.encode()))
+    assert read.texts == ("The river rose.", "It fell.")
+    notes = " ".join(read.notes)
+    assert f"Skipped {len(words)} rows without a text" in notes
+    assert f"in the column “mood” as missing ({len(words)} rows)" in notes
+    assert read_texts(Source(name, content.encode()), "mood").texts == ("fine", "not so good")
+
+
+def test_a_code_that_looks_like_a_missing_value_is_one() -> None:
+    content = "text,country,mood\nThe river rose.,NA,None\nIt fell.,DE,Mild\nIt rose.,FR,Severe\n"
+    read = read_texts(Source("a.csv", content.encode()))
+    assert read.labels == {"country": ("NA", "DE", "FR"), "mood": ("", "Mild", "Severe")}
+    assert read.notes == (
+        "Read “NA” in the column “country” as a value, because the other values are codes of the "
+        "same length.",
+        "Read “None” in the column “mood” as missing (1 row).",
+    )
 
 
 def test_one_column_may_hold_commas() -> None:

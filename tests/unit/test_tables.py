@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import openpyxl
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ from neuralviz.errors import TextError
 from neuralviz.reading import arrow_tables
 from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.delimited import read_delimited
-from neuralviz.reading.json_tables import read_json
+from neuralviz.reading.json_tables import json_lines_blocks, read_json
 from neuralviz.reading.lines import TextLines
 from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.source import Source
@@ -253,6 +254,9 @@ FRENCH = "Les élèves étaient à l’école où l’été s’achève. Ça va 
         (JAPANESE, "euc_jp", "EUC-JP"),
         (CHINESE, "gb18030", "GB18030"),
         (KOREAN, "euc_kr", "EUC-KR"),
+        (FRENCH, "mac_roman", "Mac OS Roman"),
+        ("Die Häuser über den Flüssen sind größer.\n", "mac_roman", "Mac OS Roman"),
+        ("“It’s a naïve café,” he said.\n", "mac_roman", "Mac OS Roman"),
     ],
 )
 def test_old_encodings_are_told_by_their_letters_and_named(text: str, encoding: str, said: str):
@@ -335,9 +339,104 @@ def test_json_may_hold_its_rows_in_several_ways(found: object) -> None:
     assert (table.lines, table.unit) == ([1, 2], "row")
 
 
-def test_json_lines_may_be_called_json() -> None:
-    content = b'{"text": "One"}\n{"text": "Two"}\n'
-    assert list(read_table(Source("t.json", content)).column("text")) == ["One", "Two"]
+FRAME = pd.DataFrame({"text": ["The river rose.", "It fell."], "year": [1999, 2001]})
+
+
+@pytest.mark.parametrize("orient", ["split", "tight", "records", "index", "columns", "table"])
+@pytest.mark.parametrize("index", [None, ["a", "b"], [7, 9]])
+def test_a_data_frame_of_any_orient_is_read_as_pandas_reads_it(orient: str, index: list) -> None:
+    frame = FRAME if index is None else FRAME.set_index(pd.Index(index))
+    is_tight = orient == "tight"  # which pandas gives as an object alone
+    content = json.dumps(frame.to_dict(orient)) if is_tight else frame.to_json(orient=orient)
+    table = read_table(Source("t.json", content.encode()))
+    back = frame if is_tight else pd.read_json(io.StringIO(content), orient=orient)
+    assert list(table.column("text")) == list(back["text"])
+    assert list(table.column("year")) == list(map(str, back["year"]))
+
+
+SQUAD = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": "Rivers",
+            "paragraphs": [
+                {
+                    "context": "The river rose.",
+                    "qas": [
+                        {"id": "q1", "question": "What rose?", "answers": [{"text": "The river"}]},
+                        {"id": "q2", "question": "Who fell?", "answers": []},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "rows", "says"),
+    [
+        ({"train": [{"text": "One"}], "test": []}, {"text": ["One"]}, "“train” (1) and “test” (0)"),
+        ({"train": [], "test": ["One"], "v": 2}, {"text": ["One"]}, "“train” (0) and “test” (1)"),
+        (
+            {"train": {"text": ["One"]}, "dev": [{"text": "Two"}]},
+            {"text": ["One", "Two"], "split": ["train", "dev"]},
+            "All are read; the column “split” says which",
+        ),
+        (
+            {"positive": ["Very good", "Fine"], "negative": ["Bad"]},
+            {"text": ["Very good", "Fine", "Bad"], "label": ["positive", "positive", "negative"]},
+            "“positive” (2 values) and “negative” (1 value)",
+        ),
+        (
+            SQUAD,
+            {
+                "question": ["What rose?", "Who fell?"],
+                "context": ["The river rose."] * 2,
+                "answer": ["The river", ""],
+                "id": ["q1", "q2"],
+            },
+            "Each question is a row",
+        ),
+    ],
+)
+def test_lists_by_split_label_and_paragraph_are_named(found: dict, rows: dict, says: str) -> None:
+    table = read_table(Source("t.json", json.dumps(found).encode()))
+    assert {title: list(table.column(title)) for title in rows} == rows
+    assert says in " ".join(table.notes)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"positive": ["Very good", "Not bad"], "negative": ["Quite bad", "So so"]},
+        {"users": [{"name": "Ada"}], "posts": [{"text": "One two"}]},
+        {"text": ["One", "Two"], "label": ["a"]},
+        {"text": {"a": "One"}, "words": {"b": "Two"}},
+        {"train": [["One", "a"]], "test": [["Two", "b"]]},
+        {"columns": ["text", "label"], "data": [["One"]]},
+    ],
+)
+def test_json_that_can_be_read_in_several_ways_is_refused(found: dict) -> None:
+    with pytest.raises(TextError, match=r"one way only. It has “.*Save the rows as a list") as said:
+        read_table(Source("t.json", json.dumps(found).encode()))
+    assert all(f"“{key}”" in str(said.value) for key in found)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+@pytest.mark.parametrize("rows", [["One", "Two"], [{"text": "One"}, {"text": "Two"}]])
+def test_the_ending_of_json_does_not_matter(name: str, rows: list, indent: int | None) -> None:
+    lines = "\n\n" + "\n".join(map(json.dumps, rows))
+    for content in (json.dumps(rows, indent=indent), lines):
+        assert list(read_table(Source(name, content.encode())).column("text")) == ["One", "Two"]
+
+
+def test_blocks_of_lines_refuse_an_array() -> None:
+    with pytest.raises(TextError, match="Save it as JSON Lines"):
+        list(
+            json_lines_blocks("t.jsonl", io.BytesIO(b'[\n{"text": "One"},\n{"text": "Two"}\n]'), 9)
+        )
 
 
 @pytest.mark.parametrize(
