@@ -122,3 +122,7 @@ class LongTextWarning(UserWarning):
             f"Very long texts: {n:,} of {n_texts:,}. The longest has {longest:,} characters. "
             "Embedding may take several minutes."
         )
+
+
+class UnreadTextWarning(UserWarning):
+    """Texts that a model's tokenizer does not know, or does not tell apart."""

@@ -89,6 +89,13 @@ def name_lines(lines: Sequence[int], unit: str = "line") -> str:
     return f"{unit}{'s' * (len(lines) != 1)} {named}" + " …" * (len(lines) > _NAMED_LINES)
 
 
+def name_texts(places: Sequence[int]) -> str:
+    """``text 3``, ``texts 1, 2, 3, 4, 5 and 12 more``, of places counted from 0."""
+    named = name_lines([place + 1 for place in places], "text").removesuffix(" …")
+    more = len(places) - _NAMED_LINES
+    return named + (f" and {more:,} more" if more > 0 else "")
+
+
 def search_terms(query: str) -> tuple[str, ...]:
     """The terms that a text must hold, in lower case: words, and phrases in quotation marks.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -129,7 +130,7 @@ class _Evaluation:
     def _cell(self, number: int, at: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
         row, data = self.plan.rows[at], self.plan.data[number]
-        keys, n = text_keys(data.texts), len(data.texts)
+        keys, n, unread = text_keys(data.texts), len(data.texts), ""
         try:
             if row.spec.is_imported:
                 self.kept[at] = imported_for((self.vectors, CorpusStore().vectors), row.spec, keys)
@@ -142,6 +143,7 @@ class _Evaluation:
                     with_vectors=False,
                     should_stop=self.should_stop,
                 ):
+                    unread = event.unread
                     yield Progress(number, at, "embedding", event.done, event.total)
                 self.kept[at] = self.vectors, event.embedder
             vectors, kept = self.kept[at]
@@ -152,6 +154,8 @@ class _Evaluation:
                 self.plan.settings,
                 should_stop=self.should_stop,
             )
+            if unread:
+                measured = replace(measured, notes=(*measured.notes, unread))
             n_rose = int(rose(vectors.losses(kept, keys)).sum())
             yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:

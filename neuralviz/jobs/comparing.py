@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
 
-FORMAT = 2  # of what `Compare.pack` makes, and of how it is computed
+FORMAT = 3  # of what `Compare.pack` makes, and of how it is computed
 BATCH_SIZE = 8  # texts: after so many, cells appear
 MAX_FOLLOWED_TOKENS = 120  # of a pair
 MAX_FOLLOWED_IN_BLOCKS = 80
@@ -45,6 +45,7 @@ class Step:
     rows: np.ndarray | None = None
     vectors: np.ndarray | None = None
     loss_rose: np.ndarray | None = None
+    unread: str = ""
     error: str = ""
 
 
@@ -57,6 +58,7 @@ class MethodEmbeddings:
         texts: in the order given.
         vectors: [text, dim], NaN where there is none yet; None before the first.
         loss_rose: [text] where micro-tuning was no learning.
+        unread: as of `describe_unread`.
         error: why the method has ended; empty when it has not failed.
     """
 
@@ -64,6 +66,7 @@ class MethodEmbeddings:
     texts: tuple[str, ...]
     loss_rose: np.ndarray
     vectors: np.ndarray | None = None
+    unread: str = ""
     error: str = ""
 
     @cached_property
@@ -81,9 +84,9 @@ class MethodEmbeddings:
     def having(self, steps: Sequence[Step]) -> MethodEmbeddings:
         """These embeddings with those of some more steps of this method."""
         vectors = None if self.vectors is None else self.vectors.copy()
-        loss_rose, error = self.loss_rose.copy(), self.error
+        loss_rose, unread, error = self.loss_rose.copy(), self.unread, self.error
         for step in steps:
-            error = step.error or error
+            unread, error = step.unread or unread, step.error or error
             if step.rows is None or step.vectors is None:
                 continue
             if vectors is None:
@@ -91,7 +94,7 @@ class MethodEmbeddings:
                 vectors = np.full(shape, np.nan, dtype=np.float32)
             vectors[step.rows] = step.vectors
             loss_rose[step.rows] = step.loss_rose
-        return replace(self, vectors=vectors, loss_rose=loss_rose, error=error)
+        return replace(self, vectors=vectors, loss_rose=loss_rose, unread=unread, error=error)
 
 
 Comparison = tuple[MethodEmbeddings, ...]
@@ -142,7 +145,7 @@ class Compare(KeptTask[Step, Comparison]):
                     should_stop=should_stop,
                 ):
                     if len(event.at):
-                        yield Step(method, event.at, event.vectors, event.loss_rose)
+                        yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)
             except NeuralvizError as error:
                 yield Step(method, error=str(error))
             except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
@@ -186,7 +189,11 @@ class Compare(KeptTask[Step, Comparison]):
             for m, embedded in enumerate(result)
             if embedded.vectors is not None
         }
-        return npz_bytes({"errors": [embedded.error for embedded in result]}, arrays)
+        sentences = {
+            "errors": [embedded.error for embedded in result],
+            "unread": [embedded.unread for embedded in result],
+        }
+        return npz_bytes(sentences, arrays)
 
     def n_bytes(self, result: Comparison) -> int:
         return sum(embedded.vectors.nbytes for embedded in result if embedded.vectors is not None)
@@ -198,6 +205,7 @@ class Compare(KeptTask[Step, Comparison]):
                 embedded,
                 vectors=arrays.get(f"vectors_{m}"),
                 loss_rose=arrays[f"loss_rose_{m}"],
+                unread=metadata["unread"][m],
                 error=metadata["errors"][m],
             )
             for m, embedded in enumerate(self.start())

@@ -86,11 +86,13 @@ class MapsState:
         place: number of the map that is under way.
         embedding: the last that is known of its embedding.
         projecting: the last that is known of its projection.
+        unread: as of `describe_unread`, by any of the methods.
     """
 
     place: int = 0
     embedding: EmbeddingEvent | None = None
     projecting: ProjectionEvent | None = None
+    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,9 +152,10 @@ class MakeMaps(Task[MapEvent, MapsState]):
     def fold(self, result: MapsState, events: Sequence[MapEvent]) -> MapsState:
         for map_event in events:
             if map_event.place != result.place:
-                result = MapsState(map_event.place)
+                result = MapsState(map_event.place, unread=result.unread)
             if isinstance(map_event.event, EmbeddingEvent):
-                result = replace(result, embedding=map_event.event)
+                unread = map_event.event.unread or result.unread
+                result = replace(result, embedding=map_event.event, unread=unread)
             else:
                 result = replace(result, projecting=map_event.event)
         return result

@@ -19,10 +19,12 @@ from neuralviz.layers.sbert_wk import (
 )
 from neuralviz.layers.settings import WIDEST_WINDOW
 from neuralviz.layers.states import LayerStates, layer_states
+from neuralviz.models.language_model import TextModel, check_model
+from neuralviz.models.tokens import check_tokenized
 
 if TYPE_CHECKING:
     from neuralviz.layers.settings import SbertWkSettings
-    from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 OMEGAS = np.linspace(0.0, 1.0, 11)
 
@@ -31,8 +33,11 @@ def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
     """Run a text, or the first chunk of a long one, through the model.
 
     Raises:
+        SettingsError: the model is none, or the text is not tokenised.
         ModelError: the model gives vectors that are no numbers.
     """
+    check_model(model, TextModel, "follow_tokens")
+    check_tokenized([text])
     first = text.chunks[0]
     (states,) = layer_states(model, [replace(text, chunks=(first,))])
     vectors = states.vectors[:, 0].float().cpu().numpy()

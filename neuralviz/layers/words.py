@@ -11,10 +11,12 @@ import numpy as np
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.sbert_wk import gram_matrices, token_variance
 from neuralviz.layers.states import layer_states
+from neuralviz.models.language_model import TextModel, check_model
+from neuralviz.models.tokens import check_tokenized
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
-    from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 GROUPS = ("low", "middle", "high")
 PAPERS_COUNT = 51  # the paper takes words that occur more than 50 times
@@ -114,9 +116,12 @@ def word_variances(
         should_stop: asked after every pass through the model.
 
     Raises:
+        SettingsError: the model is none, or a text is not tokenised.
         ModelError: the model gives vectors that are not finite.
         Stopped: ``should_stop`` said so.
     """
+    check_model(model, TextModel, "word_variances")
+    check_tokenized(texts)
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     n_read = 0

@@ -18,13 +18,13 @@ from neuralviz.micro_tuning.plan import mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+from neuralviz.models.language_model import LanguageModel, check_model
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.models import LanguageModel
 
 
 def micro_tune(
@@ -66,6 +66,7 @@ def micro_tune(
         ModelError: with the first event, where the architecture does not let these layers be tuned.
         Stopped: ``should_stop`` said so.
     """
+    check_model(model, LanguageModel, "micro_tune")
     settings = check_settings(model, settings, **options)
     if isinstance(texts, str):
         texts = [texts]

@@ -68,7 +68,7 @@ def keep_large(
             label = np.where(rows % 50 == 7, TOPICS, topics[rows])
             yield corpus_rows(
                 [text(row) for row in rows.tolist()],
-                [pa.array(names[label], pa.string()), pa.array(score[rows])],
+                [pa.array(names[label], pa.large_string()), pa.array(score[rows])],
             )
 
     columns = [Column("topic", "text"), Column("score", "number")]

@@ -213,13 +213,16 @@ def test_a_comparison_comes_back_as_it_was() -> None:
         task.start(),
         [
             Step(0, np.arange(3), np.eye(3, 4, dtype=np.float32), np.zeros(3, bool)),
-            Step(1, np.array([0, 2]), np.ones((2, 5), np.float32), np.array([True, False])),
+            Step(
+                1, np.array([0, 2]), np.ones((2, 5), np.float32), np.array([True, False]), "Lost."
+            ),
             Step(2, error="Too little memory."),
         ],
     )
     again = task.unpack(task.pack(done))
-    assert [(one.method, one.texts, one.error) for one in again] == [
-        (one.method, one.texts, one.error) for one in done
+    assert [one.unread for one in done] == ["", "Lost.", ""]
+    assert [(one.method, one.texts, one.unread, one.error) for one in again] == [
+        (one.method, one.texts, one.unread, one.error) for one in done
     ]
     for one, other in zip(done, again, strict=True):
         np.testing.assert_array_equal(one.loss_rose, other.loss_rose)

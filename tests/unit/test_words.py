@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from neuralviz.errors import ModelError, SettingsError, Stopped
+from neuralviz.errors import ModelError, NeuralvizError, SettingsError, Stopped
 from neuralviz.layers import words
+from neuralviz.layers.following import follow_tokens
 from neuralviz.layers.states import LayerStates
 from neuralviz.layers.words import WordVariances, word_variances
-from neuralviz.models import tokenize
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.plots.words import words_figure, words_height
 from tests.support.models import SENTENCES, WINDOW
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (lambda model: tokenize(model, "a dog"), "in a list, .* not str"),
+        (lambda model: tokenize(model, None), "not NoneType"),
+        (lambda model: micro_tune(model, 5), "not int"),
+        (lambda model: micro_tune("bundled", ["a"]), "micro_tune needs a loaded model"),
+        (lambda model: next(word_variances("bundled", [])), "word_variances needs a loaded model"),
+        (lambda model: next(word_variances(model, ["a"])), "must be tokenised, .* not 'a'"),
+        (lambda model: follow_tokens(model, "a"), "must be tokenised"),
+    ],
+)
+def test_arguments_that_are_something_else(use: Any, sentence: str, tiny: LanguageModel) -> None:
+    with pytest.raises(NeuralvizError, match=sentence):
+        use(tiny)
 
 
 def variance_of(token_id: int) -> float:

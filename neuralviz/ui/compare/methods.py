@@ -27,7 +27,7 @@ from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import off_stage, slide
-from neuralviz.words import many, number
+from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from neuralviz.plots.standalone import About
 
 LISTED_PAIRS = 500
-NAMED_TEXTS = 5  # in a warning
 TEXT_COLUMNS = ("text A", "text B")
 
 
@@ -48,27 +47,28 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
             st.warning(
                 plain(
                     f"{one.method}: all embedding values, and therefore all cosine similarities, "
-                    f"are 0 for {_texts(one.zeros)}."
+                    f"are 0 for {name_texts(np.flatnonzero(one.zeros).tolist())}."
                 )
             )
     for each in comparison:
         if each.loss_rose.any():
             st.warning(
-                plain(f"{each.method}: micro-tuning diverged on {_texts(each.loss_rose)}. ")
+                plain(
+                    f"{each.method}: micro-tuning diverged on "
+                    f"{name_texts(np.flatnonzero(each.loss_rose).tolist())}. "
+                )
                 + "Lower the learning rate (the paper uses 0.01)."
             )
+    of_methods: dict[str, list[str]] = {}
+    for each in comparison:
+        of_methods.setdefault(each.unread, []).append(each.method)
+    for sentence, methods in of_methods.items():
+        if sentence:
+            st.warning(plain(f"{'; '.join(methods)}: {sentence}"))
     texts = comparison[0].texts
     if len(set(texts)) < len(texts):
         n = len(texts) - len(set(texts))
         st.caption(f"The texts contain {many(n, 'duplicate')}.")
-
-
-def _texts(which: np.ndarray) -> str:
-    """``text 3``, ``texts 1, 4``, ``texts 1, 2, 3, 4, 5 and 12 more``."""
-    numbers = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:NAMED_TEXTS])
-    noun = "text" if which.sum() == 1 else "texts"
-    more = int(which.sum()) - NAMED_TEXTS
-    return f"{noun} {numbers}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreements) -> None:

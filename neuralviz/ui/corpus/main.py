@@ -154,6 +154,8 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         st.info(lost)
     if run is not None and is_of_interest(run, missing):
         show_run(run)
+    if run is not None and run.is_over and run.result.unread:
+        st.warning(plain(run.result.unread))
 
 
 def _what_to_make(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) -> str:
