@@ -31,10 +31,10 @@ class Attempt:
         self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
         self._batches = batches
         try:
-            self._before = self._path.read_text().splitlines()
+            self._earlier_parts = self._path.read_text().splitlines()
         except OSError:  # the first one
-            self._before = []
-        self._killed = {name for name, n in Counter(self._before).items() if n >= TWICE}
+            self._earlier_parts = []
+        self._killed = {name for name, n in Counter(self._earlier_parts).items() if n >= TWICE}
 
     @property
     def deadly(self) -> list[int]:
@@ -43,7 +43,7 @@ class Attempt:
 
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before the next ones are asked for."""
-        if not self._before:
+        if not self._earlier_parts:
             self._record("all")
             yield list(self._batches)
         else:
@@ -67,7 +67,7 @@ class Attempt:
 
     def _record(self, part: str) -> None:
         with suppress(OSError):  # the run is over
-            self._path.write_text("\n".join([*self._before, part]))
+            self._path.write_text("\n".join([*self._earlier_parts, part]))
 
 
 def _name(place: int) -> str:

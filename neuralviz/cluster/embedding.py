@@ -106,7 +106,7 @@ def embed_on_cluster(
                 is_missing = _find_missing(store, kept, keys)
                 is_missing &= _kept_mask(left_out, start, len(keys))
                 if attempt == 0:
-                    tally.found += len(_first_rows(keys)) - int(is_missing.sum())
+                    tally.n_found += len(_first_rows(keys)) - int(is_missing.sum())
                     yield tally.event()
                 if not is_missing.any():
                     break
@@ -141,12 +141,12 @@ class _Tally:
     """Counts the finished texts, and makes events of the counts."""
 
     def __init__(self, kept: KeptEmbedder, total: int) -> None:
-        self.found = self.embedded = self.n_rose = 0
+        self.n_found = self.embedded = self.n_rose = 0
         self._kept, self._total = kept, total
 
     def event(self, *, is_last: bool = False) -> EmbeddingEvent:
         """How far the texts are; a text of two rounds is counted in each until the end."""
-        n_found = min(self.found, self._total - self.embedded)
+        n_found = min(self.n_found, self._total - self.embedded)
         n_done = self._total if is_last else min(self._total, n_found + self.embedded)
         nothing = np.zeros(0, dtype=np.int64)
         loss = np.zeros((0, 2))

@@ -42,14 +42,14 @@ class Metrics:
             ["task", "status"],
             registry=self._registry,
         )
-        self._took = Histogram(
+        self._run_seconds = Histogram(
             "neuralviz_run_seconds",
             "How long the work of a run took.",
             ["task"],
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._waited = Histogram(
+        self._wait_seconds = Histogram(
             "neuralviz_wait_seconds",
             "How long a run waited for its turn.",
             buckets=SECONDS,
@@ -62,9 +62,9 @@ class Metrics:
         """Count a run that is over."""
         task = type(run.task).__name__
         self._runs.labels(task, run.status).inc()
-        self._waited.observe(run.seconds_waited)
+        self._wait_seconds.observe(run.seconds_waited)
         if run.started:
-            self._took.labels(task).observe(run.seconds)
+            self._run_seconds.labels(task).observe(run.seconds)
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""

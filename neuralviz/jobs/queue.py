@@ -79,8 +79,8 @@ class RunQueue:
         self._owners: dict[Run[Any], str] = {}  # of those that wait or are under way
         self._turns: dict[str, int] = {}  # by owner, the number of the last start
         self._n_started = 0
-        self._took = _Durations()
-        self._most: dict[Lane, int] = {
+        self._times = _Durations()
+        self._limits: dict[Lane, int] = {
             "long": max_running,
             "short": max_short,
             "sharing": max_sharing,
@@ -160,7 +160,7 @@ class RunQueue:
         with self._lock:
             waiting = Counter(self._lane(run) for run in self._waiting)
             running = Counter(self._lane(run) for run in self._running)
-        return {lane: (waiting[lane], running[lane]) for lane in self._most}
+        return {lane: (waiting[lane], running[lane]) for lane in self._limits}
 
     def place_in_queue(self, run: Run[Any]) -> int:
         """1 for the next run to start, 0 for one that has started."""
@@ -180,8 +180,8 @@ class RunQueue:
             if run not in ahead:
                 return 0.0
             running = [active for active in self._running if self._lane(active) == lane]
-            expected = [self._took.expected(earlier.task) for earlier in ahead[: ahead.index(run)]]
-            places = self._most[lane]
+            expected = [self._times.expected(earlier.task) for earlier in ahead[: ahead.index(run)]]
+            places = self._limits[lane]
         free_in = [self._seconds_left(active) for active in running]  # which may take a moment
         if None in free_in or None in expected:
             return None
@@ -198,7 +198,7 @@ class RunQueue:
         """
         if (remaining := run.seconds_left) is not None:
             return remaining
-        expected = self._took.expected(run.task)
+        expected = self._times.expected(run.task)
         return None if expected is None or expected < run.seconds else expected - run.seconds
 
     def _lane(self, run: Run[Any]) -> Lane:
@@ -206,7 +206,7 @@ class RunQueue:
         if run.task.is_short:
             return "short"
         shares = isinstance(run.task, SharingTask) and run.task.sharing_key() is not None
-        return "sharing" if shares and self._most["sharing"] else "long"
+        return "sharing" if shares and self._limits["sharing"] else "long"
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
@@ -261,7 +261,7 @@ class RunQueue:
         self._drop_unwanted()
         if self._is_closed:
             return
-        for lane, limit in self._most.items():
+        for lane, limit in self._limits.items():
             n_running = sum(self._lane(run) == lane for run in self._running)
             if n_running >= limit:
                 continue
@@ -283,7 +283,7 @@ class RunQueue:
                 del self._running[run]
                 self._forget(run)
                 if run.status == "done":
-                    self._took.note(run.task, run.seconds)
+                    self._times.note(run.task, run.seconds)
                 self._start_next()
 
     def _drop_unwanted(self) -> None:

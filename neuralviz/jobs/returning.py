@@ -149,19 +149,19 @@ class Watchers:
     """The people who watch a run; the run goes on while any of them is there."""
 
     def __init__(self) -> None:
-        self._here: list[Callable[[], bool]] = []
+        self._checks: list[Callable[[], bool]] = []
         self._lock = threading.Lock()
 
     def add(self, is_here: Callable[[], bool]) -> None:
         """Add a watcher, of whom ``is_here`` tells whether they are there."""
         with self._lock:
-            self._here.append(is_here)
+            self._checks.append(is_here)
 
     def any_is_here(self) -> bool:
         """Whether any watcher is there; forgets those who have left, except the last."""
         with self._lock:
-            present = [is_here for is_here in self._here if is_here()]
-            self._here = present or self._here[-1:]
+            present = [is_here for is_here in self._checks if is_here()]
+            self._checks = present or self._checks[-1:]
             return bool(present)
 
 

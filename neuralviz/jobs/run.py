@@ -78,8 +78,8 @@ class Run(Generic[R]):
         self.started: float | None = None
         self.finished: float | None = None
         self.is_reopened = False
-        self._begun = self._ended = 0.0  # on the clock that never jumps
-        self._asked_for = time.monotonic()
+        self._start_time = self._end_time = 0.0  # on the clock that never jumps
+        self._created = time.monotonic()
         self._result = task.start()
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
@@ -87,7 +87,7 @@ class Run(Generic[R]):
         self._pace = _Pace()
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
-        self._over = threading.Event()
+        self._over_event = threading.Event()
         self._stop_asked = threading.Event()
         self._owner_is_here = owner_is_here
         self._at_end = at_end
@@ -117,10 +117,10 @@ class Run(Generic[R]):
         """
         run: Run[R] = cls(task, lambda: True, number)
         run._result = result
-        run._begun, run._ended = 1.0, 1.0 + seconds
+        run._start_time, run._end_time = 1.0, 1.0 + seconds
         run.status, run.started, run.finished = status, finished - seconds, finished
         run.is_reopened = True
-        run._over.set()
+        run._over_event.set()
         return run
 
     # --- for whoever looks ----------------------------------------------------------------------
@@ -136,13 +136,13 @@ class Run(Generic[R]):
         """
         run: Run[R] = cls(task, lambda: True, number)
         run.status, run.error = "failed", error
-        run._over.set()
+        run._over_event.set()
         return run
 
     @property
     def is_over(self) -> bool:
         """Whether the run is done, stopped or failed."""
-        return self._over.is_set()
+        return self._over_event.is_set()
 
     @property
     def result(self) -> R:
@@ -175,12 +175,12 @@ class Run(Generic[R]):
     @property
     def seconds(self) -> float:
         """How long the work has taken so far, or took; 0 before it starts."""
-        return (self._ended or time.monotonic()) - self._begun if self._begun else 0.0
+        return (self._end_time or time.monotonic()) - self._start_time if self._start_time else 0.0
 
     @property
     def seconds_waited(self) -> float:
         """How long the run has waited for its turn, or waited."""
-        return (self._begun or self._ended or time.monotonic()) - self._asked_for
+        return (self._start_time or self._end_time or time.monotonic()) - self._created
 
     @property
     def seconds_left(self) -> float | None:
@@ -206,7 +206,7 @@ class Run(Generic[R]):
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run is over; False when ``seconds`` have passed before."""
-        return self._over.wait(seconds)
+        return self._over_event.wait(seconds)
 
     def is_abandoned(self) -> bool:
         """Whether the owner has been gone for good."""
@@ -228,7 +228,7 @@ class Run(Generic[R]):
             if self.status != "queued":
                 return False
             self.status = "running"
-            self.started, self._begun = time.time(), time.monotonic()
+            self.started, self._start_time = time.time(), time.monotonic()
         return True
 
     def add(self, event: Any) -> None:
@@ -321,9 +321,9 @@ class Run(Generic[R]):
 
     def _end(self, status: Status, error: str | None = None) -> None:
         self.error = error
-        self.finished, self._ended = time.time(), time.monotonic()
+        self.finished, self._end_time = time.time(), time.monotonic()
         self.status = status
-        self._over.set()
+        self._over_event.set()
 
 
 class _Pace:
