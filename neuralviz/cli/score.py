@@ -14,7 +14,8 @@ from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
 from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import Stopped
-from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
+from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.roles import pair_columns
 from neuralviz.reading.pairs import find_columns, read_text_pairs
@@ -84,12 +85,16 @@ def score(
     else:
         write_table(output, table)
         say(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
-    agreement = correlate(predicted[known], read.scores[known]).spearman
+    of = predicted[known], read.scores[known]
+    agreement = correlate(*of).spearman
     if np.isfinite(agreement):
         say(
             f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
             "Pairs that the model was trained on make it higher than it is on new ones."
         )
+        drawn = bootstrap_spearman(*of, cluster=read.at(np.flatnonzero(known)).numbers)
+        if len(drawn) and seem_reversed([interval(drawn)]):
+            say(f"It is clearly below chance (0). {REVERSE}")
 
 
 def _table(pairs: ScoredPairs, predicted: np.ndarray, *, has_scores: bool) -> pa.Table:

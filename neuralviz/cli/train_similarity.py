@@ -31,7 +31,7 @@ from neuralviz.models.names import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
-from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.events import AutoencoderEpoch, SimilarityEpoch
 from neuralviz.training.similarity.folder import check_free_name
 from neuralviz.training.similarity.names import RUNG_NAMES
@@ -106,7 +106,7 @@ def train_similarity(
         None if dev is None else _read(dev, roles),
         None if test is None else _read(test, roles),
     )
-    Scale.of(split.train.scores)  # looked at before a model is loaded
+    check_different(split.train.scores, "train")  # looked at before a model is loaded
     for note in split.notes:
         say(note)
     say(

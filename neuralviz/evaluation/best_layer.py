@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from neuralviz.evaluation.bootstrap import bootstrap, interval
+from neuralviz.evaluation.bootstrap import (
+    bootstrap,
+    bootstrap_spearman,
+    interval,
+    paired_interval,
+    seem_reversed,
+)
+from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.words import many, number
 
@@ -16,9 +23,9 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.correlation import Correlation
 
-FEWEST_PAIRS = 10  # for an interval
 BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
 AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
+_NOTHING = np.zeros(0)
 
 
 class Measured(Protocol):
@@ -27,6 +34,7 @@ class Measured(Protocol):
     Attributes:
         cosines: [pair] of the vectors of the two sentences.
         scores: [pair] by people.
+        numbers: [pair] as of `number_pairs`.
         correlation: of both.
     """
 
@@ -34,6 +42,8 @@ class Measured(Protocol):
     def cosines(self) -> np.ndarray: ...
     @property
     def scores(self) -> np.ndarray: ...
+    @property
+    def numbers(self) -> np.ndarray: ...
     @property
     def correlation(self) -> Correlation: ...
 
@@ -82,20 +92,42 @@ def best_layer(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> 
 
 
 def interval_of_difference(
-    first: Measured, second: Measured, coefficient: str, *, seed: int = 0
+    first: Measured, second: Measured, coefficient: str
 ) -> tuple[float, float] | None:
     """95% bootstrap interval of the difference of two coefficients on the same pairs.
 
-    Both are measured on the same resamples of the pairs. None where one is undefined or the pairs
-    are fewer than `FEWEST_PAIRS`.
+    Both are measured on the same resamples of the pairs. None where one is undefined or there are
+    too few pairs.
     """
-    if len(first.scores) < FEWEST_PAIRS:
+    drawn = [_resampled(one, coefficient) for one in (first, second)]
+    return paired_interval(*drawn) if all(map(len, drawn)) else None
+
+
+def lowest_reversed(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> float | None:
+    """The lowest coefficient where scores seem to say how different texts are; None elsewhere.
+
+    Args:
+        by_layer, coefficient: as of `best_layer`.
+    """
+    known = {
+        value: measured
+        for layers in by_layer.values()
+        for measured in layers
+        if np.isfinite(value := float(getattr(measured.correlation, coefficient)))
+    }
+    lowest = min(known, default=0.0)
+    if lowest >= 0:
         return None
-    drawn = [bootstrap(one.cosines, one.scores, seed=seed) for one in (first, second)]
-    if not all(coefficient in of_layer for of_layer in drawn):
-        return None
-    differences = drawn[0][coefficient] - drawn[1][coefficient]
-    return interval(differences) if np.isfinite(differences).any() else None
+    drawn = [_resampled(known[value], coefficient) for value in (lowest, max(known))]
+    bounds = [interval(one) if np.isfinite(one).any() else None for one in drawn]
+    return lowest if seem_reversed(bounds) else None
+
+
+def _resampled(one: Measured, coefficient: str) -> np.ndarray:
+    """[resample] a coefficient; empty as of `bootstrap`."""
+    if coefficient == "spearman":
+        return bootstrap_spearman(one.cosines, one.scores, cluster=one.numbers)
+    return bootstrap(one.cosines, one.scores, cluster=one.numbers).get(coefficient, _NOTHING)
 
 
 def best_layer_in_words(
@@ -103,6 +135,7 @@ def best_layer_in_words(
     name: str,
     n_pairs: int,
     bounds: tuple[float, float] | None,
+    lowest: float | None = None,
 ) -> str:
     """Which layer follows the scores best, and whether that is decided; then its pooling.
 
@@ -111,18 +144,22 @@ def best_layer_in_words(
         name: of the coefficient.
         n_pairs: that were measured.
         bounds: of `interval_of_difference`; without, nothing is said of what the pairs decide.
+        lowest: of `lowest_reversed`.
     """
     if best is None:
         return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
     value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
+    below = f"The pooling is {POOLING_NAMES[best.pooling]}."
+    if lowest is not None or best.value <= -AS_MUCH:
+        said = (
+            f"No layer agrees with the human scores: the highest {name} is {value}, at layer "
+            f"{best.layer}"
+        )
+        if lowest is None:
+            return f"{said}.\n\n{below}"
+        return f"{said}; {number(lowest, '.2f')}, the lowest, is clearly below 0. {REVERSE}"
     which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
     said = f"{which} agrees best with the human scores: {name} {value}"
-    below = f"The pooling is {POOLING_NAMES[best.pooling]}."
-    if best.value <= -0.005:  # which is not written as 0
-        below = (
-            "All layers are below 0: higher scores go with lower cosines. If a higher score means "
-            f"here that the sentences differ more, reverse the scores.\n\n{below}"
-        )
     if best.rival is None:
         return f"{said}.\n\n{below}"
     behind = f"layer {best.rival}" if best.is_last else "the last layer"

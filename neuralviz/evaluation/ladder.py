@@ -28,8 +28,9 @@ from neuralviz.evaluation.ladder_events import (
 )
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.passes import encode_last
+from neuralviz.reading.scales import Scale
 from neuralviz.store.embedding import embed
-from neuralviz.training.similarity.data import Scale, check_different
+from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import (
     PairFeatures,
@@ -106,7 +107,7 @@ def look_at_layers(
     for pooling in poolings or model_poolings(model):
         embedder = LayerwiseEmbedder(model, pooling)
         vectors = yield from _features(embedder, texts, store, pooling, should_stop)
-        yield layer_cosines(pooling, pair_features(pairs, texts, vectors))
+        yield layer_cosines(pooling, pair_features(pairs, texts, vectors), pairs.numbers)
 
 
 def climb(
@@ -135,6 +136,7 @@ def climb(
         TextError: the scores of train or dev pairs are all the same, or a text cannot be read.
         As `look_up` and `fit`.
     """
+    check_different(split.train.scores, "train")
     scale = Scale.of(split.train.scores)
     check_different(split.dev.scores, "dev")
     texts = different_texts(split.parts)
@@ -174,7 +176,7 @@ def climb(
             )
 
 
-def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
+def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
     """The cosines at every layer, and how they follow the scores."""
     cosines = _cosines(features)
     found = [correlate(column, features.scores) for column in cosines.T]
@@ -182,6 +184,7 @@ def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
         pooling,
         cosines,
         features.scores,
+        numbers,
         np.array([one.spearman for one in found]),
         np.array([one.pearson for one in found]),
     )

@@ -36,10 +36,12 @@ class Measured:
     Attributes:
         cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
         scores: [pair] by people.
+        numbers: [pair] as of `number_pairs`.
     """
 
     cosines: np.ndarray
     scores: np.ndarray
+    numbers: np.ndarray
 
     @cached_property
     def correlation(self) -> Correlation:
@@ -140,7 +142,8 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
     ``cosines`` is [pooling, pair] of the first so many pairs.
     """
     done = pairs.first(cosines.shape[1])
-    measured = iter([Measured(row.copy(), done.scores) for row in cosines])
+    numbers = done.numbers
+    measured = iter([Measured(row.copy(), done.scores, numbers) for row in cosines])
 
     def take(n: int) -> tuple[Measured, ...]:
         return tuple(next(measured) for _ in range(n))

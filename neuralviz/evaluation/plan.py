@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
 
-KEY_VERSION = 2  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
+KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 
 
 @dataclass(frozen=True)

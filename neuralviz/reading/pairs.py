@@ -47,6 +47,11 @@ class ScoredPairs:
     def __len__(self) -> int:
         return len(self.sentences1)
 
+    @property
+    def numbers(self) -> np.ndarray:
+        """[pair] as of `number_pairs`."""
+        return number_pairs(self.sentences1, self.sentences2)
+
     def at(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
         """The pairs at some places, in that order."""
         return replace(
@@ -69,6 +74,24 @@ class ScoredPairs:
             scores=self.scores[:n],
             labels={name: values[:n] for name, values in self.labels.items()},
         )
+
+
+def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
+    """[pair] the number, 0 … of its two texts, in whichever order; the same of repeated pairs."""
+    known: dict[frozenset[str], int] = {}
+    both = (frozenset(texts) for texts in zip(first, second, strict=True))
+    return np.array([known.setdefault(texts, len(known)) for texts in both], dtype=np.int64)
+
+
+def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
+    """A sentence on repeated pairs; none where there are none.
+
+    Args:
+        numbers: of `number_pairs`.
+    """
+    n = len(numbers) - len(np.unique(numbers))
+    which = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
+    return (f"{which}. Intervals count such pairs as one.",) if n else ()
 
 
 def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | None]:
@@ -118,11 +141,12 @@ def read_pairs(
             f"{FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
     by_name = _by_name(table.columns)
+    repeats = repeats_in_words(number_pairs(*rows.texts))
     return ScoredPairs(
         sentences1=rows.texts[0],
         sentences2=rows.texts[1],
         scores=rows.numbers[0],
-        notes=rows.notes,
+        notes=(*rows.notes, *repeats),
         labels={
             label: tuple(tidy(table.values[by_name[label]][place]) for place in used)
             for label in LABEL_COLUMNS

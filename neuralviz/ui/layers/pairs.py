@@ -15,6 +15,7 @@ from neuralviz.evaluation.best_layer import (
     best_layer,
     best_layer_in_words,
     interval_of_difference,
+    lowest_reversed,
     parts_in_words,
     settings_in_words,
 )
@@ -58,6 +59,9 @@ COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "
 HALF = 420  # px
 
 _interval_of_difference = lru_cache(maxsize=8)(interval_of_difference)
+_lowest_reversed = lru_cache(maxsize=8)(
+    lambda result, coefficient: lowest_reversed(result.by_layer, coefficient)
+)
 _read = st.cache_data(
     max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
 )(read_pairs)
@@ -158,14 +162,17 @@ def _show(coefficient: str, result: LayerPairs | None, live: bool) -> None:
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     best = best_layer(result.by_layer, COEFFICIENTS[coefficient])
-    interval = None
-    if best is not None and best.rival is not None and not live:
-        of_pooling = result.by_layer[best.pooling]
-        interval = _interval_of_difference(
-            of_pooling[best.layer], of_pooling[best.rival], COEFFICIENTS[coefficient]
-        )
+    interval = lowest = None
+    if best is not None and not live:
+        lowest = _lowest_reversed(result, COEFFICIENTS[coefficient])
+        if best.rival is not None:
+            of_pooling = result.by_layer[best.pooling]
+            interval = _interval_of_difference(
+                of_pooling[best.layer], of_pooling[best.rival], COEFFICIENTS[coefficient]
+            )
+    said = best_layer_in_words(best, coefficient, len(result.pairs), interval, lowest)
     with slide(KEY):
-        show_point(best_layer_in_words(best, coefficient, len(result.pairs), interval), key=KEY)
+        show_point(said, key=KEY)
         _by_layer(result, coefficient, best)
 
 
