@@ -12,13 +12,13 @@ import typer
 
 from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
 from neuralviz.cli.data_sets import RoleOption, split_roles
-from neuralviz.cli.vectors import progress_bars
+from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.roles import pair_columns
-from neuralviz.reading.pairs import find_columns, read_text_pairs
+from neuralviz.reading.pairs import read_text_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
@@ -46,6 +46,8 @@ def score(
         str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
     ],
     role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -59,12 +61,12 @@ def score(
 
     Writes the columns `sentence1`, `sentence2`, `predicted` and, if the table has it, `score`.
     """
+    line = header_line(header, no_header=no_header)
     if output is not None:
         check_destination(output)
     found = similarity.load_similarity_model(model)
-    roles = split_roles(role)
-    find = partial(pair_columns, roles=roles) if roles else find_columns
-    read = read_text_pairs(Source.at(pairs), find)
+    find = partial(pair_columns, roles=split_roles(role))
+    read = read_text_pairs(Source.at(pairs, line), find)
     for note in read.notes:
         say(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:

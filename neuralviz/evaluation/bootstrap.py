@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
+MOST_RESAMPLES = 100_000
 FEWEST_DRAWN = 8  # texts, pairs or groups: what is drawn from fewer says nothing of others
 MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
 AT_ONCE = 2 * 10**6  # pairs drawn, of as many resamples as that makes

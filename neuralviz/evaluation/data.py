@@ -20,6 +20,7 @@ from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
+from neuralviz.maps.neighbourhoods import why_no_votes
 from neuralviz.reading.pairs import FEWEST_PAIRS, number_pairs, repeats_in_words
 from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.words import many, number
@@ -279,8 +280,8 @@ class LabelledData(DataSet):
         return f"{many(len(self.rows), 'text')} with {many(len(set(self.labels)), 'label')}"
 
     def problem(self, measure: Measure) -> str:
-        if measure == "neighbours" and len(set(self.labels)) < 2:
-            return "All texts have the same label. At least two different labels are needed."
+        if measure == "neighbours":
+            return why_no_votes(self.labels)
         return why_not_probed(self.labels, self.rows.tolist()) if measure == "probe" else ""
 
     def _contents(self) -> Iterable[object]:

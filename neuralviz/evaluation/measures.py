@@ -289,13 +289,19 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
     notes = found.notes
     if near.k < k:
         notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
-    fewest = min(Counter(data.labels).values())
-    if fewest <= near.k:
+    sizes = Counter(Counter(data.labels).values())  # labels by their number of texts
+    if sizes[1]:
+        who = "label has" if sizes[1] == 1 else "labels have"
         notes += (
-            (
-                f"The rarest label has only {many(fewest, 'text')}, so at most {fewest - 1} of "
-                f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours."
-            ),
+            f"{sizes[1]:,} {who} a single text, for which no neighbour can vote. Give such texts "
+            "the label of others, or leave them out.",
+        )
+    fewest = min(filter(lambda size: size > 1, sizes), default=near.k + 1)
+    if fewest <= near.k:
+        others = " of several texts" if sizes[1] else ""
+        notes += (
+            f"The rarest label{others} has only {fewest} texts, so at most {fewest - 1} of "
+            f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours.",
         )
     missed = outvoted(near, data.labels, k, WORST)
     return replace(

@@ -75,7 +75,7 @@ def data_of(
     else:
         data = _paraphrases(name, table, columns)
     if kind != "pairs" and thresholds != BY_RANGE:
-        note = f"{name} has no scores; --similar and --dissimilar have no effect."
+        note = f"{name} has no scores, so the thresholds have no effect."
         data = replace(data, notes=(*data.notes, note))
     return replace(data, columns=columns)
 

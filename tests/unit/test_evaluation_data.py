@@ -16,6 +16,7 @@ from neuralviz.evaluation.data import (
     ParaphraseData,
     ScoredData,
     Thresholds,
+    labelled_data,
     scored_data,
 )
 from neuralviz.evaluation.guessing import guess_columns, guess_roles
@@ -348,9 +349,9 @@ def test_a_column_that_was_named_is_no_other_role_besides() -> None:
 
 def test_a_column_that_is_still_missing_is_named() -> None:
     content = "Satz A,Satz B,Note\na,b,1\nc,d,2\ne,f,5\n"
-    with pytest.raises(TextError, match="--role text1=… --role text2=… --role score=…"):
+    with pytest.raises(TextError, match="Assign columns to the roles of one of them"):
         read(content)
-    with pytest.raises(TextError, match=r"also needs a column for score.*--role score=…"):
+    with pytest.raises(TextError, match=r"also needs a column for score.*Assign a column to score"):
         read(content, {"text1": "Satz A", "text2": "Satz B"})
     with pytest.raises(TextError, match="also needs a column for group or label"):
         read(content, {"text": "Satz A"})
@@ -462,10 +463,10 @@ def test_one_neighbour_is_one() -> None:
     data = read("text,label\na,x\nb,x\n" + "c,y\nd,y\n")
     measured = measure(data, np.eye(4), MeasureSettings(k=1, resamples=0))
     assert not measured.notes
-    few = read("text,label\na,x\nb,y\n")
-    notes = measure(few, np.eye(2), MeasureSettings(k=10, resamples=0)).notes
-    assert notes[0] == "Using 1 neighbour instead of 10: there are no more texts."
-    assert "at most 0 of 1 neighbour can share it" in notes[1]
+    few = read("text,label\na,x\nb,x\nc,y\n")
+    notes = measure(few, np.eye(3), MeasureSettings(k=10, resamples=0)).notes
+    assert notes[0] == "Using 2 neighbours instead of 10: there are no more texts."
+    assert "at most 1 of 2 neighbours can share it" in notes[2]
 
 
 # --- columns guessed from what is in them ------------------------------------------------------
@@ -574,6 +575,41 @@ def test_repeated_pairs_are_told_and_numbered_in_either_order() -> None:
     rows = "".join(f"{a},{b},{n}\n" for n, (a, b) in enumerate(zip(first, second, strict=True)))
     pairs = read_pairs(Source("p.csv", f"sentence1,sentence2,score\n{rows}".encode()))
     assert pairs.notes == (said,)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([f"{9 + n}.95" for n in range(30)], "All 30 labels are different, as ids or measurements"),
+        (["a"] * 30, "All texts have the same label."),
+    ],
+)
+def test_labels_that_no_two_texts_share_are_refused(labels: list[str], said: str) -> None:
+    data = labelled_data("p.csv", [f"text {n}" for n in range(30)], labels)
+    with pytest.raises(NeuralvizError, match=said):
+        check_measures(data, MeasureSettings())
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes"),
+    [
+        (
+            ["a"] * 15 + ["b"] * 14 + ["c"],
+            ["1 label has a single text, for which no neighbour can vote. Give such texts the "
+             "label of others, or leave them out."],
+        ),
+        (
+            ["a"] * 15 + ["b"] * 13 + ["c"] * 2,
+            ["The rarest label has only 2 texts, so at most 1 of 10 neighbours can share it. Use "
+             "fewer neighbours."],
+        ),
+    ],
+)  # fmt: skip
+def test_a_label_that_is_too_rare_to_be_voted_for_is_told_with_its_cause(
+    labels: list[str], notes: list[str]
+) -> None:
+    data = labelled_data("p.csv", [f"text {n}" for n in range(30)], labels)
+    assert list(measure(data, drawn(data), MeasureSettings(("neighbours",))).notes) == notes
 
 
 def test_scores_times_twenty_are_measured_as_before() -> None:

@@ -151,15 +151,16 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     named = tmp_path / "named.csv"
     _, *rows = pairs.read_text("utf-8").splitlines()
     rows[3] = rows[3].rpartition(",")[0] + ",n/a"
-    named.write_text("\n".join(["left,right,gold", *rows]), "utf-8")
-    roles = ("--role", "text1=left", "--role", "text2=Right", "--role", "score=gold")
+    named.write_text("\n".join(["of,many,raters", "left,right,gold", *rows]), "utf-8")
+    roles = ("--role", "text1=left", "--role", "text2=Right", "--role", "score=gold",
+             "--header", "2")  # fmt: skip
     assert run("train", "similarity", named, "--model", bert_folder).exit_code == 2
     result = trained(named, bert_folder, "-o", NAME, *roles)
     assert result.exit_code == 0, result.output
     assert "26 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     opened, at = [], Source.at
     with monkeypatch.context() as patch:
-        patch.setattr(Source, "at", staticmethod(lambda path: opened.append(path) or at(path)))
+        patch.setattr(Source, "at", staticmethod(lambda *of: opened.append(of[0]) or at(*of)))
         scored = run("score", named, "--model", NAME, *roles)
     assert scored.exit_code == 0, scored.output
     assert opened == [named], "the table is read more than once"
