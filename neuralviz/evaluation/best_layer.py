@@ -103,24 +103,28 @@ def interval_of_difference(
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
 
-def lowest_reversed(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> float | None:
-    """The lowest coefficient where scores seem to say how different texts are; None elsewhere.
+def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> float | None:
+    """The median coefficient where scores seem to say how different texts are; None elsewhere.
+
+    The lowest of many layers may be below 0 by chance; the median has to be that clearly.
 
     Args:
         by_layer, coefficient: as of `best_layer`.
     """
-    known = {
-        value: measured
-        for layers in by_layer.values()
-        for measured in layers
+    known = [
+        (value, at, measured)
+        for at, measured in enumerate(one for layers in by_layer.values() for one in layers)
         if np.isfinite(value := float(getattr(measured.correlation, coefficient)))
-    }
-    lowest = min(known, default=0.0)
-    if lowest >= 0:
+    ]
+    if not known:
         return None
-    drawn = [_resampled(known[value], coefficient) for value in (lowest, max(known))]
+    ordered = sorted(known)
+    median, _, middle = ordered[len(ordered) // 2]
+    if median >= 0:
+        return None
+    drawn = [_resampled(one, coefficient) for one in (middle, ordered[-1][2])]
     bounds = [interval(one) if np.isfinite(one).any() else None for one in drawn]
-    return lowest if seem_reversed(bounds) else None
+    return median if seem_reversed(bounds) else None
 
 
 def _resampled(one: Measured, coefficient: str) -> np.ndarray:
@@ -135,7 +139,7 @@ def best_layer_in_words(
     name: str,
     n_pairs: int,
     bounds: tuple[float, float] | None,
-    lowest: float | None = None,
+    median: float | None = None,
 ) -> str:
     """Which layer follows the scores best, and whether that is decided; then its pooling.
 
@@ -144,20 +148,20 @@ def best_layer_in_words(
         name: of the coefficient.
         n_pairs: that were measured.
         bounds: of `interval_of_difference`; without, nothing is said of what the pairs decide.
-        lowest: of `lowest_reversed`.
+        median: of `reversed_median`.
     """
     if best is None:
         return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
     value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
     below = f"The pooling is {POOLING_NAMES[best.pooling]}."
-    if lowest is not None or best.value <= -AS_MUCH:
+    if median is not None or best.value <= -AS_MUCH:
         said = (
             f"No layer agrees with the human scores: the highest {name} is {value}, at layer "
             f"{best.layer}"
         )
-        if lowest is None:
+        if median is None:
             return f"{said}.\n\n{below}"
-        return f"{said}; {number(lowest, '.2f')}, the lowest, is clearly below 0. {REVERSE}"
+        return f"{said}; the median, {number(median, '.2f')}, is clearly below 0. {REVERSE}"
     which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
     said = f"{which} agrees best with the human scores: {name} {value}"
     if best.rival is None:

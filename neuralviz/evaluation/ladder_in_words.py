@@ -12,7 +12,7 @@ from neuralviz.evaluation.best_layer import (
     best_layer,
     best_layer_in_words,
     interval_of_difference,
-    lowest_reversed,
+    reversed_median,
 )
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, Correlation
@@ -88,16 +88,16 @@ def _layers_point(
         for one in poolings
     }
     best = best_layer(by_layer, "spearman")
-    bounds = lowest = None
+    bounds = median = None
     if is_whole and best is not None:
-        lowest = lowest_reversed(by_layer, "spearman")
+        median = reversed_median(by_layer, "spearman")
         if best.rival is not None:
             of_pooling = by_layer[best.pooling]
             bounds = interval_of_difference(
                 of_pooling[best.layer], of_pooling[best.rival], "spearman"
             )
     n_pairs = len(poolings[0].scores)
-    return best_layer_in_words(best, "Spearman", n_pairs, bounds, lowest), best
+    return best_layer_in_words(best, "Spearman", n_pairs, bounds, median), best
 
 
 def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:

@@ -10,8 +10,8 @@ from neuralviz.evaluation.best_layer import (
     best_layer,
     best_layer_in_words,
     interval_of_difference,
-    lowest_reversed,
     parts_in_words,
+    reversed_median,
     settings_in_words,
 )
 from neuralviz.evaluation.correlation import REVERSE, correlate
@@ -79,11 +79,11 @@ def test_the_intervals_are_of_the_coefficient_that_is_named() -> None:
 @pytest.mark.parametrize("coefficient", ["spearman", "kendall_b"])
 def test_scores_seem_reversed_where_no_layer_is_clearly_above_0(coefficient: str) -> None:
     against, none = measured(-(SCORES**2), SCORES), measured(RNG.random(60), SCORES)
-    assert lowest_reversed({"mean": (none, against)}, coefficient) == pytest.approx(-1)
-    assert lowest_reversed({"mean": (against,), "cls": (layer(0.1),)}, coefficient) is None
-    assert lowest_reversed({"mean": (none, none)}, coefficient) is None
+    assert reversed_median({"mean": (none, against, against)}, coefficient) == pytest.approx(-1)
+    assert reversed_median({"mean": (against,), "cls": (layer(0.1),)}, coefficient) is None
+    assert reversed_median({"mean": (none, none, against)}, coefficient) is None
     few = measured(-np.arange(4.0), np.arange(4.0))
-    assert lowest_reversed({"mean": (few,)}, coefficient) is None
+    assert reversed_median({"mean": (few,)}, coefficient) is None
 
 
 def test_what_is_said_of_the_best() -> None:
@@ -115,7 +115,7 @@ def test_what_is_said_of_the_best() -> None:
         f"{no_layer}.\n\nThe pooling is mean of all tokens."
     )
     assert best_layer_in_words(below, "Pearson", 20, (0.1, 0.2), -0.5) == (
-        f"{no_layer}; −0.50, the lowest, is clearly below 0. {REVERSE}"
+        f"{no_layer}; the median, −0.50, is clearly below 0. {REVERSE}"
     )
     assert best_layer_in_words(None, "Pearson", 1, None) == (
         "Pearson is undefined for every layer on 1 pair."

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 310  # px, of the figures on the first screen
 _HELP = "10-NN accuracy at the last layer; higher is better."
+_WHOLE = f"The whole model, untrained. {_HELP}"
 
 
 def show_lessons(
@@ -116,7 +117,7 @@ def _show_first_figures(
         before = known[0].accuracy[0, -1]
         with st.container(horizontal=True):  # beside each other on a phone
             if (whole := known[0].untrained) is not None:
-                st.metric("Whole model, untrained", f"{whole:.1%}", help=_HELP, width="content")
+                st.metric("Untrained", f"{whole:.1%}", help=_WHOLE, width="content")
             st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
             for one in known:
                 if len(one.accuracy) > 1:
