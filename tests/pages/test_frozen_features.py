@@ -169,7 +169,7 @@ def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answ
     [
         (b"", "own.csv"),
         (b"sentence1,sentence2,score\na,b,high\nc,d,\n,e,NaN\n", "has 0 pairs"),
-        (b"text,label\na,b\n", "needs the columns"),
+        (b"text,label\na,b\n", "Choose columns for these roles: First text"),
     ],
     ids=["empty", "words for scores", "other columns"],
 )

@@ -559,7 +559,7 @@ def test_thresholds_and_training_follow_one_scale_of_the_scores(
     assert (data.similar, data.dissimilar) == pytest.approx(bounds)
     assert said in " ".join(data.notes)
     assert len(data.notes) == bool(said)
-    assert "-0." not in data.describe()
+    assert "≤ -" not in data.describe()
     own = Thresholds(max(scores), min(scores) - 1)
     given = scored_data("p.csv", texts, texts, np.array(scores, float), thresholds=own)
     assert given.notes == ()

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import TextError
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,8 +59,8 @@ def check_different(scores: np.ndarray, role: str) -> None:
         )
     if np.ptp(scores) == 0:
         raise TextError(
-            f"All scores of the {role} pairs are {float(scores[0]):g}. To tell similar texts from "
-            "others, some pairs must score higher than others."
+            f"All scores of the {role} pairs are {number(float(scores[0]))}. To tell similar texts "
+            "from others, some pairs must score higher than others."
         )
 
 

@@ -122,8 +122,14 @@ def _show_first_figures(
             for one in known:
                 if len(one.accuracy) > 1:
                     _show_metric(one, 100 * (one.accuracy[-1, -1] - before))
-    if known[0].measured:
-        st.caption(plain(known[0].measured))
+    said = [known[0].measured]
+    if first := max(one.first for one in known):
+        said.append(
+            f"The training went on after step {first:,}. Accuracy between the start and that step "
+            "was not saved, so curves and maps have no values there."
+        )
+    if any(said):
+        st.caption(plain(" ".join(filter(None, said))))
 
 
 def _show_metric(lesson: Lesson, points: float) -> None:
