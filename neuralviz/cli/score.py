@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,6 @@ from neuralviz.errors import Stopped
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.roles import pair_columns
 from neuralviz.reading.pairs import read_text_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
@@ -65,8 +63,7 @@ def score(
     if output is not None:
         check_destination(output)
     found = similarity.load_similarity_model(model)
-    find = partial(pair_columns, roles=split_roles(role))
-    read = read_text_pairs(Source.at(pairs, line), find)
+    read = read_text_pairs(Source.at(pairs, line), split_roles(role))
     for note in read.notes:
         say(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +25,6 @@ from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEven
 from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
 from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
 from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
-from neuralviz.evaluation.roles import ROLES, pair_columns
 from neuralviz.models.names import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -102,9 +100,11 @@ def train_similarity(
     first = DEFAULT_SEED
     settings = LadderSettings(seeds=tuple(range(first, first + seeds)), max_epochs=epochs, **given)
     line = header_line(header, no_header=no_header)
-    find = partial(pair_columns, roles=split_roles(role), needed=ROLES["pairs"])
-    others = (path and read_pairs(Source.at(path, line), find) for path in (dev, test))
-    split = similarity.split_pairs(read_pairs(Source.at(pairs, line), find), *others)
+    roles = split_roles(role)
+    others = (
+        None if path is None else read_pairs(Source.at(path, line), roles) for path in (dev, test)
+    )
+    split = similarity.split_pairs(read_pairs(Source.at(pairs, line), roles), *others)
     check_different(split.train.scores, "train")  # looked at before a model is loaded
     for note in split.notes:
         say(note)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,38 +15,36 @@ from neuralviz.evaluation.bootstrap import (
     paired_interval,
     seem_reversed,
 )
-from neuralviz.evaluation.correlation import REVERSE
+from neuralviz.evaluation.correlation import REVERSE, Correlation, correlate
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.evaluation.correlation import Correlation
-
 BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
 AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
 _NOTHING = np.zeros(0)
 
 
-class Measured(Protocol):
-    """A layer on pairs.
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One way to make a vector of a sentence, such as a layer, measured on pairs.
 
     Attributes:
-        cosines: [pair] of the vectors of the two sentences.
+        cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
         scores: [pair] by people.
         numbers: [pair] as of `number_pairs`.
-        correlation: of both.
     """
 
-    @property
-    def cosines(self) -> np.ndarray: ...
-    @property
-    def scores(self) -> np.ndarray: ...
-    @property
-    def numbers(self) -> np.ndarray: ...
-    @property
-    def correlation(self) -> Correlation: ...
+    cosines: np.ndarray
+    scores: np.ndarray
+    numbers: np.ndarray
+
+    @cached_property
+    def correlation(self) -> Correlation:
+        """Of the cosines with the scores."""
+        return correlate(self.cosines, self.scores)
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbourhoods import why_no_votes
 from neuralviz.reading.pairs import FEWEST_PAIRS, number_pairs, repeats_in_words
+from neuralviz.reading.roles import Kind
 from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 Measure = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe"
 ]

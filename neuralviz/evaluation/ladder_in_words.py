@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.evaluation.best_layer import (
+    Measured,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
     reversed_median,
 )
 from neuralviz.evaluation.bootstrap import seem_reversed
-from neuralviz.evaluation.correlation import REVERSE, Correlation
+from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
 from neuralviz.evaluation.ladder_table import (
     best_baseline,
@@ -51,22 +51,6 @@ _BASELINES = {
 _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
 
 
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """A layer as `best_layer` takes it."""
-
-    cosines: np.ndarray
-    scores: np.ndarray
-    numbers: np.ndarray
-    correlation: Correlation
-
-    @classmethod
-    def of(cls, layers: LayerCosines, layer: int) -> _Layer:
-        spearman, pearson = float(layers.spearman[layer]), float(layers.pearson[layer])
-        found = Correlation(spearman, np.nan, np.nan, pearson, len(layers.scores))
-        return cls(layers.cosines[:, layer], layers.scores, layers.numbers, found)
-
-
 def layers_point(
     layers: Mapping[str, LayerCosines], *, is_whole: bool = True
 ) -> tuple[str, BestLayer | None]:
@@ -84,7 +68,7 @@ def _layers_point(
     poolings: tuple[LayerCosines, ...], is_whole: bool
 ) -> tuple[str, BestLayer | None]:
     by_layer = {
-        one.pooling: [_Layer.of(one, layer) for layer in range(len(one.spearman))]
+        one.pooling: [Measured(column, one.scores, one.numbers) for column in one.cosines.T]
         for one in poolings
     }
     best = best_layer(by_layer, "spearman")

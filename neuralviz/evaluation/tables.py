@@ -16,8 +16,8 @@ from neuralviz.evaluation.data import (
     scored_data,
     with_notes,
 )
-from neuralviz.evaluation.roles import find_roles
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.roles import find_roles
 from neuralviz.reading.rows import usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table

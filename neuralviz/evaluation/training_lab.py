@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -20,6 +19,7 @@ from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.spaces import knn_by_space
 from neuralviz.store.refusing import folder_error
+from neuralviz.store.writing import write_text
 from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
@@ -30,7 +30,6 @@ from neuralviz.training.snapshots import Watch
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.training.events import TrainingEvent
     from neuralviz.training.settings import TrainingSettings
     from neuralviz.training.snapshots import Snapshot
 
@@ -85,8 +84,8 @@ def fill_table(
         Where it is, and every cell once it is finished or found.
 
     Raises:
-        NeuralvizError: fewer than two different labels, or as of `neuralviz.training.train`.
-        StoreError: a cell cannot be written.
+        NeuralvizError: fewer than two different labels, or none that texts share; a cell cannot be
+            written; or as of `neuralviz.training.train`.
         Stopped: ``should_stop`` said so; the same call goes on there.
     """
     if len(set(filter(None, labels))) < 2:
@@ -141,7 +140,7 @@ class _Lab:
             # room for others like any training's; the cells stay.
             beside = self._own_folder / key if self._own_folder else training_folder(key)
             found = yield from self._made(row, seed, beside)
-            _write(path, asdict(found))
+            _keep(path, asdict(found))
             shutil.rmtree(beside, ignore_errors=True)
         yield found
 
@@ -169,8 +168,8 @@ class _Lab:
             should_stop=self.should_stop,
         ):
             if event.snapshot is not None:
-                accuracy[str(_step(event))] = _last(event.snapshot)
-                _write(beside / "epochs.json", accuracy)
+                accuracy[str(event.snapshot.step)] = _last(event.snapshot)
+                _keep(beside / "epochs.json", accuracy)
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
             if not isinstance(event, TrainingEnded):
@@ -230,11 +229,6 @@ class _Lab:
         return key.hexdigest()[:32]
 
 
-def _step(event: TrainingEvent) -> int:
-    """The step whose encoder an event's snapshot is of."""
-    return event.result.step if isinstance(event, TrainingEnded) else event.step
-
-
 def _last(snapshot: Snapshot) -> float:
     assert snapshot.accuracy is not None
     return float(snapshot.accuracy[-1])
@@ -257,13 +251,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Write beside and move into place."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+def _keep(path: Path, content: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(content), "utf-8")
-        beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise folder_error(f"Could not save to {path.parent}: {error.strerror}.") from error
+    write_text(path, json.dumps(content))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.roles import ROLES, pair_columns
 from neuralviz.reading.rows import numbers_of, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
 
-SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
-SCORE_COLUMNS = ("score", "similarity")
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
+NO_ROLES: Mapping[str, str] = MappingProxyType({})
 _NO_SCORES = np.zeros(0)
-FindColumns = Callable[[str, Sequence[str]], tuple[str, str, str | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,7 @@ class ScoredPairs:
 
     def first(self, n: int) -> ScoredPairs:
         """The same with the first ``n`` pairs alone."""
-        return replace(
-            self,
-            sentences1=self.sentences1[:n],
-            sentences2=self.sentences2[:n],
-            scores=self.scores[:n],
-            labels={name: values[:n] for name, values in self.labels.items()},
-        )
+        return self.at(range(min(n, len(self))))
 
 
 def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
@@ -94,45 +88,24 @@ def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
     return (f"{which}. Intervals count such pairs as one.",) if n else ()
 
 
-def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | None]:
-    """The columns of two sentences and of their score by their names; None without a score.
-
-    Raises:
-        TextError: there are none of two sentences.
-    """
-    by_name = _by_name(columns)
-    pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
-    if pair is None:
-        raise TextError(
-            f"{name} needs the columns “sentence1” and “sentence2” in its header line. "
-            f"It has: {_list_names(columns)}."
-        )
-    first, second = (columns[by_name[one]] for one in pair)
-    return first, second, next((columns[by_name[s]] for s in SCORE_COLUMNS if s in by_name), None)
-
-
 def read_pairs(
-    source: Source, find: FindColumns = find_columns, *, max_rows: int | None = None
+    source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
     """Read scored pairs from a table in a file (see ``source.TABLES``).
 
     Args:
         source: a table with the columns ``sentence1``, ``sentence2`` (or
             ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
-        find: gives the names of the two sentences' columns and of the score's, for the name of
-            the file and all its columns, where they are others.
+        roles: role to column, of those that are not called as in `ROLES`.
         max_rows: of the table; those behind are left out, with a note.
 
     Raises:
-        TextError: it is no such table, a column is missing, or fewer than 3 pairs can be used.
+        TextError: it is no such table, or fewer than 3 pairs can be used.
+        SettingsError: a column is missing.
     """
     table = read_table(source, max_rows=max_rows)
-    first, second, score = find(source.name, table.columns)
-    if score is None:
-        raise TextError(
-            f"{source.name} needs the columns “sentence1”, “sentence2” and “score” in its header "
-            f"line. It has: {_list_names(table.columns)}."
-        )
+    first, second, score = pair_columns(source.name, table.columns, roles, ROLES["pairs"])
+    assert score is not None
     rows = usable_rows(table, texts=(first, second), numbers=(score,))
     used = rows.places
     if len(used) < FEWEST_PAIRS:
@@ -156,23 +129,24 @@ def read_pairs(
 
 
 def read_text_pairs(
-    source: Source, find: FindColumns = find_columns, *, max_rows: int | None = None
+    source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
     """Read pairs of sentences from a table; a column of scores may be there or not.
 
     Args:
         source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
-        find: as of `read_pairs`; it gives None for the score's column where there is none.
+        roles: as of `read_pairs`.
         max_rows: of the table; those behind are left out, with a note.
 
     Returns:
         The pairs; scores are NaN where there is none, or none that is a number.
 
     Raises:
-        TextError: it is no such table, a column of sentences is missing, or no pair can be used.
+        TextError: it is no such table, or no pair can be used.
+        SettingsError: a column of sentences is missing.
     """
     table = read_table(source, max_rows=max_rows)
-    first, second, score = find(source.name, table.columns)
+    first, second, score = pair_columns(source.name, table.columns, roles)
     rows = usable_rows(table, texts=(first, second))
     if not rows.places:
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
@@ -181,12 +155,6 @@ def read_text_pairs(
         read = numbers_of(table.column(score))
         scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
-
-
-def _list_names(columns: Sequence[str]) -> str:
-    """The first few names of columns."""
-    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
-    return found + " …" * (len(columns) > 12)
 
 
 def _by_name(columns: Sequence[str]) -> dict[str, int]:

@@ -12,8 +12,8 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.guessing import guess_columns, guess_roles
-from neuralviz.evaluation.roles import OPTIONAL, ROLES, find_roles, pair_columns
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.ui.allowed import most_rows, where_it_goes
@@ -24,8 +24,8 @@ from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import LARGEST_FILE, View
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Kind
     from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.reading.roles import Kind
     from neuralviz.reading.table import Table
 
 MAX_ROWS = 20_000
@@ -90,8 +90,7 @@ def choose_pairs(
 
 @_cache()
 def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredPairs:
-    find = partial(pair_columns, roles=roles, needed=ROLES["pairs"])
-    return read_pairs(source, find, max_rows=max_rows)
+    return read_pairs(source, roles, max_rows=max_rows)
 
 
 def upload_table(

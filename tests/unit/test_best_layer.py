@@ -7,6 +7,7 @@ import pytest
 
 from neuralviz.evaluation.best_layer import (
     BestLayer,
+    Measured,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
@@ -15,7 +16,6 @@ from neuralviz.evaluation.best_layer import (
     settings_in_words,
 )
 from neuralviz.evaluation.correlation import REVERSE, correlate
-from neuralviz.evaluation.layer_pairs import Measured
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(60)

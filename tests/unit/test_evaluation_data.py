@@ -22,10 +22,10 @@ from neuralviz.evaluation.data import (
 from neuralviz.evaluation.guessing import guess_columns, guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.roles import ROLES
 from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
 from neuralviz.evaluation.tables import data_of, read_data
 from neuralviz.reading.pairs import number_pairs, read_pairs
+from neuralviz.reading.roles import ROLES
 from neuralviz.reading.scales import Scale
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table

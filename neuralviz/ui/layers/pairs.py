@@ -46,8 +46,8 @@ from neuralviz.ui.tables import choose_pairs
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
+    from neuralviz.evaluation.best_layer import BestLayer, Measured
+    from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.settings import Variant
 
 KEY = "layers-pairs"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.reading.pairs import SCORE_COLUMNS, SENTENCE_COLUMNS
 
-if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Kind
-
+Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
     "paraphrases": {
         "original": ("original",),
@@ -21,9 +18,9 @@ ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
         "fixed2": ("fixed2",),
     },
     "pairs": {
-        "text1": tuple(first for first, _ in SENTENCE_COLUMNS),
-        "text2": tuple(second for _, second in SENTENCE_COLUMNS),
-        "score": SCORE_COLUMNS,
+        "text1": ("sentence1", "text1", "a"),
+        "text2": ("sentence2", "text2", "b"),
+        "score": ("score", "similarity"),
     },
     "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
     "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
