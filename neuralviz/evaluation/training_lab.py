@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -19,7 +20,6 @@ from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.spaces import knn_by_space
 from neuralviz.store.refusing import folder_error
-from neuralviz.store.writing import write_text
 from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
@@ -84,8 +84,9 @@ def fill_table(
         Where it is, and every cell once it is finished or found.
 
     Raises:
-        NeuralvizError: fewer than two different labels, or none that texts share; a cell cannot be
-            written; or as of `neuralviz.training.train`.
+        NeuralvizError: fewer than two different labels, none that texts share, or as of
+            `neuralviz.training.train`.
+        StoreError: a cell cannot be written.
         Stopped: ``should_stop`` said so; the same call goes on there.
     """
     if len(set(filter(None, labels))) < 2:
@@ -140,7 +141,7 @@ class _Lab:
             # room for others like any training's; the cells stay.
             beside = self._own_folder / key if self._own_folder else training_folder(key)
             found = yield from self._made(row, seed, beside)
-            _keep(path, asdict(found))
+            _write(path, asdict(found))
             shutil.rmtree(beside, ignore_errors=True)
         yield found
 
@@ -169,7 +170,7 @@ class _Lab:
         ):
             if event.snapshot is not None:
                 accuracy[str(event.snapshot.step)] = _last(event.snapshot)
-                _keep(beside / "epochs.json", accuracy)
+                _write(beside / "epochs.json", accuracy)
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
             if not isinstance(event, TrainingEnded):
@@ -251,9 +252,13 @@ def _read_json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _keep(path: Path, content: Mapping[str, Any]) -> None:
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write beside and move into place."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(json.dumps(content), "utf-8")
+        beside.replace(path)
     except OSError as error:
+        beside.unlink(missing_ok=True)
         raise folder_error(f"Could not save to {path.parent}: {error.strerror}.") from error
-    write_text(path, json.dumps(content))

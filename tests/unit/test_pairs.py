@@ -50,6 +50,7 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
         "quotation marks.",
         "Skipped 2 rows: “sentence1” or “sentence2” is missing (lines 3, 4).",
         "Skipped 4 rows: “score” is not a number (lines 5, 6, 7, 8).",
+        "3 pairs repeat the texts of another pair. Intervals count such pairs as one.",
     )
 
 
