@@ -130,7 +130,8 @@ def climb(
         should_stop: asked again and again.
 
     Yields:
-        Progress of the features, the test pairs, baselines, then every rung.
+        Progress of the features, the train pairs' layers, the test pairs, baselines, then every
+        rung.
 
     Raises:
         TextError: the scores of train or dev pairs are all the same, or a text cannot be read.
@@ -143,6 +144,7 @@ def climb(
     embedder = LayerwiseEmbedder(model, settings.pooling)
     vectors = yield from _features(embedder, texts, store, settings.pooling, should_stop)
     raw = [pair_features(part, texts, vectors) for part in split.parts]
+    yield layer_cosines(settings.pooling, raw[0], split.train.numbers)
     yield TestPairs(
         split.test.sentences1,
         split.test.sentences2,

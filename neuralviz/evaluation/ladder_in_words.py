@@ -63,14 +63,23 @@ def layers_point(
     return _layers_point(tuple(layers.values()), is_whole) if layers else ("", None)
 
 
+@lru_cache(maxsize=8)
+def _are_reversed(poolings: tuple[LayerCosines, ...]) -> bool:
+    return reversed_median(_by_layer(poolings), "spearman") is not None
+
+
+def _by_layer(poolings: tuple[LayerCosines, ...]) -> dict[str, list[Measured]]:
+    return {
+        one.pooling: [Measured(column, one.scores, one.numbers) for column in one.cosines.T]
+        for one in poolings
+    }
+
+
 @lru_cache(maxsize=8)  # the page draws it again and again
 def _layers_point(
     poolings: tuple[LayerCosines, ...], is_whole: bool
 ) -> tuple[str, BestLayer | None]:
-    by_layer = {
-        one.pooling: [Measured(column, one.scores, one.numbers) for column in one.cosines.T]
-        for one in poolings
-    }
+    by_layer = _by_layer(poolings)
     best = best_layer(by_layer, "spearman")
     bounds = median = None
     if is_whole and best is not None:
@@ -87,12 +96,12 @@ def _layers_point(
 def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
     """What `_ladder_point` says, and whether scores seem to say how different texts are."""
     said = _ladder_point(ladder, is_whole=is_whole)
-    untrained = (line for line in ladder_lines(ladder) if line.name in _UNTRAINED)
-    if not said or not seem_reversed(line.interval for line in untrained):
+    untrained = [line.interval for line in ladder_lines(ladder) if line.name in _UNTRAINED]
+    if not said or not (seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values()))):
         return said
     return (
-        f"{said}\n\nThe cosine similarities of the model as it is are clearly below chance (0). "
-        f"{REVERSE}"
+        f"{said}\n\nBefore any training, the Spearman of the model's cosine similarities is "
+        f"clearly below chance (0). {REVERSE}"
     )
 
 
