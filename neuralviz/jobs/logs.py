@@ -64,6 +64,10 @@ def log_run(run: Run[Any]) -> None:
         "seconds": round(run.seconds, 3),
         "waited": round(run.seconds_waited, 3),
     }
-    level = logging.WARNING if run.status == "failed" else logging.INFO
-    says = (about["task"], run.status, about["seconds"])
-    _log.log(level, "A run is over: %s, %s after %s s.", *says, extra={_FIELDS: about})
+    level, why = logging.INFO, ""
+    if run.status == "failed":
+        reason = "an error" if run.may_succeed_again else "texts or settings were refused"
+        about["reason"] = "the process ended" if run.was_cut_off else reason
+        level, why = logging.WARNING, f": {about['reason']}"
+    says = (about["task"], run.status, about["seconds"], why)
+    _log.log(level, "A run is over: %s, %s after %s s%s.", *says, extra={_FIELDS: about})
