@@ -96,6 +96,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         if self.labels:
             labels = store.label_names(corpus, self.labels)
         model = shared_text_model(self.model.id)
+        for settings in self.settings:
+            training.check_family_can_be_saved(model, settings)
         watch = Watch(texts, labels, n_texts=self.n_watched)
         snapshots: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
         with ExitStack() as stack:
@@ -204,7 +206,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
 
     def cache_key(self) -> str:
-        return json.dumps([FORMAT, asdict(self)])
+        return json.dumps([FORMAT, "texts once", asdict(self)])
 
     def pack(self, result: tuple[Lesson, ...]) -> bytes:
         return lessons_bytes(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -89,6 +90,23 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     codes, k = _encode_labels(neighbours, labels, k)
     baseline = np.bincount(codes[codes >= 0]).max() / n
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
+
+
+def why_no_votes(labels: Iterable[str]) -> str:
+    """Why neighbours cannot vote on labels, as a sentence; empty where they can.
+
+    Args:
+        labels: one a text, ``""`` for none.
+    """
+    n_texts = Counter(filter(None, labels))
+    if len(n_texts) == 1:
+        return "All texts have the same label. At least two different labels are needed."
+    if n_texts and max(n_texts.values()) == 1:
+        return (
+            f"All {len(n_texts):,} labels are different, as ids or measurements are, so no other "
+            "text can vote for a text's label. Choose a column whose labels several texts share."
+        )
+    return ""
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:

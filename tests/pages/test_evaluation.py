@@ -37,8 +37,9 @@ from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
+from neuralviz.ui import tables
 from neuralviz.ui import views as kept_views
-from neuralviz.ui.evaluation import choose, data
+from neuralviz.ui.evaluation import choose
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import page_at
@@ -995,7 +996,7 @@ def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
 def test_a_table_that_is_too_large_for_a_link_says_so(
     opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (kept_views, data):
+    for module in (kept_views, tables):
         monkeypatch.setattr(module, "LARGEST_FILE", 5)
     page = upload(opened(methods=["mean"]), SCORED, "mine.csv")
     button(page).click().run()

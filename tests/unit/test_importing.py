@@ -250,7 +250,7 @@ def test_ids_are_found_as_numbers_and_as_text(store: CorpusStore, column: list) 
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({}, "it has no column beside the vectors.*use --in-order"),
+        ({}, "it has no column beside the vectors.*match by row"),
         ({"rank": [6, 4, 1, 7, 5, 2, 3]}, "neither the texts nor the IDs of “c”: it has the "
          "columns “rank”"),
         ({"id": range(7)}, "neither the texts nor the IDs"),  # the corpus counts from 1

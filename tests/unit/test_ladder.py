@@ -24,6 +24,7 @@ from neuralviz.evaluation.ladder_events import (
     Baseline,
     FeatureProgress,
     Ladder,
+    LayerCosines,
     RungEvent,
     RungResult,
     TestPairs,
@@ -115,7 +116,7 @@ def test_events_come_in_order(split: SplitPairs, tiny: LanguageModel) -> None:
     settings = LadderSettings(rungs=("cosines",), max_epochs=2)
     events = list(climb(tiny, split, settings, MemoryVectors()))
     kinds = list(dict.fromkeys(type(event) for event in events))
-    assert kinds == [FeatureProgress, TestPairs, Baseline, RungEvent, RungResult]
+    assert kinds == [FeatureProgress, LayerCosines, TestPairs, Baseline, RungEvent, RungResult]
 
 
 def test_folding_at_once_or_one_by_one_gives_the_same(

@@ -16,7 +16,7 @@ from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
 from neuralviz.reading.pasted import split_pasted
-from neuralviz.reading.source import TABLES, Source
+from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
@@ -210,7 +210,8 @@ def _uploaded() -> _Given:
     if not files:
         return _Given()
     if len(files) > 1:
-        return _Given(_read_files(sources), f"{len(files)} files")
+        key = f"corpus-header-{st.session_state.get(_TIMES_ADDED)}"
+        return _Given(_read_files(_with_header(sources, key)), f"{len(files)} files")
     (file,) = files
     source = next(one for one in sources if one not in arrays)
     name = PurePosixPath(file.name).stem
@@ -248,7 +249,15 @@ def _folder() -> _Given:
     if not files:
         return _Given()
     given = sorted(_sources(files), key=lambda source: source.name)
-    return _Given(_read_files(given), PurePosixPath(given[0].name).parts[0])
+    key = f"corpus-folder-header-{st.session_state.get(_TIMES_ADDED)}"
+    return _Given(_read_files(_with_header(given, key)), PurePosixPath(given[0].name).parts[0])
+
+
+def _with_header(sources: Sequence[Source], key: str) -> list[Source]:
+    """Files to be read by one choice of the line that names the columns of all tables."""
+    tables = [source for source in sources if source.ending in WITHOUT_NAMES]
+    header = choose_header(tables[0], key).header if tables else None
+    return [replace(source, header=header) if source in tables else source for source in sources]
 
 
 def _sources(files: Sequence[UploadedFile]) -> list[Source]:

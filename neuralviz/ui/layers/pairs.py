@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.best_layer import (
     BEST_OF_ALL,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
     parts_in_words,
+    reversed_median,
     settings_in_words,
 )
 from neuralviz.jobs.layers import MeasureLayers
@@ -32,21 +32,22 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.allowed import most_rows, where_it_goes
+from neuralviz.ui.allowed import most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id, more_figures
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
+from neuralviz.ui.tables import choose_pairs
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
+    from neuralviz.evaluation.best_layer import BestLayer, Measured
+    from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.settings import Variant
 
 KEY = "layers-pairs"
@@ -58,9 +59,9 @@ COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "
 HALF = 420  # px
 
 _interval_of_difference = lru_cache(maxsize=8)(interval_of_difference)
-_read = st.cache_data(
-    max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
-)(read_pairs)
+_reversed_median = lru_cache(maxsize=8)(
+    lambda result, coefficient: reversed_median(result.by_layer, coefficient)
+)
 
 
 def show() -> None:
@@ -96,44 +97,17 @@ def _choose_coefficient() -> str:
 
 
 def _pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a file; None without any, which the page has explained."""
-    source = st.segmented_control(
-        "Pairs",
-        ["Example", "Upload"],
-        default="Example",
-        required=True,
-        key="layers-pairs-source",
-        persist_state="session",
-    )
-    try:
-        if source == "Example":
-            name = EXAMPLE
-            pairs = _read(Source.at(sample_data() / name))
-        else:
-            file = st.file_uploader(
-                "File with scored pairs",
-                type=["csv", "tsv"],
-                key="layers-pairs-file",
-                help=(
-                    f"A table with the columns sentence1, sentence2 and score. {where_it_goes()}"
-                ),
-            )
-            if file is not None:
-                st.session_state["layers-pairs-kept"] = (file.name, file.getvalue())
-            if "layers-pairs-kept" not in st.session_state:
-                st.caption("Upload a table with the columns sentence1, sentence2 and score.")
-                return None
-            name, content = st.session_state["layers-pairs-kept"]
-            pairs = _read(Source(name, content))
-    except NeuralvizError as error:
-        show_error(error)
+    """The example's pairs, or those of a table; None without any, which is said."""
+    given = choose_pairs(KEY, _example)
+    if given is None:
         return None
+    name, pairs, is_example = given
     for note in pairs.notes:
         st.caption(plain(note))
     most = most_rows(MAX_PAIRS, texts_in_row=2)
     if len(pairs) > most:
         st.caption(plain(f"Using the first {most:,} of {len(pairs):,} pairs from {name}."))
-    elif source == "Upload":
+    elif not is_example:
         st.caption(plain(f"{many(len(pairs), 'pair')} from {name}."))
     else:
         st.caption(
@@ -142,6 +116,11 @@ def _pairs() -> ScoredPairs | None:
             "different number."
         )
     return pairs.first(most)
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _example() -> tuple[str, ScoredPairs]:
+    return EXAMPLE, read_pairs(Source.at(sample_data() / EXAMPLE))
 
 
 def _about(result: LayerPairs) -> About:
@@ -158,14 +137,17 @@ def _show(coefficient: str, result: LayerPairs | None, live: bool) -> None:
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     best = best_layer(result.by_layer, COEFFICIENTS[coefficient])
-    interval = None
-    if best is not None and best.rival is not None and not live:
-        of_pooling = result.by_layer[best.pooling]
-        interval = _interval_of_difference(
-            of_pooling[best.layer], of_pooling[best.rival], COEFFICIENTS[coefficient]
-        )
+    interval = median = None
+    if best is not None and not live:
+        median = _reversed_median(result, COEFFICIENTS[coefficient])
+        if best.rival is not None:
+            of_pooling = result.by_layer[best.pooling]
+            interval = _interval_of_difference(
+                of_pooling[best.layer], of_pooling[best.rival], COEFFICIENTS[coefficient]
+            )
+    said = best_layer_in_words(best, coefficient, len(result.pairs), interval, median)
     with slide(KEY):
-        show_point(best_layer_in_words(best, coefficient, len(result.pairs), interval), key=KEY)
+        show_point(said, key=KEY)
         _by_layer(result, coefficient, best)
 
 
