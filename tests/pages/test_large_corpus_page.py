@@ -274,7 +274,7 @@ def test_no_pointer_has_all_vectors_looked_at(
     some = asking.sampled_rows(kept.corpus)
     clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
-    monkeypatch.setattr(KeptMaps, "of", lambda _self, _corpus: (is_of_sample,))
+    monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (is_of_sample,))
     search, searched = searching.nearest_in_corpus, []
 
     def note(*args: Any, **settings: Any) -> Any:
