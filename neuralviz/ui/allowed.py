@@ -60,13 +60,13 @@ def has_visitors() -> bool:
     return allowed().open or allowed().demo
 
 
-def where_it_goes(what: str = "The file") -> str:
+def where_it_goes(subject: str = "The file") -> str:
     """Where something that is put in goes, as a sentence.
 
     Args:
-        what: begins the sentence.
+        subject: begins the sentence.
     """
-    return f"{what} goes to this server." if has_visitors() else f"{what} stays on this machine."
+    return f"{subject} {'goes to this server' if has_visitors() else 'stays on this machine'}."
 
 
 def n_within_limits(texts: Sequence[str]) -> int:
@@ -75,24 +75,24 @@ def n_within_limits(texts: Sequence[str]) -> int:
     n = len(texts) if most_texts is None else min(len(texts), most_texts)
     if most_characters is None:
         return n
-    left = most_characters
+    remaining = most_characters
     for place in range(n):
-        left -= len(texts[place])
-        if left < 0:
+        remaining -= len(texts[place])
+        if remaining < 0:
             return place
     return n
 
 
-def most_rows(most: int, texts_in_row: int = 1) -> int:
-    """How many rows of a table this server takes: ``most`` or fewer."""
+def most_rows(limit: int, texts_in_row: int = 1) -> int:
+    """How many rows of a table this server takes: ``limit`` or fewer."""
     most_texts = allowed().max_texts
-    return most if most_texts is None else max(1, min(most, most_texts // texts_in_row))
+    return limit if most_texts is None else max(1, min(limit, most_texts // texts_in_row))
 
 
 def most_typed(n_fields: int = 1) -> int | None:
     """How much may be typed into each of some text fields; None for as much as one likes."""
-    most = allowed().max_characters
-    return None if most is None else most // n_fields
+    limit = allowed().max_characters
+    return None if limit is None else limit // n_fields
 
 
 def check_within_limits(texts: Sequence[str]) -> None:
@@ -102,12 +102,12 @@ def check_within_limits(texts: Sequence[str]) -> None:
         TooMuchError: there are more, or they are too long; the message says what it takes.
     """
     if n_within_limits(texts) < len(texts):
-        raise TooMuchError(too_much())
+        raise TooMuchError(describe_limits())
 
 
-def too_much() -> str:
+def describe_limits() -> str:
     """What this server takes at once, as a sentence."""
     most_texts, most_characters = allowed().max_texts, allowed().max_characters
-    most = [many(most_texts, "text")] if most_texts is not None else []
-    most += [many(most_characters, "character")] if most_characters is not None else []
-    return f"This server takes up to {' and '.join(most)} at once."
+    limits = [many(most_texts, "text")] if most_texts is not None else []
+    limits += [many(most_characters, "character")] if most_characters is not None else []
+    return f"This server takes up to {' and '.join(limits)} at once."

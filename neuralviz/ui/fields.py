@@ -59,7 +59,7 @@ def example_pills(page: str, examples: Mapping[str, Mapping[str, str]], keys: li
     """
     key, held = f"{page}-example", None
     for name, values in examples.items():
-        if all(st.session_state.get(one) == value for one, value in values.items()):
+        if all(st.session_state.get(widget_key) == value for widget_key, value in values.items()):
             held = name
     st.session_state[key] = held
 
@@ -86,4 +86,4 @@ def field_keys(page: str, labels: Iterable[str]) -> list[str]:
 def keep_texts(page: str, keys: list[str]) -> None:
     """Keep what is in the fields on this machine and put its id into the address."""
     texts = tuple(st.session_state.get(key, "") for key in keys)
-    put_in_address(page, View(texts), over=True)
+    put_in_address(page, View(texts), overwrite=True)

@@ -41,7 +41,7 @@ def show_figure(
     handlers: Handlers = NO_HANDLERS,
     about: About = NOTHING,
     page: Callable[[], str] | None = None,
-    more: Sequence[Download] = (),
+    downloads: Sequence[Download] = (),
     columns: PointColumns | None = None,
     window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
@@ -59,7 +59,7 @@ def show_figure(
         handlers: as of `live_figure`.
         about: title and settings, for what is downloaded.
         page: makes the standalone page; by default it is the figure on white, with ``about``.
-        more: files that are offered beside these.
+        downloads: files that are offered beside these.
         columns, window: as of `live_figure`; a figure with columns needs a ``page``.
 
     Returns:
@@ -82,7 +82,7 @@ def show_figure(
         download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
             download_table("Numbers", numbers, name, key=key, about=about)
-        for file in more:
+        for file in downloads:
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
@@ -107,9 +107,10 @@ def download_table(
     """
     make = table if callable(table) else lambda: table
     named = file_name(name, about)
-    said = {"title": about.title, **about.settings} if about != NOTHING else {}
+    metadata = {"title": about.title, **about.settings} if about != NOTHING else {}
+    parquet = f"{named}.parquet"
     download(f"{label} (CSV)", lambda: frame_csv(make()), f"{named}.csv", key=key)
-    download(f"{label} (Parquet)", lambda: frame_parquet(make(), said), f"{named}.parquet", key=key)
+    download(f"{label} (Parquet)", lambda: frame_parquet(make(), metadata), parquet, key=key)
 
 
 def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:

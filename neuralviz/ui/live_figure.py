@@ -79,7 +79,7 @@ NO_HANDLERS = Handlers()
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFigure:
     """A figure as it goes to the browser.
 
     Attributes:
@@ -94,29 +94,31 @@ class Drawn:
     title: str | None
 
     @classmethod
-    def of(cls, figure: go.Figure) -> Drawn:
+    def from_figure(cls, figure: go.Figure) -> DrawnFigure:
         """The figure, drawn."""
         content = unstyled_json(figure).encode()
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
         return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
 
 
-def drawn_once(key: str, shown: tuple[object, ...], make: Callable[[], go.Figure]) -> Drawn:
+def draw_once(
+    key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
+) -> DrawnFigure:
     """The figure of some things, made anew only when they are not those of the last time.
 
     Args:
         key: names the figure in this session.
-        shown: all that the figure depends on.
+        dependencies: all that the figure depends on.
         make: makes it.
     """
     kept = st.session_state.get(f"{key}-drawn")
-    if kept is None or kept[0] != shown:
-        kept = st.session_state[f"{key}-drawn"] = shown, Drawn.of(make())
+    if kept is None or kept[0] != dependencies:
+        kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())
     return kept[1]
 
 
 def live_figure(
-    figure: go.Figure | Drawn,
+    figure: go.Figure | DrawnFigure,
     *,
     key: str,
     height: int = 360,
@@ -149,7 +151,7 @@ def live_figure(
         The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
         else None. Of a heatmap, ``point`` is ``[row, column]``.
     """
-    drawn = figure if isinstance(figure, Drawn) else Drawn.of(figure)
+    drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
     layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
     spec = {
         "layout": layout,
@@ -182,9 +184,9 @@ def live_figure(
             handlers.areas(_areas(st.session_state[key]["areas"]))
 
     def hand_over_window() -> None:
-        found = st.session_state[key]["window"]
-        if callable(handlers.window) and found["of"] == layout["uirevision"]:
-            handlers.window(found["sides"] and tuple(map(float, found["sides"])))
+        event = st.session_state[key]["window"]
+        if callable(handlers.window) and event["of"] == layout["uirevision"]:
+            handlers.window(event["sides"] and tuple(map(float, event["sides"])))
 
     result = _component(
         key=key,
@@ -201,5 +203,5 @@ def live_figure(
 
 def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
     """Lassos and boxes as they come from the browser; those that are none are left out."""
-    areas = [np.array([one["x"], one["y"]], dtype=float).T for one in sent[:MOST_AREAS]]
-    return [one for one in areas if len(one) > 2 and np.isfinite(one).all()]
+    areas = [np.array([area["x"], area["y"]], dtype=float).T for area in sent[:MOST_AREAS]]
+    return [area for area in areas if len(area) > 2 and np.isfinite(area).all()]

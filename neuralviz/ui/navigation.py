@@ -47,7 +47,7 @@ model_sidebar()
 send_before_leaving()
 if is_served():
     import_pages_soon()
-    WARMING.soon(open_large_map)
-    WARMING.soon(load_bundled)
+    WARMING.call_soon(open_large_map)
+    WARMING.call_soon(load_bundled)
 with slot():
     page.run()

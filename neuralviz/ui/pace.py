@@ -64,7 +64,7 @@ class Calm:
         self._first = threading.Event()
 
     @contextmanager
-    def broken(self) -> Iterator[None]:
+    def drawing(self) -> Iterator[None]:
         """While a page is drawn."""
         with self._lock:
             self._n_drawn += 1
@@ -95,9 +95,9 @@ class Calm:
             should_stop: ends it at once.
         """
         end = time.monotonic() + LONGEST_CALM
-        while (now := time.monotonic()) < end and not should_stop():
+        while (clock := time.monotonic()) < end and not should_stop():
             with self._lock:
-                rest = CALM_SECONDS - (0 if self._n_drawn else now - self._since)
+                rest = CALM_SECONDS - (0 if self._n_drawn else clock - self._since)
             if rest <= 0:
                 return
             time.sleep(min(rest, LOOK_EVERY))
@@ -107,7 +107,7 @@ CALM = Calm()
 
 _NO_KEY = "nothing is kept here"
 _SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
-_here = threading.local()
+_drawing = threading.local()
 
 
 @contextmanager
@@ -116,29 +116,29 @@ def slot() -> Iterator[None]:
 
     Whoever waits longer than a moment draws all the same.
     """
-    if getattr(_here, "has_slot", False):  # a part of a page that is drawn
+    if getattr(_drawing, "has_slot", False):  # a part of a page that is drawn
         yield
         return
-    _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
+    _drawing.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
     try:
-        with CALM.broken():
+        with CALM.drawing():
             yield
     finally:
-        if _here.has_slot:
+        if _drawing.has_slot:
             _SLOTS.release()
-        _here.has_slot = False
+        _drawing.has_slot = False
 
 
 @contextmanager
 def letting_others_draw() -> Iterator[None]:
     """While a page waits for something, its place is another's."""
-    had_slot = getattr(_here, "has_slot", False)
+    had_slot = getattr(_drawing, "has_slot", False)
     if had_slot:
         _SLOTS.release()
-        _here.has_slot = False
+        _drawing.has_slot = False
     yield
     if had_slot:
-        _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
+        _drawing.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
 
 
 def pause(seconds: float) -> None:
@@ -147,7 +147,7 @@ def pause(seconds: float) -> None:
     st.session_state.get(_NO_KEY)  # Streamlit lets go where the session's state is read
 
 
-def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
+def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
     """Return when a live run that was just drawn should be drawn anew; at once if few look at runs.
 
     What was drawn reaches the browser meanwhile: Streamlit throws away what it has not sent yet
@@ -156,10 +156,12 @@ def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
     Args:
         run: that is looked at.
         n_events: that the run had when it was drawn.
-        every: seconds after which the browser asks for the next drawing.
+        interval: seconds after which the browser asks for the next drawing.
     """
     began = time.monotonic()
-    while (pace := _pace()) > every and not _is_due(run, n_events, time.monotonic() - began, pace):
+    while (pace := _pace()) > interval and not _is_due(
+        run, n_events, time.monotonic() - began, pace
+    ):
         pause(max(LOOK_EVERY, pace / LOOKS))
 
 

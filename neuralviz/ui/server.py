@@ -79,7 +79,7 @@ class Server:
         self.is_ending = False
         self._why_not_kept = ""
         if self._workers is None:
-            WARMING.soon(load_bundled)
+            WARMING.call_soon(load_bundled)
         if settings.json_logs:
             log_as_json()
         self._queue.at_every_end(log_run)
@@ -96,11 +96,11 @@ class Server:
 
     def _cannot_keep(self) -> bool:
         """Whether nothing can be saved; the log says why, once."""
-        why = why_not_writable(home())
-        if why and why != self._why_not_kept:
-            _log.error("%s", why)
-        self._why_not_kept = why
-        return bool(why)
+        reason = why_not_writable(home())
+        if reason and reason != self._why_not_kept:
+            _log.error("%s", reason)
+        self._why_not_kept = reason
+        return bool(reason)
 
     def metrics(self) -> bytes:
         """The counts in Prometheus' text format."""
@@ -142,10 +142,10 @@ def middleware() -> list[Middleware]:
 async def lifespan(_app: App) -> AsyncIterator[None]:
     """Begin with the server, and end with it: Ctrl-C at once, SIGTERM when running work is done."""
     server = _server()
-    asked = _heed_signals(server)
+    received = _heed_signals(server)
     yield
     server.is_ending = True
-    await run_in_threadpool(server.end, at_once=signal.SIGTERM not in asked)
+    await run_in_threadpool(server.end, at_once=signal.SIGTERM not in received)
 
 
 def _live(_request: Request) -> Response:
@@ -167,18 +167,18 @@ def _heed_signals(server: Server) -> set[int]:
     uvicorn raises a signal again once it has ended, which then looks like an abort. The second
     signal is its own affair.
     """
-    asked: set[int] = set()
+    received: set[int] = set()
 
     def heed(number: int, before: Handler) -> Handler:
         web_server: Any = getattr(before, "__self__", None)
 
         def handle(number: int, frame: FrameType | None) -> None:
             server.is_ending = True
-            if asked or not hasattr(web_server, "should_exit"):
-                asked.add(number)
+            if received or not hasattr(web_server, "should_exit"):
+                received.add(number)
                 before(number, frame)
                 return
-            asked.add(number)
+            received.add(number)
             web_server.config.timeout_graceful_shutdown = CONNECTION_SECONDS
             web_server.should_exit = True
 
@@ -188,7 +188,7 @@ def _heed_signals(server: Server) -> set[int]:
         before = signal.getsignal(number)
         if callable(before):
             signal.signal(number, heed(number, before))
-    return asked
+    return received
 
 
 class BrowserCookie:

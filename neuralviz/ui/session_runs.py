@@ -56,7 +56,7 @@ class SessionRuns:
         """The one of them that was asked for last, those aside that ended with nothing to show."""
         return next((run for run in reversed(self.all()) if not run.has_nothing), None)
 
-    def of(self, task: Task[Any, R]) -> Run[R] | None:
+    def find(self, task: Task[Any, R]) -> Run[R] | None:
         """The last run of this very task, if it is remembered."""
         return next((run for run in reversed(self.all()) if run.task == task), None)
 
@@ -70,10 +70,10 @@ class SessionRuns:
         Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
         the run that the address names.
         """
-        run = self.of(task)
+        run = self.find(task)
         if run is None and view:
             number = st.session_state.get(self._count, 0) + 1
-            run = _of_address(task, view, number)
+            run = _find_in_address(task, view, number)
             if run is not None:
                 st.session_state[self._count] = number
                 self._views[run.id] = view
@@ -93,10 +93,10 @@ class SessionRuns:
         if last is not None and is_wanted(last.task):
             return last
         run_id = st.query_params.get(RUN, "")
-        here = is_here(session_id())
-        run = returning().join(run_id, is_wanted, here) if run_id else None
+        is_connected = is_here(session_id())
+        run = returning().join(run_id, is_wanted, is_connected) if run_id else None
         if run is None and unnamed:
-            run = returning().join_last(is_wanted, here)
+            run = returning().join_last(is_wanted, is_connected)
         if run is not None:
             if run not in self.all():
                 self._met.add(run.id)
@@ -124,7 +124,7 @@ class SessionRuns:
         Raises:
             SettingsError: too many runs of this kind are not over yet.
         """
-        run = self.of(task)
+        run = self.find(task)
         runs = self.all()
         if run is not None and not (again and run.is_over):
             runs.remove(run)
@@ -160,7 +160,7 @@ class SessionRuns:
 
     def _remember_last(self, run: Run[Any]) -> None:
         """Hold on to a run as the one that was asked for last."""
-        self._remember([*(one for one in self.all() if one is not run), run])
+        self._remember([*(earlier for earlier in self.all() if earlier is not run), run])
 
     def _remember(self, runs: list[Run[Any]]) -> None:
         """Hold on to runs; those that have been over for longest go first."""
@@ -209,14 +209,14 @@ def _begin(
     return run
 
 
-def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
+def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
     """The run that the address names, or the result that is kept of its task."""
     run_id = st.query_params.get(RUN, "")
-    wanted = partial(eq, task)
-    run = returning().join(run_id, wanted, is_here(session_id())) if run_id else None
+    is_wanted = partial(eq, task)
+    run = returning().join(run_id, is_wanted, is_here(session_id())) if run_id else None
     if run is None:
         run = reopened(task, view, number)
     if run is None and run_id:
-        why = returning().why_no_result(run_id, work_of(result_key(task)))
-        run = None if why is None else Run.failed(task, why, number)
+        reason = returning().why_no_result(run_id, work_of(result_key(task)))
+        run = None if reason is None else Run.failed(task, reason, number)
     return run

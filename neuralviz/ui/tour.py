@@ -23,7 +23,7 @@ class Stop:
         page: its file.
         title: as it is in the list of pages.
         question: that the page answers.
-        say: what to say and to do there, in markdown.
+        instructions: what to say and to do there, in markdown.
         address: what the page opens with.
         texts: key of the page's texts, where it has some: its examples are shown.
         fields: what is in fields of the page, by their keys.
@@ -32,7 +32,7 @@ class Stop:
     page: str
     title: str
     question: str
-    say: str
+    instructions: str
     address: Mapping[str, str] = field(default_factory=dict)
     texts: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ STOPS = (
 )
 
 
-def tour_card(title: str) -> bool:
+def show_tour_card(title: str) -> bool:
     """What is said at the stop that the page with this title is, with *Back* and *Next*.
 
     Returns:
@@ -109,7 +109,7 @@ def tour_card(title: str) -> bool:
     with st.container(border=True, key="tour-card"):
         with slide("tour"):
             show_point(f"{number}\\. {stop.question}", key="tour")
-            st.markdown(stop.say)
+            st.markdown(stop.instructions)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
                 go_to(number - 1)
@@ -167,7 +167,7 @@ def _example_corpus() -> str:
     from neuralviz.maps.example import NAME
     from neuralviz.store.corpora import CorpusStore
 
-    return next((one.id for one in CorpusStore().corpora() if one.name == NAME), "")
+    return next((corpus.id for corpus in CorpusStore().corpora() if corpus.name == NAME), "")
 
 
 def _number(title: str) -> int | None:

@@ -62,12 +62,12 @@ def save_view(view: View, view_id: str | None = None) -> str:
         raise ValueError(f"{view_id} is not a valid view ID")
     folder = home() / "views"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
+    record: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
     content = view.file.content if view.file is not None else None
     if view.file is not None and isinstance(content, bytes) and len(content) <= LARGEST_FILE:
-        about["file"] = view.file.name
+        record["file"] = view.file.name
         _write(folder / f"{view_id}.file", content)
-    _write(folder / f"{view_id}.json", json.dumps(about).encode())
+    _write(folder / f"{view_id}.json", json.dumps(record).encode())
     prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, most=KEPT_VIEWS, unit=attrgetter("stem"))
     return view_id
 
@@ -81,8 +81,8 @@ def save_once(view: View) -> str:
         OSError: the folder cannot be written.
     """
     content = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
-    made = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
-    return save_view(view, urlsafe_b64encode(made.digest()).decode())
+    digest = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
+    return save_view(view, urlsafe_b64encode(digest.digest()).decode())
 
 
 def _secret() -> bytes:
@@ -105,15 +105,15 @@ def load_view(view_id: str) -> View | None:
         return None
     path = home() / "views" / f"{view_id}.json"
     try:
-        about = json.loads(path.read_text("utf-8"))
-        if isinstance(about, list):
-            about = {"texts": about}
-        texts = tuple(about["texts"])
-        choices = tuple((str(name), str(value)) for name, value in about.get("choices", ()))
+        record = json.loads(path.read_text("utf-8"))
+        if isinstance(record, list):
+            record = {"texts": record}
+        texts = tuple(record["texts"])
+        choices = tuple((str(name), str(value)) for name, value in record.get("choices", ()))
         file = None
-        if "file" in about:
+        if "file" in record:
             content = path.with_suffix(".file")
-            file = Source(str(about["file"]), content.read_bytes())
+            file = Source(str(record["file"]), content.read_bytes())
             content.touch()
         path.touch()
     except (OSError, ValueError, TypeError, KeyError):

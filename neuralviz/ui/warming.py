@@ -36,7 +36,7 @@ class Warming:
         self._thread: threading.Thread | None = None
         atexit.register(self.end)
 
-    def soon(self, work: Callable[[], object], *, first: bool = False) -> None:
+    def call_soon(self, work: Callable[[], object], *, first: bool = False) -> None:
         """Have a function called in the background, once a process.
 
         Args:
@@ -90,9 +90,9 @@ def import_pages_soon() -> None:
     Only after `neuralviz.ui.live_figure`, in a script run: Streamlit makes its files known to
     browsers only there.
     """
-    packages = (found.name for found in pkgutil.iter_modules(ui.__path__) if found.ispkg)
+    packages = (package.name for package in pkgutil.iter_modules(ui.__path__) if package.ispkg)
     for module in ("lancedb", *(f"{ui.__name__}.{name}.main" for name in packages)):
-        WARMING.soon(partial(import_module, module))
+        WARMING.call_soon(partial(import_module, module))
 
 
 def open_large_map() -> None:

@@ -139,7 +139,7 @@ def test_where_an_uploaded_file_goes(
         st.session_state["t-source"] = st.session_state["layers-pairs-source"] = "Upload"
         data._uploaded()
         pairs._uploaded()
-        of_layers._pairs()
+        of_layers._choose_pairs()
         texts_input("t", {"One": ["a"]})
 
     page = AppTest.from_function(app, default_timeout=20).run()

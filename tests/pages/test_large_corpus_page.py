@@ -341,9 +341,9 @@ def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) 
 
 def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:
     shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
-    assert large.fitted_in_words([shown]) == ""
+    assert large.describe_fit([shown]) == ""
     fitted = replace(shown, kept=replace(kept.map, n_fitted=200, recall=0.974))
-    assert large.fitted_in_words([fitted]) == (
+    assert large.describe_fit([fitted]) == (
         "The map was fitted on 200 of 2,500 texts; neighbours are approximate (97% of the 10 "
         "nearest found)."
     )

@@ -28,8 +28,8 @@ from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
+from neuralviz.ui.micro_tuning.results import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from neuralviz.ui.page import plain
 from tests.support.models import save_family

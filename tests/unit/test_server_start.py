@@ -87,7 +87,7 @@ def test_they_may_when_a_browser_has_drawn_a_page(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(server, "CALM", calm)
     monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", SECONDS)
     monkeypatch.setattr(server, "BROWSER_SECONDS", 0.2)
-    with calm.broken():
+    with calm.drawing():
         pass
     assert 0.15 < seconds_until_workers_may_start() < SECONDS / 2
 

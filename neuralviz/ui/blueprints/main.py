@@ -64,10 +64,10 @@ class Grid:
 def show() -> None:
     """A text, blueprints, and the grid of the inputs that they make."""
     place = st.container()
-    left, right = wide_columns([3, 2], PAGE)
-    with left:
+    inputs, output = wide_columns([3, 2], PAGE)
+    with inputs:
         (text,) = text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
-    with right:
+    with output:
         st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
         typed = st.text_input(
             "Blueprints (keep, mask)",
@@ -126,14 +126,14 @@ def _show(grid: Grid) -> None:
                 name="masking-blueprints",
                 height=grid_height(inputs, tokens[window.start : window.stop]),
                 alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
-                about=_about(grid),
+                about=_describe_settings(grid),
             )
     _counts(inputs)
     with st.expander("The masked inputs as the model sees them"):
         st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")
 
 
-def _about(grid: Grid) -> About:
+def _describe_settings(grid: Grid) -> About:
     return About(
         "Masked inputs by blueprint and shift",
         {
@@ -215,7 +215,7 @@ def _numbers(
 def _sentences(
     inputs: MaskedInputs, grid: Grid, tokens: tuple[str, ...], window: range
 ) -> pd.DataFrame:
-    shown = [tokens[i] for i in window]
+    tokens_in_window = [tokens[i] for i in window]
     rows = inputs.masked[:MAX_ROWS, window.start : window.stop]
     return pd.DataFrame(
         {
@@ -223,7 +223,8 @@ def _sentences(
             "shift": inputs.shift[:MAX_ROWS],
             "masked input": [
                 " ".join(
-                    grid.mask if masked else token for token, masked in zip(shown, row, strict=True)
+                    grid.mask if masked else token
+                    for token, masked in zip(tokens_in_window, row, strict=True)
                 )
                 for row in rows
             ],

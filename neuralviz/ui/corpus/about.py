@@ -23,18 +23,20 @@ def about_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], n_drawn: int) -> Abo
     settings = {"corpus": f"{corpus.corpus.name}, {many(n, 'text')}"}
     if n_drawn < n:
         settings["drawn"] = f"a random sample of {n_drawn:,}"
-    for number, shown in enumerate(maps, 1):
+    for number, open_map in enumerate(maps, 1):
         name = "map" if len(maps) == 1 else f"map {number}"
-        models = list(dict.fromkeys(part.model_id for part in shown.spec.singles))
-        of_models = f" ({', '.join(models)})" if models else ""
-        settings[name] = f"{shown.label}{of_models}, {projection_in_words(shown)}"
-    return About(f"{corpus.corpus.name}: {' and '.join(one.label for one in maps)}", settings)
+        models = list(dict.fromkeys(part.model_id for part in open_map.spec.singles))
+        models_note = f" ({', '.join(models)})" if models else ""
+        settings[name] = f"{open_map.label}{models_note}, {describe_projection(open_map)}"
+    return About(
+        f"{corpus.corpus.name}: {' and '.join(open_map.label for open_map in maps)}", settings
+    )
 
 
-def projection_in_words(shown: OpenMap) -> str:
+def describe_projection(open_map: OpenMap) -> str:
     """``UMAP, dimensions 2, neighbours 15 …``."""
-    relevant = dict(shown.kept.settings.relevant())
+    relevant = dict(open_map.kept.settings.relevant())
     reducer = REDUCERS[str(relevant.pop("reducer"))]
     if "n_neighbors" in relevant:  # as many as there were, where more are asked for
-        relevant["n_neighbors"] = shown.kept.settings.possible_neighbors(shown.corpus.n_texts)
+        relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
     return ", ".join([reducer, *(f"{_IN_WORDS.get(k, k)} {v}" for k, v in relevant.items())])

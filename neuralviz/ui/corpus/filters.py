@@ -64,10 +64,10 @@ def _is_known(corpus: OpenCorpus, places: Sequence[int]) -> bool:
 
 
 def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    found = {}
+    labels = {}
     for name, place in places.items():
-        options = _values_of(corpus, name)
-        wanted = st.multiselect(
+        options = _list_values(corpus, name)
+        values = st.multiselect(
             shorten(name, LONGEST_NAME),
             options,
             format_func=lambda value: shorten(value, LONGEST_NAME) or "no value",
@@ -75,22 +75,22 @@ def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
             key=_key(corpus, place),
             bind="query-params",
         )
-        if wanted:
-            found[name] = tuple(wanted)
-    return found
+        if values:
+            labels[name] = tuple(values)
+    return labels
 
 
-def _values_of(corpus: OpenCorpus, name: str) -> list[str]:
+def _list_values(corpus: OpenCorpus, name: str) -> list[str]:
     """The values of a column, the most frequent first; ``""`` where some texts have none."""
     if not corpus.is_large:
         return [value for value, _ in Counter(corpus.categories[name].tolist()).most_common()]
     sizes = corpus.sizes(name)
-    found = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
-    return [*found, *([""] if sum(sizes.values()) < corpus.corpus.n_texts else [])]
+    values = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
+    return [*values, *([""] if sum(sizes.values()) < corpus.corpus.n_texts else [])]
 
 
 def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    found = {}
+    ranges = {}
     for name, place in places.items():
         span = corpus.span(name)
         if span is None or span.low == span.high:
@@ -105,5 +105,5 @@ def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
             bind="query-params",
         )
         if (low, high) != ends:
-            found[name] = (low, high)
-    return found
+            ranges[name] = (low, high)
+    return ranges

@@ -98,7 +98,7 @@ class OpenMap:
         def make() -> PointGrid:
             grid = PointGrid.of(self.coordinates)
             if is_served():
-                _soon(grid.sort, first=True)
+                _run_soon(grid.sort, first=True)
             return grid
 
         return self._parts.get("grid", make)
@@ -116,7 +116,7 @@ class OpenMap:
 
         return self._parts.get("by cluster", group)
 
-    def rows_of(self, cluster: int) -> np.ndarray:
+    def cluster_rows(self, cluster: int) -> np.ndarray:
         """Rows of the texts in a cluster."""
         rows, starts = self.by_cluster
         return rows[starts[cluster] : starts[cluster + 1]]
@@ -135,7 +135,7 @@ class OpenMap:
         """The neighbours of every text in the space that was projected; not of a large map."""
         return self._parts.get("neighbours", lambda: KeptMaps(self.store).neighbours(self.kept))
 
-    def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
+    def near(self, row: int, k: int, new_neighbours: Neighbours | None = None) -> Neighbours | None:
         """The ``k`` nearest texts of one text; of a large map by its index, a few may be missed.
 
         None where that takes a look at all vectors: `neuralviz.ui.corpus.near` offers it.
@@ -143,35 +143,35 @@ class OpenMap:
         Args:
             row: of the text.
             k: neighbours.
-            found: what was found just now, if anything was.
+            new_neighbours: what was found just now, if anything was.
         """
         if not self.is_large:
-            return _of_row(self.neighbours.first(k), row)
-        known = self._near.known((row, k))
-        if known is not None:
-            return known
-        if found is None:
-            found = self._of_sample(row, k)
-        if found is None:
-            found = neighbours_at_once(self.store, self.corpus, self.kept, row, k)
-        return None if found is None else self._near.get((row, k), lambda: found)
+            return _take_row(self.neighbours.first(k), row)
+        cached = self._near.known((row, k))
+        if cached is not None:
+            return cached
+        if new_neighbours is None:
+            new_neighbours = self._find_in_sample(row, k)
+        if new_neighbours is None:
+            new_neighbours = neighbours_at_once(self.store, self.corpus, self.kept, row, k)
+        return None if new_neighbours is None else self._near.get((row, k), lambda: new_neighbours)
 
-    def _of_sample(self, row: int, k: int) -> Neighbours | None:
-        found = self.sampled(None)
-        if found is None or found.near.k < k:
+    def _find_in_sample(self, row: int, k: int) -> Neighbours | None:
+        sample = self.sampled(None)
+        if sample is None or sample.near.k < k:
             return None
-        place = int(np.searchsorted(found.rows, row))
-        is_there = place < len(found.rows) and found.rows[place] == row
-        return _of_row(found.near.first(k), place) if is_there else None
+        place = int(np.searchsorted(sample.rows, row))
+        is_there = place < len(sample.rows) and sample.rows[place] == row
+        return _take_row(sample.near.first(k), place) if is_there else None
 
-    def sampled(self, found: SampledNear | None) -> SampledNear | None:
+    def sampled(self, new_sample: SampledNear | None) -> SampledNear | None:
         """The neighbours of some texts of a large map: those that were found before, or just now.
 
         Args:
-            found: what was found just now, if anything was.
+            new_sample: what was found just now, if anything was.
         """
-        if found is not None:
-            return self._parts.get("sampled", lambda: found)
+        if new_sample is not None:
+            return self._parts.get("sampled", lambda: new_sample)
         return self._parts.known("sampled")
 
     @property
@@ -242,10 +242,10 @@ class OpenMap:
             names = cluster_names(self.kept.cluster_words)
             points, clusters = self._points
             if self.is_large:  # some of each are enough
-                every = (self.rows_of(one) for one in range(clusters.n))
-                some = [rows[:: 1 + len(rows) // CENTRE] for rows in every]
-                labels = np.repeat(np.arange(clusters.n), list(map(len, some)))
-                points = points[np.concatenate(some)] if some else points[:0]
+                rows_by_cluster = (self.cluster_rows(cluster) for cluster in range(clusters.n))
+                samples = [rows[:: 1 + len(rows) // CENTRE] for rows in rows_by_cluster]
+                labels = np.repeat(np.arange(clusters.n), list(map(len, samples)))
+                points = points[np.concatenate(samples)] if samples else points[:0]
                 clusters = replace(clusters, labels=labels)
             return tuple(zip(names, cluster_centres(points, clusters), strict=True))
 
@@ -256,9 +256,9 @@ class OpenMap:
         return self._colours.get(name, make)
 
 
-def _soon(method: Callable[[], None], *, first: bool = False) -> None:
+def _run_soon(method: Callable[[], None], *, first: bool = False) -> None:
     """Have a method called in the background, unless nobody holds its object any more by then."""
-    WARMING.soon(partial(_call, weakref.WeakMethod(method)), first=first)
+    WARMING.call_soon(partial(_call, weakref.WeakMethod(method)), first=first)
 
 
 def _call(held: weakref.WeakMethod[Callable[[], None]]) -> None:
@@ -267,28 +267,28 @@ def _call(held: weakref.WeakMethod[Callable[[], None]]) -> None:
         method()
 
 
-def _of_row(near: Neighbours, row: int) -> Neighbours:
-    one = slice(row, row + 1)
-    return replace(near, indices=near.indices[one], distances=near.distances[one])
+def _take_row(near: Neighbours, row: int) -> Neighbours:
+    span = slice(row, row + 1)
+    return replace(near, indices=near.indices[span], distances=near.distances[span])
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     store = CorpusStore(folder)
-    found = OpenCorpus(store, store.corpus(corpus_id))
-    if found.is_large and is_served():
-        threading.Thread(target=found.read_ahead, daemon=True).start()  # while points are read
-        _soon(found.prepare)
-    return found
+    opened = OpenCorpus(store, store.corpus(corpus_id))
+    if opened.is_large and is_served():
+        threading.Thread(target=opened.read_ahead, daemon=True).start()  # while points are read
+        _run_soon(opened.prepare)
+    return opened
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
-    found = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
-    _ = found.coordinates  # read now, while it is there
-    return found
+    opened = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
+    _ = opened.coordinates  # read now, while it is there
+    return opened
 
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:
@@ -311,9 +311,9 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     Raises:
         StoreError: one is gone.
     """
-    found = [open_map(corpus, one) for one in kept]
-    names = labels_by_spec(one.spec for one in found)
-    return [replace(one, name=names[one.spec]) for one in found]
+    maps = [open_map(corpus, kept_map) for kept_map in kept]
+    names = labels_by_spec(opened.spec for opened in maps)
+    return [replace(opened, name=names[opened.spec]) for opened in maps]
 
 
 def open_ahead() -> None:
@@ -326,19 +326,19 @@ def open_ahead() -> None:
         for corpus in store.corpora():
             kept = KeptMaps(store).of(corpus) if is_large(corpus.n_texts) else ()
             if kept:
-                newest = open_map(corpus, max(kept, key=lambda one: one.created))
+                newest = open_map(corpus, max(kept, key=lambda kept_map: kept_map.created))
                 open_corpus(corpus).read_ahead()
                 if newest.coordinates.shape[1] == 2:
                     _ = newest.grid
                 return
 
 
-def other_maps(corpus: Corpus, shown: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
+def other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
     """For every method that is not shown, and by which the corpus was put on a map, a map."""
-    have = {one.kept.embedder for one in shown}
-    known = {one.id for one in CorpusStore().vectors.embedders() if one.spec}
-    found: dict[str, KeptMap] = {}
+    shown_ids = {opened.kept.embedder for opened in maps}
+    usable_ids = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
+    by_embedder: dict[str, KeptMap] = {}
     for kept in KeptMaps(CorpusStore()).of(corpus):
-        if kept.embedder in known - have:
-            found.setdefault(kept.embedder, kept)
-    return tuple(open_map(corpus, kept) for kept in found.values())
+        if kept.embedder in usable_ids - shown_ids:
+            by_embedder.setdefault(kept.embedder, kept)
+    return tuple(open_map(corpus, kept) for kept in by_embedder.values())

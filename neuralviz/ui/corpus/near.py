@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 PATIENCE = 0.3  # seconds: of a few hundred thousand texts they are found by then
 
 
-def near_text(shown: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
+def near_text(open_map: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
     """What is near a text on a map; None while that is not known.
 
     Where it takes a look at all vectors, a button starts that, with a *Stop*.
 
     Args:
-        shown: the map.
+        open_map: the map.
         row: of the text.
         chosen: whether the text was clicked; of one that the pointer rests on nothing is started.
     """
-    near = shown.near(row, K)
+    near = open_map.near(row, K)
     if near is not None:
         return near
-    runs = SessionRuns(f"corpus-near-{shown.kept.id}")
-    task = FindNeighbours(shown.corpus.id, shown.kept.id, K, row)
-    run, last = runs.of(task), runs.last()
+    runs = SessionRuns(f"corpus-near-{open_map.kept.id}")
+    task = FindNeighbours(open_map.corpus.id, open_map.kept.id, K, row)
+    run, last = runs.find(task), runs.last()
     if run is None and last is not None and not last.is_over:
         run = last  # of another text: it can be stopped
     if run is None:
-        st.caption(plain(_why(shown, chosen=chosen)))
-        if not chosen or not st.button("Find neighbours", key=f"corpus-find-{shown.kept.id}"):
+        st.caption(plain(_explain_wait(open_map, chosen=chosen)))
+        if not chosen or not st.button("Find neighbours", key=f"corpus-find-{open_map.kept.id}"):
             return None
         run = runs.start(task)
     run_panel(
@@ -49,7 +49,7 @@ def near_text(shown: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
         run,
         lambda _result, _live: None,
         words=Words(
-            f"Finding the neighbours by {shown.label} …",
+            f"Finding the neighbours by {open_map.label} …",
             stopped=lambda _: "Stopped before the neighbours were found.",
             done=lambda _: "",
         ),
@@ -57,13 +57,13 @@ def near_text(shown: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
     )
     if run.task != task or run.result is None or run.result.found is None:
         return None
-    return shown.near(row, K, run.result.found.near)
+    return open_map.near(row, K, run.result.found.near)
 
 
-def _why(shown: OpenMap, *, chosen: bool) -> str:
-    metric, n = shown.kept.settings.metric, shown.corpus.n_distinct
-    why = f"No index serves the {metric} distance"
+def _explain_wait(open_map: OpenMap, *, chosen: bool) -> str:
+    metric, n = open_map.kept.settings.metric, open_map.corpus.n_distinct
+    reason = f"No index serves the {metric} distance"
     if metric == INDEXED:
-        why = "No index finds them"
-    said = f"{why}: finding neighbours compares all {many(n, 'different text')}."
-    return said if chosen else f"{said} Click the text first."
+        reason = "No index finds them"
+    sentence = f"{reason}: finding neighbours compares all {many(n, 'different text')}."
+    return sentence if chosen else f"{sentence} Click the text first."

@@ -22,18 +22,22 @@ if TYPE_CHECKING:
 PATIENCE = 0.05  # seconds
 
 
-def samples_of(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
+def known_samples(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
     """The neighbours of the same texts by each map; None until all are found.
 
     What was found is held with the map, for all sessions.
     """
-    found = [_sample_of(one) for one in maps]
-    return None if any(one is None for one in found) else [one for one in found if one is not None]
+    samples = [_known_sample(open_map) for open_map in maps]
+    return (
+        None
+        if any(sample is None for sample in samples)
+        else [sample for sample in samples if sample is not None]
+    )
 
 
-def _sample_of(shown: OpenMap) -> SampledNear | None:
-    run = _runs(shown).of(_task(shown)) if shown.sampled(None) is None else None
-    return shown.sampled(run.result.found if run is not None and run.result else None)
+def _known_sample(open_map: OpenMap) -> SampledNear | None:
+    run = _runs(open_map).find(_task(open_map)) if open_map.sampled(None) is None else None
+    return open_map.sampled(run.result.found if run is not None and run.result else None)
 
 
 def find_samples(maps: Sequence[OpenMap]) -> None:
@@ -41,26 +45,26 @@ def find_samples(maps: Sequence[OpenMap]) -> None:
 
     When they are found, the page runs again: what is above is made of them.
     """
-    missing = [shown for shown in maps if _sample_of(shown) is None]
-    for shown in missing:
-        runs = _runs(shown)
+    missing = [open_map for open_map in maps if _known_sample(open_map) is None]
+    for open_map in missing:
+        runs = _runs(open_map)
         run_panel(
             runs,
-            runs.start(_task(shown)),
+            runs.start(_task(open_map)),
             lambda _result, _live: None,
             words=Words(
-                f"Finding the neighbours of {many(SAMPLED, 'text')} by {shown.label} …",
+                f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …",
                 done=lambda _: "",
             ),
             patience=PATIENCE,
         )
-    if any(_sample_of(shown) is not None for shown in missing):
+    if any(_known_sample(open_map) is not None for open_map in missing):
         st.rerun()
 
 
-def _runs(shown: OpenMap) -> SessionRuns:
-    return SessionRuns(f"corpus-sampling-{shown.kept.id}")
+def _runs(open_map: OpenMap) -> SessionRuns:
+    return SessionRuns(f"corpus-sampling-{open_map.kept.id}")
 
 
-def _task(shown: OpenMap) -> SampleNeighbours:
-    return SampleNeighbours(shown.corpus.id, shown.kept.id, K, SAMPLED)
+def _task(open_map: OpenMap) -> SampleNeighbours:
+    return SampleNeighbours(open_map.corpus.id, open_map.kept.id, K, SAMPLED)

@@ -57,25 +57,29 @@ def _is_older(kept: KeptMap | None, since: float) -> bool:
 
 def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     """What is kept of a choice."""
-    store, wanted = CorpusStore(), choice.spec.to_json()
-    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
-    maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
+    store, spec_json = CorpusStore(), choice.spec.to_json()
+    by_name = [embedder for embedder in store.vectors.embedders() if embedder.spec == spec_json]
+    maps = {
+        embedder: KeptMaps(store).find(corpus, embedder, choice.settings) for embedder in by_name
+    }
     try:
         ids = {embedder_id(make_embedder(choice.spec, HELD))}
     except (NotHeldError, NeuralvizError):  # or this method is not for this model
         models = models_now([choice.spec])
-        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
-        since = max((one.changed() for one in trained), default=0.0)
-        ids = {one.id for one in by_name if not _is_older(maps[one], since)}
-        is_folder = sum(one.files is not None for one in models) > len(trained)
+        trained = [
+            encoder for model in models if (encoder := trained_encoder(model.id)) is not None
+        ]
+        since = max((encoder.changed() for encoder in trained), default=0.0)
+        ids = {embedder.id for embedder in by_name if not _is_older(maps[embedder], since)}
+        is_folder = sum(model.files is not None for model in models) > len(trained)
     else:
         is_folder = False
-    embedders = tuple(one for one in by_name if one.id in ids)
-    found = next((kept for one in reversed(embedders) if (kept := maps[one])), None)
+    embedders = tuple(embedder for embedder in by_name if embedder.id in ids)
+    newest = next((kept for embedder in reversed(embedders) if (kept := maps[embedder])), None)
     return Saved(
-        found,
-        is_outdated=found is None and any(maps.values()),
-        may_be_outdated=found is not None and is_folder,
+        newest,
+        is_outdated=newest is None and any(maps.values()),
+        may_be_outdated=newest is not None and is_folder,
         embedders=embedders,
     )
 
@@ -84,7 +88,10 @@ def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
     """Different texts of a corpus that have a vector by one of these already."""
     store = CorpusStore()
     version = store.vectors.version
-    return max((_count(store.folder, corpus.id, one, version(one)) for one in embedders), default=0)
+    return max(
+        (_count(store.folder, corpus.id, embedder, version(embedder)) for embedder in embedders),
+        default=0,
+    )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

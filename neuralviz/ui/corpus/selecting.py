@@ -14,29 +14,39 @@ if TYPE_CHECKING:
 ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SENTENCE = "corpus-sentence"
-FOUND = "corpus-found"  # what a search by words has selected, or would have
-SEARCH, ASKED = "corpus-search", "corpus-asked"  # what is in the box; what was done
+SEARCH_RESULT = "corpus-found"  # what a search by words has selected, or would have
+SEARCH, LAST_SEARCH = "corpus-search", "corpus-asked"  # what is in the box; what was done
 LINKED = "corpus-linked"  # the search of a link, until the browser is sure to have it in its box
 
 
 def forget_selection() -> None:
     """Nothing is selected, searched for or chosen any more."""
-    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, FOUND, SEARCH, ASKED, LINKED):
+    for key in (
+        ROW,
+        HOVERED,
+        SELECTED,
+        SELECTED_BY,
+        SENTENCE,
+        SEARCH_RESULT,
+        SEARCH,
+        LAST_SEARCH,
+        LINKED,
+    ):
         st.session_state.pop(key, None)
 
 
-def selected(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
+def current_selection(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
     """Texts that are selected, and let through by a filter; None where nothing is selected."""
-    found: Selection | None = st.session_state.get(SELECTED)
-    if found is None or found.n_texts != n_texts:
+    selection: Selection | None = st.session_state.get(SELECTED)
+    if selection is None or selection.n_texts != n_texts:
         return None
-    return found if within is None else Selection.of_mask(found.mask() & within)
+    return selection if within is None else Selection.of_mask(selection.mask() & within)
 
 
-def select(chosen: Selection, by: str) -> None:
+def select(chosen: Selection, reason: str) -> None:
     """Select texts on all maps, and say by what."""
     if len(chosen):
-        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, by
+        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, reason
     else:
         deselect()
 

@@ -73,7 +73,7 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
                         first,
                         FOR_CORPORA,
                         optional=key != PLACES[0][0],
-                        more=imported,
+                        extra_methods=imported,
                     )
                 if spec is not None:
                     with row:
@@ -91,8 +91,8 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
 
 def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
     """Choose the first method anew: after an import, and in place of another corpus's file."""
-    now = st.session_state.get(key, "")
-    is_gone = str(now).startswith(FILE) and now not in imported
+    current = st.session_state.get(key, "")
+    is_gone = str(current).startswith(FILE) and current not in imported
     if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
         st.session_state[key] = first
 
@@ -105,14 +105,14 @@ def choose_colour(place: Place, options: Mapping[str, str]) -> str:
         options: in words, by what they are.
     """
     key = f"colour-{place.key}"
-    first = next((one for one in options if one.startswith("label:")), next(iter(options)))
+    first = next((option for option in options if option.startswith("label:")), next(iter(options)))
     if st.session_state.get(key, first) not in options:
         del st.session_state[key]
     return place.row.selectbox(
         "Colour by",
         list(options),
         index=list(options).index(first),
-        format_func=lambda one: options[one],
+        format_func=lambda option: options[option],
         key=key,
         bind="query-params",
         width=COLOUR_WIDTH,
@@ -130,7 +130,7 @@ def _choose_settings(key: str) -> ProjectionSettings:
         reducer = st.selectbox(
             "Projection",
             list(REDUCERS),
-            format_func=lambda one: REDUCERS[one],
+            format_func=lambda name: REDUCERS[name],
             key=f"map-{key}-reducer",
             bind="query-params",
             help=(

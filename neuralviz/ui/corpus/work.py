@@ -55,7 +55,7 @@ def current_run(corpus: Corpus) -> Run[Mapped] | None:
     )
 
 
-def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
+def find_makeable(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
     """Of the maps that are missing, those that one can have made now.
 
     None while one's own run is under way, and those that it does not make while another's is.
@@ -63,7 +63,7 @@ def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[
     if run is None or run.is_over:
         return list(missing)
     under_way = _task(run).choices
-    return [one for one in missing if RUNS.is_met(run) and one not in under_way]
+    return [choice for choice in missing if RUNS.is_met(run) and choice not in under_way]
 
 
 def is_of_interest(run: Run[Mapped], missing: Sequence[MapChoice]) -> bool:
@@ -73,13 +73,13 @@ def is_of_interest(run: Run[Mapped], missing: Sequence[MapChoice]) -> bool:
     """
     if run.is_over:
         return bool(missing) and run.status != "done"
-    return not RUNS.is_met(run) or any(one in _task(run).choices for one in missing)
+    return not RUNS.is_met(run) or any(choice in _task(run).choices for choice in missing)
 
 
-def lost_in_words(corpus: Corpus) -> str:
+def describe_lost_run(corpus: Corpus) -> str:
     """What became of the run of the address that was lost; empty where none was."""
-    known = known_run(_work(corpus))
-    return _LOST.get(known.status, "") if known is not None else ""
+    lost = known_run(_work(corpus))
+    return _LOST.get(lost.status, "") if lost is not None else ""
 
 
 def _work(corpus: Corpus) -> str:
@@ -97,13 +97,13 @@ def show_run(run: Run[Mapped]) -> None:
         RUNS,
         run,
         lambda _result, _live: None,
-        words=Words(stopped=partial(stopped_in_words, _task(run))),
+        words=Words(stopped=partial(describe_stopped, _task(run))),
         bar_stays=True,
         every=LIVE_SECONDS,
     )
 
 
-def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
+def describe_stopped(task: MakeMaps, result: Mapped) -> str:
     """What is said of maps that were stopped: how far they came, and what is saved."""
     embedding = result.embedding
     if embedding is None and result.projecting is None:

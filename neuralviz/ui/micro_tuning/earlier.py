@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.ui.session_runs import SessionRuns
 
 ADDRESS = "earlier"  # in it, the id of the earlier run's view
-_SEEN = "micro-tuning-earlier"  # the one that the session has put there, or has brought back
+_LAST_VIEW = "micro-tuning-earlier"  # the one that the session has put there, or has brought back
 _RUN = "run"  # among the choices of the view
 
 
@@ -36,30 +36,30 @@ def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) ->
     if earlier is None or not (kept_under := runs.view_of(earlier)):
         st.query_params.pop(ADDRESS, None)
         return
-    of_run, view_id = st.session_state.get(_SEEN, (None, None))
-    if of_run != earlier.id:
+    run_id, view_id = st.session_state.get(_LAST_VIEW, (None, None))
+    if run_id != earlier.id:
         task: TuneTexts = earlier.task
         run = [task.model.id, asdict(task.settings), kept_under]
         try:
             view_id = save_once(View(task.texts, choices=((_RUN, json.dumps(run)),)))
         except OSError:  # which the page has said of the texts
             return
-        st.session_state[_SEEN] = (earlier.id, view_id)
+        st.session_state[_LAST_VIEW] = (earlier.id, view_id)
     st.query_params[ADDRESS] = view_id
 
 
-def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
+def restore_earlier(runs: SessionRuns, texts: Sequence[str]) -> None:
     """Have the earlier run that an address names come last, once, if it is of these texts.
 
     Args:
         runs: of the session.
         texts: that are asked for.
     """
-    asked = st.query_params.get(ADDRESS)
-    if not asked or asked == st.session_state.get(_SEEN, (None, None))[1]:
+    view_id = st.query_params.get(ADDRESS)
+    if not view_id or view_id == st.session_state.get(_LAST_VIEW, (None, None))[1]:
         return
-    st.session_state[_SEEN] = (None, asked)
-    view = load_view(asked)
+    st.session_state[_LAST_VIEW] = (None, view_id)
+    view = load_view(view_id)
     if view is not None and view.texts == tuple(texts):
         try:
             model_id, settings, kept_under = json.loads(dict(view.choices)[_RUN])
@@ -67,6 +67,6 @@ def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
         except (ValueError, LookupError, TypeError, NeuralvizError):
             pass  # of another page, or of another version
         else:
-            if runs.of(task) is not None or runs.recall(task, kept_under) is not None:
+            if runs.find(task) is not None or runs.recall(task, kept_under) is not None:
                 return
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")

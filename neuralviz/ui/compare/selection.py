@@ -37,7 +37,7 @@ def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
     )
 
 
-def order_of(comparison: Comparison, labels: tuple[str, ...] | None, order: str) -> np.ndarray:
+def text_order(comparison: Comparison, labels: tuple[str, ...] | None, order: str) -> np.ndarray:
     """Numbers of the texts in the order that was chosen."""
     if labels is not None:
         return order_by_label(labels)
@@ -47,7 +47,7 @@ def order_of(comparison: Comparison, labels: tuple[str, ...] | None, order: str)
     return np.arange(len(comparison[0].texts))
 
 
-def labels_of(labels: Mapping[str, tuple[str, ...]], order: str) -> tuple[str, ...] | None:
+def order_labels(labels: Mapping[str, tuple[str, ...]], order: str) -> tuple[str, ...] | None:
     """The labels that the texts are ordered by; None when they are not."""
     return labels.get(order.removeprefix("By ")) if order.startswith("By ") else None
 
@@ -83,7 +83,7 @@ def choose_point(click: dict[str, Any]) -> None:
         choose_pair(first, second)
 
 
-def as_table(similarity: Similarity) -> pd.DataFrame:
+def similarity_table(similarity: Similarity) -> pd.DataFrame:
     """A row and a column for every text."""
     names = [f"text {i + 1}" for i in range(len(similarity.texts))]
     table = pd.DataFrame(similarity.products, columns=names)
@@ -91,9 +91,9 @@ def as_table(similarity: Similarity) -> pd.DataFrame:
     return table
 
 
-def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
+def pairs_table(results: Sequence[Similarity]) -> pd.DataFrame:
     """A row for every pair of texts."""
-    texts = done[0].texts
+    texts = results[0].texts
     i, j = pair_indices(len(texts))
     table: dict[str, Any] = {
         "id1": i + 1,
@@ -101,7 +101,7 @@ def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
         "text1": [texts[k] for k in i],
         "text2": [texts[k] for k in j],
     }
-    for one in done:
-        table[f"{one.method} cosine similarity"] = one.products[i, j]
-        table[f"{one.method} rank"] = one.ranks[i, j]
+    for result in results:
+        table[f"{result.method} cosine similarity"] = result.products[i, j]
+        table[f"{result.method} rank"] = result.ranks[i, j]
     return pd.DataFrame(table)
