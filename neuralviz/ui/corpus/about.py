@@ -1,4 +1,4 @@
-"""How maps of a corpus were made, for what is downloaded of them."""
+"""Describes for downloads how the maps of a corpus were made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_WORDS = {"n_neighbors": "neighbours", "min_dist": "minimum distance", "metri
 
 
 def about_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], n_drawn: int) -> About:
-    """Title and settings of one map or several of a corpus, of which some points are drawn."""
+    """Title and settings of one or more maps of a corpus, ``n_drawn`` of whose points are drawn."""
     n = corpus.corpus.n_texts
     settings = {"corpus": f"{corpus.corpus.name}, {many(n, 'text')}"}
     if n_drawn < n:
@@ -34,9 +34,9 @@ def about_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], n_drawn: int) -> Abo
 
 
 def describe_projection(open_map: OpenMap) -> str:
-    """``UMAP, dimensions 2, neighbours 15 …``."""
+    """The projection and its settings, such as ``UMAP, dimensions 2, neighbours 15``."""
     relevant = dict(open_map.kept.settings.relevant())
     reducer = REDUCERS[str(relevant.pop("reducer"))]
-    if "n_neighbors" in relevant:  # as many as there were, where more are asked for
+    if "n_neighbors" in relevant:  # the map used fewer where the corpus is small
         relevant["n_neighbors"] = open_map.kept.settings.possible_neighbors(open_map.corpus.n_texts)
     return ", ".join([reducer, *(f"{_IN_WORDS.get(k, k)} {v}" for k, v in relevant.items())])

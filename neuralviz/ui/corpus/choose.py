@@ -1,4 +1,4 @@
-"""Which corpus is looked at: chosen, added, renamed, downloaded, deleted."""
+"""The widgets that choose, add, rename, download and delete a corpus."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import Mode
     from neuralviz.store.corpora import Corpus
 
-CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
-KEPT_SECONDS = 600  # of what was read, while one looks at it
+CORPUS = "corpus"  # session state and address: the id of the chosen corpus
+KEPT_SECONDS = 600  # how long the texts of an upload are cached
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
 _RENAMED = "corpus-renamed"
 _SOURCES_OF_FILES = "corpus-uploaded"  # by id of the upload
@@ -66,12 +66,12 @@ _read_files = _cache(max_entries=1)(read_files)
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
-    """The corpus to look at, with the means to add one and to manage it; None when there is none.
+    """Widgets to choose, add and manage a corpus; the chosen corpus, None where there is none.
 
-    The id of one that has just been added is in the session under `ADDED`.
+    The session state holds the id of a corpus that was just added, under `ADDED`.
 
     Args:
-        corpora: those there are.
+        corpora: all saved corpora that this browser sees.
     """
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -103,7 +103,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
 
 
 def _follow_address(names: Collection[str]) -> None:
-    """Choose the corpus of an address that has just been opened."""
+    """Choose the corpus that a newly opened address names."""
     linked_id = st.query_params.get(CORPUS)
     if linked_id and linked_id != st.session_state.get(_IN_ADDRESS):
         if linked_id in names:
@@ -112,14 +112,14 @@ def _follow_address(names: Collection[str]) -> None:
             st.toast("The corpus in this link is not saved here. Showing another one.")
     renamed = st.session_state.pop(_RENAMED, None)
     if renamed in names:
-        st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
+        st.session_state[CORPUS] = renamed  # so that the box shows the new name
     if st.session_state.get(CORPUS) not in names:
         st.session_state[CORPUS] = next(iter(names), None)
 
 
 @st.dialog("Add a corpus", width="large")
 def _add_dialog() -> None:
-    """Upload or paste, look at what was read, save it."""
+    """A dialog: upload or paste texts, look at a preview, save them as a corpus."""
     source = st.segmented_control(
         "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
     )
@@ -169,7 +169,7 @@ def _add_dialog() -> None:
 
 @dataclass(frozen=True, eq=False)
 class _NewCorpus:
-    """What somebody gives for a new corpus: texts, a name, and a file with their vectors."""
+    """The texts of a new corpus, its name, and the file with their vectors, if there is one."""
 
     read: ReadTexts | None = None
     name: str = ""
@@ -256,7 +256,7 @@ def _read_folder() -> _NewCorpus:
 
 
 def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
-    """What was uploaded, each file copied once for as long as it is there."""
+    """The uploaded files as sources; each file is copied once, not at every run of the page."""
     before: dict[str, Source] = st.session_state.get(_SOURCES_OF_FILES, {})
     sources = {
         file.file_id: before.get(file.file_id) or Source(file.name, file.getvalue())
@@ -281,7 +281,7 @@ def _preview(read: ReadTexts) -> None:
 
 
 def _manage(corpus: Corpus) -> None:
-    """Rename, download, delete."""
+    """Widgets that rename, download and delete a corpus."""
     if may_change(corpus):
         _rename(corpus)
     too_large = is_large(corpus.n_texts)

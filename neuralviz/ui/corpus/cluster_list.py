@@ -80,5 +80,5 @@ def _show_cluster_table(open_map: OpenMap, place: int) -> None:
 
 
 def table_height(n_rows: int) -> int:
-    """px of a table of so many rows, none of them empty; long ones are scrolled."""
+    """Height in px of a table of ``n_rows``, without empty rows; a long table scrolls."""
     return min(LIST_HEIGHT, ROW_HEIGHT * (n_rows + 1) + 3)

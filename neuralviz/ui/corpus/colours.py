@@ -1,4 +1,4 @@
-"""What the points of a map can be coloured by."""
+"""The ways to colour the points of a map."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
-K = 10  # neighbours that are looked at
+K = 10  # neighbours of a text that maps are compared and labels are guessed by
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
 LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
 
 
 def colour_options(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
-    """What can be chosen, in words; the first is a label, where there is one.
+    """Ways to colour the points, by key, with their names; labels come first.
 
-    Of a large corpus, nothing that takes all texts or all their neighbours.
+    A large corpus has none that needs all texts or the neighbours of all texts.
     """
     if corpus.is_large:
         options = {f"label:{name}": name for name in corpus.category_names}
@@ -53,7 +53,7 @@ def colour_options(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str
 def find_colour(
     option: str, corpus: OpenCorpus, open_map: OpenMap, maps: Sequence[OpenMap]
 ) -> PointColour:
-    """The colours of one of the maps that are shown."""
+    """The colours of the points of one of ``maps``."""
     key = (
         option
         if option != COMMON
@@ -87,7 +87,7 @@ def _make_colour(
 
 
 def _make_large_colour(kind: str, name: str, corpus: OpenCorpus, open_map: OpenMap) -> PointColour:
-    """As of `_make_colour`, from numbers alone."""
+    """The colours of a large map's points, from arrays alone, without the texts."""
     if kind == "label":
         return by_code(name, *corpus.codes(name))
     if kind == "number":

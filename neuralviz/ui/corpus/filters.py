@@ -1,4 +1,4 @@
-"""The widgets that leave texts out, by their labels and numbers."""
+"""The widgets that filter texts by their labels and numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.opened import OpenCorpus
 
 LONGEST_NAME = 60  # characters
-MOST_VALUES = 1000  # of a column of a large corpus, to choose from
+MOST_VALUES = 1000  # offered of a column of a large corpus
 
 
 def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     """[text] whether a text is shown, None where all are; and a sentence on it.
 
-    The choice is in the address. What there is to choose from in a large corpus takes seconds to
-    find; it is looked for when somebody wants to choose.
+    The choice is in the address. For a large corpus, finding what to offer takes seconds, so
+    it is found only when the filter is opened.
     """
     columns = [column.name for column in corpus.corpus.columns]
     labels = {name: columns.index(name) for name in corpus.filtered_labels}

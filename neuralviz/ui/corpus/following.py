@@ -1,4 +1,4 @@
-"""Which list is below the maps: what has just been done on them comes first."""
+"""Chooses the list below the maps: the list of the user's last action on them comes first."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
 _LAST_ACTIONS = (
     "corpus-done"  # what had been done on the maps when the page was last drawn to its end
 )
-_PENDING_LIST = "corpus-following"  # the list before something was done, and what was done
-SHOWN_LIST = "corpus-list-shown"  # where the session keeps it while another page is open
+_PENDING_LIST = "corpus-following"  # the list before the last actions, and these actions
+SHOWN_LIST = "corpus-list-shown"  # session state: the chosen list while another page is open
 IN_ADDRESS = {
     SELECTION: "selection",
     CHOSEN_TEXT: "text",
@@ -24,7 +24,7 @@ IN_ADDRESS = {
 
 
 def follow(options: list[str], n_maps: int) -> None:
-    """Bring forward the list of what has just been done on the maps."""
+    """Show the list that belongs to what the user has just done on the maps."""
     chosen = st.session_state.get(SELECTED)
     actions = {
         CHOSEN_TEXT: (st.session_state.get(ROW), st.session_state.get(HOVERED)),
@@ -50,7 +50,7 @@ def follow(options: list[str], n_maps: int) -> None:
 
 
 def finish_following() -> None:
-    """The page was drawn to its end: the browser knows which list was brought forward.
+    """Note that the page was drawn to its end, so the browser knows which list is shown.
 
     A click that comes sooner runs the page again with the list that the browser still shows; what
     was done before is followed once more then.

@@ -1,4 +1,4 @@
-"""What the page holds of kept corpora in memory, shared by all sessions: none of it changes."""
+"""Saved corpora and maps in memory, shared by all sessions; they never change."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLOURS = 8  # of a map, that are held: 40 MB each of 10 million texts
-VIEWS = 12  # of a large map, that are held
-NEAR = 200  # texts of a large map whose neighbours are held
-CENTRE = 2000  # texts of a cluster by which its place is found, of a large map
+COLOURS = 8  # cached per map, 40 MB each for 10 million texts
+VIEWS = 12  # cached per large map
+NEAR = 200  # texts of a large map whose neighbours are cached
+CENTRE = 2000  # texts that place the name of a large map's cluster
 
 
 @dataclass(frozen=True, eq=False)
 class OpenMap:
-    """A kept map in memory; what is made of it is made when it is first asked for.
+    """A saved map in memory; everything derived from it is computed when it is first needed.
 
     Attributes:
         store: that keeps it.
@@ -85,14 +85,14 @@ class OpenMap:
 
     @property
     def is_large(self) -> bool:
-        """Whether its corpus is: see `OpenCorpus`."""
+        """Whether its corpus is large: see `OpenCorpus`."""
         return is_large(self.corpus.n_texts)
 
     @property
     def grid(self) -> PointGrid:
-        """The points by where they lie, of a map in two dimensions.
+        """An index of the points by their position, of a map in two dimensions.
 
-        They are sorted once the first picture, which needs no sorting, is drawn.
+        The first figure needs no order, so points are sorted in the background after it.
         """
 
         def make() -> PointGrid:
@@ -105,7 +105,7 @@ class OpenMap:
 
     @property
     def by_cluster(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers by cluster, the largest first; and where each cluster begins among them.
+        """Row numbers sorted by cluster, the largest first; and where each cluster begins.
 
         Texts in no cluster come last.
         """
@@ -127,7 +127,7 @@ class OpenMap:
         return np.diff(self.by_cluster[1])[:-1]
 
     def view(self, name: object, make: Callable[[], T]) -> T:
-        """What is drawn of a large map, made when it is first asked for; the last few are held."""
+        """A view of a large map, made when it is first needed; the last few are cached."""
         return self._views.get(name, make)
 
     @property
@@ -136,9 +136,9 @@ class OpenMap:
         return self._parts.get("neighbours", lambda: KeptMaps(self.store).neighbours(self.kept))
 
     def near(self, row: int, k: int, new_neighbours: Neighbours | None = None) -> Neighbours | None:
-        """The ``k`` nearest texts of one text; of a large map by its index, a few may be missed.
+        """The ``k`` nearest texts of one text; a large map's index may miss a few.
 
-        None where that takes a look at all vectors: `neuralviz.ui.corpus.near` offers it.
+        None where finding them compares all vectors: `neuralviz.ui.corpus.near` offers that.
 
         Args:
             row: of the text.
@@ -165,7 +165,7 @@ class OpenMap:
         return _take_row(sample.near.first(k), place) if is_there else None
 
     def sampled(self, new_sample: SampledNear | None) -> SampledNear | None:
-        """The neighbours of some texts of a large map: those that were found before, or just now.
+        """The neighbours of a sample of a large map's texts; None until they are known.
 
         Args:
             new_sample: what was found just now, if anything was.
@@ -184,7 +184,7 @@ class OpenMap:
 
     @property
     def embedder(self) -> KeptEmbedder:
-        """Who made the vectors.
+        """The embedder of the vectors.
 
         Raises:
             StoreError: the vectors are gone.
@@ -193,17 +193,17 @@ class OpenMap:
 
     @property
     def spec(self) -> EmbedderSpec:
-        """How to make the embedder again."""
+        """The settings that make the embedder again."""
         return self._parts.get("spec", lambda: EmbedderSpec.from_json(self.embedder.spec))
 
     @property
     def label(self) -> str:
-        """Name of the method, with what sets it apart from a namesake on the page."""
+        """Name of the method, different from those of the other maps on the page."""
         return self.name or method_labels([self.spec])[0]
 
     @property
     def axes(self) -> tuple[str, ...] | None:
-        """Names of the axes, where they mean something."""
+        """Names of the axes; None where they mean nothing."""
         return self._parts.get("axes", self._name_axes)
 
     def _name_axes(self) -> tuple[str, ...] | None:
@@ -214,7 +214,7 @@ class OpenMap:
 
     @property
     def losses(self) -> np.ndarray:
-        """[text, 2] the first and the last loss, NaN where nothing was learnt."""
+        """[text, 2] the first and the last loss, NaN where the method does not learn."""
 
         def read() -> np.ndarray:
             keys = self.store.keys(self.corpus)
@@ -252,12 +252,12 @@ class OpenMap:
         return self._parts.get("clusters named", find)
 
     def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
-        """The colours of a name, made when they are first asked for; the last few are held."""
+        """The colours under ``name``, made when they are first needed; the last few are cached."""
         return self._colours.get(name, make)
 
 
 def _run_soon(method: Callable[[], None], *, first: bool = False) -> None:
-    """Have a method called in the background, unless nobody holds its object any more by then."""
+    """Call a method in the background, unless its object has been deleted by then."""
     WARMING.call_soon(partial(_call, weakref.WeakMethod(method)), first=first)
 
 
@@ -287,17 +287,17 @@ def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     opened = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
-    _ = opened.coordinates  # read now, while it is there
+    _ = opened.coordinates  # read now, before anything deletes the map
     return opened
 
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:
-    """A corpus to look into."""
+    """A saved corpus in memory."""
     return _open_corpus(CorpusStore().folder, corpus.id)
 
 
 def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
-    """A map to look at.
+    """A saved map in memory.
 
     Raises:
         StoreError: it is gone.
@@ -306,7 +306,7 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
 
 
 def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
-    """Maps to look at beside each other: no two methods have the same name.
+    """Saved maps in memory; no two methods of them have the same name.
 
     Raises:
         StoreError: one is gone.
@@ -317,11 +317,11 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
 
 
 def open_ahead() -> None:
-    """Read the newest map of the newest large corpus, so that whoever opens it first need not wait.
+    """Read the newest map of the newest large corpus, so that its first visitor need not wait.
 
     Does nothing where there is none.
     """
-    with suppress(NeuralvizError):  # whoever opens it meets the error
+    with suppress(NeuralvizError):  # the page shows the error
         store = CorpusStore()
         for corpus in store.corpora():
             kept = KeptMaps(store).of(corpus) if is_large(corpus.n_texts) else ()
@@ -334,7 +334,7 @@ def open_ahead() -> None:
 
 
 def other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
-    """For every method that is not shown, and by which the corpus was put on a map, a map."""
+    """One saved map of the corpus for every method that ``maps`` do not show."""
     shown_ids = {opened.kept.embedder for opened in maps}
     usable_ids = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
     by_embedder: dict[str, KeptMap] = {}

@@ -1,4 +1,4 @@
-"""What the maps say of the labels of a corpus: the point of the page, and the figure behind it."""
+"""What the maps show of a corpus's labels: the sentence of the page, and its figure."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ HEIGHT = 340  # px
 def describe_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool = False) -> str:
     """What the maps show, in one or two sentences of markdown.
 
-    Of a corpus with labels, how often they can be guessed from neighbours; of one without, how far
-    two maps agree, or the themes of one. A filter does not change that: it is of all texts.
+    With labels: how often neighbours guess them. Without: how far two maps agree, or the themes of
+    one map. All texts count, whatever the filter.
     """
     methods = _distinct_methods(maps)
     names = spoken_labels(methods)
@@ -86,7 +86,7 @@ def describe_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
 
 
 def _sample_labels(corpus: OpenCorpus, samples: Sequence[SampledNear], limit: int) -> list[str]:
-    """The first columns of labels that some of the sample's texts have, up to ``limit``."""
+    """The first ``limit`` columns of labels that at least two texts of the sample have."""
     rows = samples[0].rows
     return [
         name
@@ -98,7 +98,7 @@ def _sample_labels(corpus: OpenCorpus, samples: Sequence[SampledNear], limit: in
 def _score_sample_labels(
     corpus: OpenCorpus, samples: Sequence[SampledNear], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
-    """As of `_score_labels`, of the texts whose neighbours were found; the baselines are of all."""
+    """`_score_labels` for a sample of the texts; the baselines are those of all texts."""
     sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}
     k = min(fitting_k(sizes.values()), *(sample.near.k for sample in samples))
     hits = {
@@ -115,14 +115,14 @@ def _score_sample_labels(
 
 
 def spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
-    """What the methods of maps are called in a sentence, as markdown."""
+    """The names of the maps' methods as a sentence uses them, as markdown."""
     return [plain(label) for label in spoken(method_labels([open_map.spec for open_map in maps]))]
 
 
 def _score_labels(
     corpus: OpenCorpus, methods: Sequence[OpenMap], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
-    """Neighbours that vote; by label, as markdown, what they have right, and its baseline."""
+    """How many neighbours vote; by label, in markdown: each method's hits, and the baseline."""
     columns = {name: corpus.categories[name] for name in labels}
     sizes = (list(corpus.sizes(name).values()) for name in labels)
     k = min(fitting_k(sizes), *(open_map.neighbours.k for open_map in methods))
@@ -222,6 +222,6 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
 
 
 def _accuracy(right: np.ndarray, baseline: float, k: int) -> KnnAccuracy:
-    """[text] what neighbours have right, as a share."""
+    """The share of texts whose label their neighbours guess; ``right`` is [text] booleans."""
     n, n_right = len(right), int(right.sum())
     return KnnAccuracy(n_right / n, k, n, baseline, wilson_interval(n_right, n))

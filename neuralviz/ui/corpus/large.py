@@ -1,4 +1,4 @@
-"""Maps of large corpora: the part that is looked at, some of its points, and words on both."""
+"""Maps of large corpora: the visible part, a sample of its points, and sentences on both."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from neuralviz.plots.point_colours import PointColour
     from neuralviz.ui.corpus.kept import OpenMap
 
-WINDOWS = "corpus-windows"  # where the session keeps what is looked at, by the id of the map
-MOST_BESIDE = 2000  # selected texts, all of which are drawn
-AROUND = 0.5  # of a window, beyond each of its sides: density that is there when it is moved
+WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the map
+MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
+AROUND = 0.5  # of a window, beyond each side: density that is drawn before the window moves
 
 Sides = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class LargeView:
-    """What is drawn of a large map.
+    """The sample of a large map's points that is drawn, and their density.
 
     Attributes:
         points: some of those in a window that a filter lets through, and the density of all.
@@ -57,7 +57,7 @@ class LargeView:
 
 
 def look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
-    """Look at a part of a map; at the whole if there are no sides, or none that bound a part."""
+    """Show a part of a map; the whole map if ``sides`` is None or bounds no part."""
     windows: dict[str, Window] = st.session_state.setdefault(WINDOWS, {})
     windows.pop(open_map.kept.id, None)
     if sides is not None and len(sides) == len(_sides(open_map.grid.bounds)):
@@ -70,7 +70,7 @@ def look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
 def select_view(
     open_map: OpenMap, option: str, colour: PointColour, within: np.ndarray | None
 ) -> LargeView:
-    """What is drawn of the part of a map that is looked at.
+    """The points and the density of the visible part of a map.
 
     Args:
         open_map: the map.
@@ -103,7 +103,7 @@ def select_view(
 def draw_background(
     open_map: OpenMap, view: LargeView, title: str, standout: Standout, chosen: Selection | None
 ) -> go.Figure:
-    """A map without its points.
+    """The figure of a large map without its points, which the browser gets as columns.
 
     Args:
         open_map: the map.
@@ -135,7 +135,7 @@ def _sides(window: Window) -> Sides:
 
 
 def describe_fit(maps: Sequence[OpenMap]) -> str:
-    """Of how many texts the maps were made, and how good neighbours are; plain text."""
+    """How many texts the maps were fitted on, and the recall of their neighbours; plain text."""
     n = maps[0].corpus.n_texts
     sentences = []
     for open_map in maps:
@@ -160,7 +160,7 @@ def describe_fit(maps: Sequence[OpenMap]) -> str:
 def describe_points(
     open_map: OpenMap, view: LargeView | None, n_drawn: int, *, with_extra: bool = False
 ) -> str:
-    """What the points and the shades of a map are.
+    """Sentences on what the points and the shades of a map are.
 
     Args:
         open_map: the map.
@@ -187,5 +187,5 @@ def describe_points(
 
 
 def has_extra_points(figure: go.Figure) -> bool:
-    """Whether selected texts that are not among its points are drawn in a figure."""
+    """Whether a figure also draws selected texts outside its sample."""
     return any(trace.name == BESIDE for trace in figure.data)

@@ -1,4 +1,4 @@
-"""What is below the maps: the text that is looked at, and lists of texts."""
+"""What the page shows below the maps: the chosen text, and lists of texts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 SHOWN_NEIGHBOURS = 8
 READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
-NOTHING = 0.0005  # what is shown as 0.000
+NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260
 
 
@@ -67,7 +67,7 @@ def show_lists(
     placed: Mapping[str, Placed],
     within: np.ndarray | None,
 ) -> None:
-    """One list at a time: what one has just done comes first.
+    """Show one list at a time: the list of the user's last action comes first.
 
     Args:
         corpus: whose texts are listed.
@@ -109,7 +109,7 @@ def _show_table(
     first: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
 ) -> None:
-    """Texts with their labels, in the order given; a row that is ticked is looked at."""
+    """A table of texts with their labels, in the given order; ticking a row chooses its text."""
     listed = np.asarray(rows)[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
     table["text"] = [shorten(text, 240) for text in corpus.texts_at(listed)]
@@ -135,7 +135,7 @@ def _show_table(
 
 
 def _find_row(corpus: OpenCorpus) -> int | None:
-    """The text that was clicked, or pointed at last."""
+    """The row of the text under the pointer, else of the clicked text."""
     row = st.session_state.get(HOVERED)
     row = st.session_state.get(ROW) if row is None else row
     return row if row is not None and row < corpus.corpus.n_texts else None
@@ -307,7 +307,7 @@ def _show_disagreement(
 def _show_sample_disagreement(
     corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None
 ) -> None:
-    """Where two maps of a large corpus disagree, of some of its texts."""
+    """Where two maps of a large corpus disagree, measured on a sample of its texts."""
     if maps[0].kept.embedder == maps[1].kept.embedder:
         st.caption(
             "Both maps show the same embeddings. The neighbours on two such maps are compared "
@@ -349,7 +349,7 @@ def _show_sample_disagreement(
 def _compare_neighbours(
     corpus: OpenCorpus, maps: Sequence[OpenMap], row: int, near: Sequence[np.ndarray]
 ) -> None:
-    """The neighbours of one text on both maps, those in common marked."""
+    """The neighbours of one text on both maps, with shared neighbours marked."""
     common = set(near[0][:K].tolist()) & set(near[1][:K].tolist())
     st.text(corpus.texts_at([row])[0])
     for column, open_map, neighbours in zip(st.columns(2), maps, near, strict=True):

@@ -58,15 +58,15 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.opened import OpenCorpus
     from neuralviz.ui.corpus.saved import Saved
 
-_EXAMPLES = (NAME, TEXTBOOKS)  # one's own come first; of the examples, the one that has maps
-_LAST_CORPUS = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
+_EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
+_LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
 
 
 def show() -> None:
-    """A corpus, its maps, and what is found on them."""
+    """Draw the page: a corpus, its maps, search and lists."""
     _show()
     if is_served():
-        WARMING.call_soon(projecting.warm_up, first=True)  # once what the page reads is read
+        WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
 
 
 def _show() -> None:
@@ -134,9 +134,9 @@ def _offer_example(store: CorpusStore) -> None:
 
 
 def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bool) -> None:
-    """Offer to make the maps that are missing, or show how far they are.
+    """Offer to make the missing maps, or show their progress.
 
-    The first map of a corpus that is new is made without being asked for.
+    The first map of a new corpus is made without a press of the button.
     """
     missing = [choice for choice, state in saved.items() if state.map is None]
     run = current_run(corpus)
@@ -169,7 +169,7 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
 
 
 def _button_label(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) -> str:
-    """The label of the button: which of the maps is missing."""
+    """The label of the button that makes the missing maps."""
     if len(choices) == 1:
         return "Make the map"
     if len(missing) > 1:
@@ -178,7 +178,7 @@ def _button_label(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) ->
 
 
 def _describe_work(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
-    """What there is to do for a map."""
+    """A phrase on what is left to do for a map: texts to embed, and time."""
     n = corpus.n_distinct
     n_done = n_embedded(corpus, saved.embedders)
     if saved.is_outdated:
@@ -218,7 +218,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
         with by_search:
             say_nearest(corpus, maps, placed, within)
         accuracy_area = st.container()
-        # first: a text can be read while its map is being drawn
+        # before the maps: a text can be read while they are drawn
         show_lists(corpus, maps, placed, within)
         with map_area:
             show_maps(corpus, maps, colours, placed, within, named=named)
@@ -228,6 +228,6 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             show_accuracy(corpus, maps)
         finish_following()
         forget_linked_search()
-    except NeuralvizError as error:  # deleted in another window, say
+    except NeuralvizError as error:  # for example, deleted in another window
         forget_linked_search()
         show_error(error)

@@ -1,4 +1,4 @@
-"""The maps themselves: drawn, pointed at, selected on."""
+"""Draws the maps, and handles clicks, hovering and selections on them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
-MOST_SENT = 5_000  # texts that go to the browser with their points
+MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
 HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
-IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # colours that a page of its own offers
+IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # ways to colour that a downloaded page offers
 
 
 def show_maps(
@@ -54,7 +54,7 @@ def show_maps(
     *,
     named: bool,
 ) -> None:
-    """The maps side by side, one selection on all of them.
+    """Show the maps side by side, with one selection on all of them.
 
     Args:
         corpus: whose texts are the points.
@@ -95,7 +95,7 @@ def show_maps(
 
 @dataclass(frozen=True, eq=False)
 class _Visible:
-    """What is drawn of all texts: rows, whether a filter lets them through, names of clusters."""
+    """Which texts all maps draw: their rows, the filter's mask, and whether clusters are named."""
 
     drawn: np.ndarray
     within: np.ndarray | None
@@ -134,7 +134,7 @@ def _figure(
         near_it = [open_map.coordinates[placement.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
-    # lines of two points could not be told apart
+    # one set of lines at a time: those of two points look the same
     near = None if row is None or lands else open_map.near(row, K)
     chosen = current_selection(n, within)
     title = f"{open_map.label} · {_describe(open_map)}"
@@ -180,7 +180,7 @@ def _show_map(
             choose_row(click["customdata"])
 
     def hovered(row: int) -> None:
-        if row != st.session_state.get(ROW):  # a pointer that rests where it clicked asks nothing
+        if row != st.session_state.get(ROW):  # not where the pointer rests on the clicked point
             st.session_state[HOVERED] = int(row)
 
     def points(ending: str, vectors: bool) -> bytes:
@@ -232,7 +232,7 @@ def _show_map(
 
 
 def _explain_star(open_map: OpenMap, placement: Placed | None) -> None:
-    """Say so where a sentence lies far from the texts that are nearest to it."""
+    """Explain it where a sentence's star lies far from its nearest texts."""
     if placement is None or placement.at is None:
         return
     points, near = open_map.coordinates, placement.near.first(K).indices[0]
@@ -249,7 +249,7 @@ def _explain_star(open_map: OpenMap, placement: Placed | None) -> None:
 def _page(
     corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str], drawn: np.ndarray
 ) -> str:
-    """All maps that are shown on one page, each coloured by its choice at the start."""
+    """A standalone page with all shown maps, each with its chosen colours at first."""
     options = colour_options(corpus, maps)
     pages = []
     for first, open_map in zip(colours, maps, strict=True):

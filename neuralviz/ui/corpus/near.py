@@ -1,4 +1,4 @@
-"""The neighbours of a text that is looked at: at once, or found by a run that is asked for."""
+"""The neighbours of the chosen text: known at once, or found by a run on demand."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.ui.corpus.kept import OpenMap
 
-PATIENCE = 0.3  # seconds: of a few hundred thousand texts they are found by then
+PATIENCE = 0.3  # seconds: enough for a few hundred thousand texts
 
 
 def near_text(open_map: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
-    """What is near a text on a map; None while that is not known.
+    """The neighbours of a text by a map; None while they are not known.
 
-    Where it takes a look at all vectors, a button starts that, with a *Stop*.
+    Where finding them compares all vectors, a button starts a run, which can be stopped.
 
     Args:
         open_map: the map.
         row: of the text.
-        chosen: whether the text was clicked; of one that the pointer rests on nothing is started.
+        chosen: whether the text was clicked; for one under the pointer no run is offered.
     """
     near = open_map.near(row, K)
     if near is not None:

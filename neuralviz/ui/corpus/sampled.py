@@ -1,4 +1,4 @@
-"""What is measured of a large corpus: the neighbours of some of its texts."""
+"""The neighbours of a sample of a large corpus's texts, on which maps are compared."""
 
 from __future__ import annotations
 
@@ -25,14 +25,11 @@ PATIENCE = 0.05  # seconds
 def known_samples(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
     """The neighbours of the same texts by each map; None until all are found.
 
-    What was found is held with the map, for all sessions.
+    The open maps keep them for all sessions.
     """
-    samples = [_known_sample(open_map) for open_map in maps]
-    return (
-        None
-        if any(sample is None for sample in samples)
-        else [sample for sample in samples if sample is not None]
-    )
+    candidates = map(_known_sample, maps)
+    samples = [sample for sample in candidates if sample is not None]
+    return samples if len(samples) == len(maps) else None
 
 
 def _known_sample(open_map: OpenMap) -> SampledNear | None:
@@ -41,9 +38,9 @@ def _known_sample(open_map: OpenMap) -> SampledNear | None:
 
 
 def find_samples(maps: Sequence[OpenMap]) -> None:
-    """Start looking for the neighbours of some texts, and show how far that is.
+    """Start finding the neighbours of a sample of texts, and show the progress.
 
-    When they are found, the page runs again: what is above is made of them.
+    When they are found, the page runs again: figures above this place use them.
     """
     missing = [open_map for open_map in maps if _known_sample(open_map) is None]
     for open_map in missing:

@@ -1,4 +1,4 @@
-"""What is kept of a choice of settings, found without loading a model."""
+"""Finds saved maps and embeddings for chosen settings, without loading a model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HELD: Loaders = {kind: partial(held_model, kind) for kind in LOADERS}
 
 @dataclass(frozen=True)
 class Saved:
-    """What is kept of a choice of settings, found without loading a model.
+    """The saved map and embedders for chosen settings.
 
     Attributes:
         map: the map, if there is one; where no model is in memory to compare with, the last one.
@@ -56,7 +56,7 @@ def _is_older(kept: KeptMap | None, since: float) -> bool:
 
 
 def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
-    """What is kept of a choice."""
+    """The saved map and embedders for a choice of settings."""
     store, spec_json = CorpusStore(), choice.spec.to_json()
     by_name = [embedder for embedder in store.vectors.embedders() if embedder.spec == spec_json]
     maps = {
@@ -64,7 +64,7 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     }
     try:
         ids = {embedder_id(make_embedder(choice.spec, HELD))}
-    except (NotHeldError, NeuralvizError):  # or this method is not for this model
+    except (NotHeldError, NeuralvizError):  # the model is not loaded, or the method does not fit it
         models = models_now([choice.spec])
         trained = [
             encoder for model in models if (encoder := trained_encoder(model.id)) is not None
@@ -85,7 +85,7 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
 
 
 def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
-    """Different texts of a corpus that have a vector by one of these already."""
+    """How many different texts of a corpus one of these embedders has embedded: the most."""
     store = CorpusStore()
     version = store.vectors.version
     return max(
@@ -96,7 +96,7 @@ def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
-    """Different texts of a corpus that have a vector; counted anew when the vectors change."""
+    """How many different texts have a vector; a new ``version`` of the vectors recounts."""
     store = CorpusStore(folder)
     keys = np.unique(store.keys(store.corpus(corpus_id)))
     return int(store.vectors.has(embedder, keys).sum())

@@ -1,4 +1,4 @@
-"""The search above the maps: texts with some words are selected, a sentence is placed."""
+"""The search above the maps: it selects texts by words, or places a sentence on the maps."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 MODE = "corpus-how"
 WORDS, MEANING = "By words", "By meaning"
 _BY_MEANING = "meaning"  # in the address
-REMEMBERED = 50  # sentences, with where they landed
+REMEMBERED = 50  # placed sentences that the session keeps
 MOST_SEARCHED = 500  # characters
 WAIT = 60.0  # seconds for another map to be done
-MOST_TERMS = 4  # words of a search that are named
-PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
+MOST_TERMS = 4  # words of a search that a sentence quotes
+PATIENCE = 0.3  # seconds: enough for most maps
 
 
 def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
-    """A search, a filter, and whether clusters are named. The search is in the address.
+    """Widgets for a search, a filter and the clusters' names. The search is in the address.
 
     Returns:
         [text] whether a text is shown, None where all are; and whether the clusters' names stand on
@@ -63,7 +63,7 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
         st.session_state[LINKED] = MEANING if by_meaning else WORDS, " ".join(linked.split())
     if LINKED in st.session_state:
         mode, query = st.session_state[LINKED]
-        if linked or not st.session_state.get(SEARCH):  # else another search was asked for
+        if linked or not st.session_state.get(SEARCH):  # else the user has typed another search
             st.session_state[MODE], st.session_state[SEARCH] = mode, query
     st.session_state.setdefault(MODE, mode)
     st.session_state.setdefault(SEARCH, query)
@@ -85,7 +85,7 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     ).strip()  # fmt: skip
     if (mode, query) != st.session_state.get(LAST_SEARCH, (WORDS, "")):
         _search(corpus, mode, query)
-        st.session_state[LAST_SEARCH] = mode, query  # a search that was cut off is made again
+        st.session_state[LAST_SEARCH] = mode, query  # last: a search that was cut off is repeated
     address.write_link(address.QUERY, query)
     is_linked = address.QUERY in st.query_params  # not where it is too long
     address.write_link(address.SEARCH_MODE, _BY_MEANING if is_linked and mode == MEANING else "")
@@ -100,15 +100,15 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
 
 
 def forget_linked_search() -> None:
-    """The page was drawn to its end: the browser has the search of a link in its box.
+    """Note that the page was drawn to its end, so the browser's box has the link's search.
 
-    What comes sooner runs the page again, and the browser may still have an empty box then.
+    An earlier click runs the page again while the browser's box may still be empty.
     """
     st.session_state.pop(LINKED, None)
 
 
 def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
-    """Select the texts with some words, or have a sentence placed; nothing where there is none.
+    """Select the texts that contain the words, or have the sentence placed.
 
     What was selected by other means stays, unless a text has the words.
     """
@@ -127,7 +127,7 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
 
 
 def _quote_query(query: str) -> str:
-    """What was searched for, each of the words in quotation marks."""
+    """The words of a search in quotation marks, such as ``containing “ice” and “snow”``."""
     terms = list(dict.fromkeys(search_terms(query))) or [query]
     quoted = [f"“{shorten(term, 40)}”" for term in terms[:MOST_TERMS]]
     if len(terms) > MOST_TERMS:
@@ -136,7 +136,7 @@ def _quote_query(query: str) -> str:
 
 
 def _describe_found(corpus: OpenCorpus, query: str, within: np.ndarray | None) -> str:
-    """What a search by words has found; empty once something else is selected."""
+    """A sentence on what a search by words found; empty once something else is selected."""
     selection: Selection | None = st.session_state.get(SEARCH_RESULT)
     if selection is None:
         return ""
@@ -152,7 +152,7 @@ def _describe_found(corpus: OpenCorpus, query: str, within: np.ndarray | None) -
 
 
 def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
-    """Where the sentence that is searched for lands, by map; panels for what is under way."""
+    """Where the sentence lands, by the id of a map; panels for maps still at work."""
     sentence: str = st.session_state.get(SENTENCE, "")
     placements: dict[str, Placed] = {}
     for open_map in maps if sentence else ():
@@ -198,7 +198,7 @@ def say_nearest(
     placed: Mapping[str, Placed],
     within: np.ndarray | None,
 ) -> None:
-    """The text that is nearest to the sentence by each map's method, of those that are shown."""
+    """Name the shown text that is nearest to the sentence by each map's method."""
     names = _names(maps)
     methods: dict[str, list[str]] = {}
     for open_map, name in zip(maps, names, strict=True):
@@ -218,7 +218,7 @@ def say_nearest(
 
 
 def _names(maps: Sequence[OpenMap]) -> list[str]:
-    """What tells apart by which map a text is the nearest: the method, or else the distance."""
+    """Names that distinguish the maps in a sentence: their methods, or else their distances."""
     specs = list(dict.fromkeys(open_map.spec for open_map in maps))
     metrics = [open_map.kept.settings.metric for open_map in maps]
     if len(specs) == 1 and len(set(metrics)) > 1:

@@ -51,7 +51,7 @@ class Place:
 
 
 def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | None:
-    """One map or two; None where a setting is not valid, which is shown.
+    """Widgets for one map or two; None where a setting is not valid, which the page shows.
 
     Args:
         imported: vectors that can be chosen beside the methods, by label; those that came last are
@@ -90,7 +90,7 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
 
 
 def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
-    """Choose the first method anew: after an import, and in place of another corpus's file."""
+    """Choose the first method after an import, and in place of another corpus's file."""
     current = st.session_state.get(key, "")
     is_gone = str(current).startswith(FILE) and current not in imported
     if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
@@ -98,11 +98,11 @@ def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
 
 
 def choose_colour(place: Place, options: Mapping[str, str]) -> str:
-    """What the points of a map are coloured by: the first label to begin with, on both maps.
+    """The colours of a map's points; at first, those of the first label, on both maps.
 
     Args:
         place: of the map.
-        options: in words, by what they are.
+        options: names of the ways to colour, by key.
     """
     key = f"colour-{place.key}"
     first = next((option for option in options if option.startswith("label:")), next(iter(options)))
