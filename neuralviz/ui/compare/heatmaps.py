@@ -31,7 +31,7 @@ HEIGHTS = {1: 560, 2: 460, 3: 330, 4: 460}  # px, by the number of methods
 
 @dataclass(frozen=True)
 class Look:
-    """How heatmaps are drawn.
+    """How the heatmaps of a comparison are drawn.
 
     Attributes:
         labels: of the texts, by name.
@@ -47,7 +47,7 @@ class Look:
 
 
 def show_heatmaps(comparison: Comparison, look: Look, live: bool) -> None:
-    """A heatmap for each method that has begun."""
+    """Draw a heatmap for each method that has begun."""
     for embedded in comparison:
         if embedded.error:
             st.error(plain(embedded.error))

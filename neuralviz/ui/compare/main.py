@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 RUNS = SessionRuns("compare")
-LABELS = "compare-labels"  # where the session keeps the labels of each run's texts, by its id
+LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
 LIVE_SECONDS = 0.5
 LIVE_SECONDS_OF_MANY = 1.5
 MANY_TEXTS = 100
@@ -59,19 +59,19 @@ EXAMPLES = {
     "Rare words": "common_topic_rare_words.csv",
     "Topics": "sentences.csv",
 }
-TOPICS = ("railways", "money", "cooking")  # of the corpus
+TOPICS = ("railways", "money", "cooking")  # of the example corpus
 FORMS = ("headline", "question", "diary", "complaint")
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
 def examples() -> dict[str, ReadTexts]:
-    """Sets from the sample data, with their labels."""
+    """Example texts from the sample data, with their labels."""
     sets = {name: read_texts(Source.at(sample_data() / file)) for name, file in EXAMPLES.items()}
     return {**sets, "From the corpus": _read_corpus_examples()}
 
 
 def _read_corpus_examples() -> ReadTexts:
-    """The first text of each form on each topic, of a few."""
+    """The first text of the example corpus for each of a few forms and topics."""
     corpus = read_texts(Source.at(sample_data() / "topics.csv"))
     labels = corpus.labels
     cells = list(zip(labels["topic"], labels["form"], strict=True))
@@ -84,7 +84,7 @@ def _read_corpus_examples() -> ReadTexts:
 
 
 def show() -> None:
-    """Texts, methods, *Compare*, and the comparison."""
+    """Draw the page: texts, methods, *Compare*, and the comparison."""
     inputs, choices = wide_columns(2, "compare-given")
     with inputs:
         read = texts_input("compare", examples(), max_texts=MAX_TEXTS, height=109)
@@ -134,7 +134,7 @@ def show() -> None:
 
 
 def _describe_run(run: Run[Comparison]) -> About:
-    """What downloads say of a comparison."""
+    """Title and settings of a comparison, for downloads."""
     task = run.task
     assert isinstance(task, Compare)
     return About(
@@ -146,7 +146,7 @@ def _describe_run(run: Run[Comparison]) -> About:
 def _start_comparison(
     specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool
 ) -> Run[Comparison] | None:
-    """The comparison of these texts, started if it was asked for; an example's starts by itself."""
+    """The comparison of these texts; starts it for a press, and for an example without one."""
     task = Compare.now(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
     before: Run[Comparison] | None = RUNS.last()
@@ -170,13 +170,13 @@ def _start_comparison(
 
 
 def describe_stopped(comparison: Comparison) -> str:
-    """What is said of a comparison that was stopped."""
+    """A sentence on which methods a stopped comparison has not finished."""
     unfinished = missing(comparison)
     return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
 
 
 def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) -> None:
-    """What the methods keep together, and heatmaps, live; all the rest when they are done."""
+    """Draw the main sentence and the heatmaps, also live; the other figures at the end."""
     texts = comparison[0].texts
     results = [part.similarity for part in comparison if part.similarity is not None]
     differences = disagreements(results) if len(results) > 1 and not live else None

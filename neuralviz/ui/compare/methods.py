@@ -1,4 +1,4 @@
-"""Where methods part ways: over all pairs, two against each other, and by their spread."""
+"""Where methods differ: over all pairs, two against each other, and by their spread."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEXT_COLUMNS = ("text A", "text B")
 
 
 def show_warnings(comparison: Comparison, results: Sequence[Similarity]) -> None:
-    """What a person should know before believing the figures."""
+    """Warn of embeddings that are 0, of divergence and of duplicates."""
     for result in results:
         if result.zeros.any():
             st.warning(
@@ -74,7 +74,7 @@ def _name_texts(mask: np.ndarray) -> str:
 def show_disagreements(
     run_id: int, results: Sequence[Similarity], differences: Disagreements
 ) -> None:
-    """The pairs of texts on which the methods disagree, those of most disagreement first."""
+    """List the pairs of texts by how much the methods disagree, the most first."""
     st.subheader("Where the methods disagree", anchor=False)
     if not len(differences.first):
         st.caption("No pair of texts was embedded by every method.")
@@ -125,7 +125,7 @@ def show_two_methods(
     groups: Sequence[str] | None,
     provenance: About,
 ) -> None:
-    """Two methods against each other: at first those that agree least.
+    """Draw two methods against each other: at first those that agree least.
 
     Args:
         results: all methods.
@@ -191,7 +191,7 @@ def _difference_table(a: Similarity, b: Similarity) -> pd.DataFrame:
 
 
 def show_spread(results: Sequence[Similarity], provenance: About) -> None:
-    """How widely each method spreads its products."""
+    """Draw the distribution of each method's cosine similarities."""
     st.subheader("Distribution of cosine similarities", anchor=False)
     rows = []
     for result in results:

@@ -1,4 +1,4 @@
-"""The pair of texts that is looked at."""
+"""The chosen pair of texts, and how each method sees it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 COSINE = "cosine"
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
-PATIENCE = 0.5  # seconds: most pairs are followed by then
+PATIENCE = 0.5  # seconds: enough for most pairs
 
 
 def choose_texts(texts: Sequence[str]) -> None:
-    """The two texts that are looked at, in full."""
+    """Widgets that choose two texts, which are shown in full."""
     if chosen_pair(len(texts)) is None:
         choose_pair(0, 1)
     for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
@@ -53,7 +53,7 @@ def choose_texts(texts: Sequence[str]) -> None:
 
 
 def show_framed(texts: Sequence[str], key: str) -> None:
-    """On the stage, where no text can be chosen: the two whose cells are framed, in short."""
+    """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
     pair = chosen_pair(len(texts))
     if pair is not None:
         with stage_only(f"framed-{key}"):
@@ -61,13 +61,13 @@ def show_framed(texts: Sequence[str], key: str) -> None:
 
 
 def describe_framed(texts: Sequence[str], pair: tuple[int, int]) -> str:
-    """The beginnings of two texts with their numbers, a line each; one line of the same text."""
+    """The beginnings of two texts with their numbers, a line each; the same text has one line."""
     lines = (f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}" for i in dict.fromkeys(pair))
     return "Framed: " + "  \n".join(lines)
 
 
 def show_products(results: Sequence[Similarity]) -> None:
-    """How similar each method finds the two texts."""
+    """Show how similar each method finds the two texts."""
     a, b = chosen_pair(len(results[0].texts)) or (0, 1)
     if a == b:
         st.caption("Choose two different texts.")
@@ -87,7 +87,7 @@ def show_products(results: Sequence[Similarity]) -> None:
 
 
 def show_neural_pairs(specs: Sequence[EmbedderSpec], comparison: Comparison) -> None:
-    """How neural embeddings of the two texts came about: layer by layer, and word by word."""
+    """Show each neural method's similarity of the two texts by layer and by word."""
     texts = comparison[0].texts
     a, b = chosen_pair(len(texts)) or (0, 1)
     if a == b:
