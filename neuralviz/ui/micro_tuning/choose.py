@@ -1,4 +1,4 @@
-"""What is asked for before a run on the micro-tuning page."""
+"""The settings of a run on the micro-tuning page, and the widgets for them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from neuralviz.models.language_model import Layer
 
 LONG_WORK_SECONDS = 60
-MASKED_TOKENS_PER_SECOND = 4000  # and epoch; on two cores, the bundled model's head, exact
-FAST_EPOCH = 0.15  # of an exact one, from the second on
-SHORT_WORK = 20_000  # characters times epochs: needs no announcement
+MASKED_TOKENS_PER_SECOND = 4000  # per epoch: two cores, the bundled model's head, exact
+FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
+SHORT_WORK = 20_000  # characters times epochs: too short to announce its duration
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the widgets hold.
+    """The values of the widgets before a run.
 
     Attributes:
         settings: of a run; None where they are not valid, which the page has explained.
@@ -115,7 +115,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Inputs | None:
 def ask_epochs_and_rate(
     places: Sequence[DeltaGenerator], epochs_key: str, rate_key: str
 ) -> tuple[int, float]:
-    """How long a text is tuned on, and how far a step goes.
+    """Widgets for the number of epochs and the learning rate.
 
     Args:
         places: of the two widgets.
@@ -144,7 +144,7 @@ def ask_epochs_and_rate(
 
 
 def pick_text(record: RunRecord) -> int:
-    """The text of a run that is looked at; it stays so in another run on the same texts."""
+    """A box that chooses a text of a run; other runs on the same texts keep the choice."""
     if len(record.texts) == 1:
         return 0
     return st.selectbox(
@@ -157,7 +157,7 @@ def pick_text(record: RunRecord) -> int:
 
 
 def texts_key(record: RunRecord) -> str:
-    """Names the texts of a run in the keys of widgets."""
+    """A digest of a run's texts, for the keys of widgets."""
     return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
@@ -244,7 +244,7 @@ def run_settings(
 
 
 def announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
-    """A sentence on work that will take minutes, before it starts."""
+    """Say how long a run will take, if that is minutes."""
     if sum(map(len, texts)) * settings.epochs < SHORT_WORK:
         return
     reader = bundled.text_reader().encoder

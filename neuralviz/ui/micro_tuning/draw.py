@@ -1,4 +1,4 @@
-"""The figures of a run on the micro-tuning page that move while it goes on."""
+"""The figures of a run on the micro-tuning page that change while it goes on."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
-STAGE_TEXTS = 5  # more are not listed there, but the one looked at is
+STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
 STAGE_LETTERS = 90  # of each, on one line
 
 
 @dataclass(frozen=True, eq=False)
 class EarlierRun:
-    """A run on the same texts that is drawn pale below, and the numbers of both runs."""
+    """An earlier run on the same texts, drawn in pale colours, and the numbers of both runs."""
 
     record: RunRecord
     numbers: tuple[int, int]
@@ -60,7 +60,7 @@ def show_record(
     *,
     draw_above: Callable[[], None] = lambda: None,
 ) -> None:
-    """What a run shows while it goes on.
+    """Show what is known of a run, also while it goes on.
 
     Args:
         record: what is known of it.
@@ -123,7 +123,7 @@ def show_record(
 
 
 def _show_stage_texts(record: RunRecord, key: str, text: int) -> None:
-    """The numbered texts, which stand beside the slide and are not seen on the stage."""
+    """List the numbered texts on the stage, which hides the inputs of the page."""
     if len(record.texts) == 1:
         return
     rows = range(len(record.texts)) if len(record.texts) <= STAGE_TEXTS else [text]
@@ -132,7 +132,7 @@ def _show_stage_texts(record: RunRecord, key: str, text: int) -> None:
 
 
 def _curves(record: RunRecord, text: int) -> np.ndarray:
-    """[text, epoch + 1] losses; of many texts, of those that are as far as the one looked at."""
+    """[text, epoch + 1] losses; of many texts, only those as far as the chosen text, else NaN."""
     curves = record.loss_curves()
     if len(curves) > MAX_LINES:
         curves[np.setdiff1d(np.arange(len(curves)), record.alike(text))] = np.nan
@@ -175,7 +175,7 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
 
 
 def _describe_strongest(neurons: Sequence[int], changes: np.ndarray) -> str:
-    """Each neuron with its change; a change that all of them share is named once."""
+    """A sentence on the neurons and their changes; a common change is named once."""
     signed = [number(change, "+#.3g") for change in changes]
     sizes = {change.lstrip("+−") for change in signed}
     if len(sizes) > 1:
@@ -189,7 +189,7 @@ def _describe_strongest(neurons: Sequence[int], changes: np.ndarray) -> str:
 
 
 def _show_warnings(record: RunRecord) -> None:
-    """What to know before believing the figures."""
+    """Warn of divergence, rising losses and texts in another language."""
     if record.diverged:
         st.warning(
             f"The run diverged on {_name_texts(record.diverged)}: the loss became infinite or NaN. "

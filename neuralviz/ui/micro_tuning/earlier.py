@@ -1,4 +1,4 @@
-"""The earlier run that a run is drawn over: a link brings both back."""
+"""Keeps the earlier run, over which a run is drawn, in the address: a link brings both back."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.ui.session_runs import SessionRuns
 
-ADDRESS = "earlier"  # in it, the id of the earlier run's view
-_LAST_VIEW = "micro-tuning-earlier"  # the one that the session has put there, or has brought back
-_RUN = "run"  # among the choices of the view
+ADDRESS = "earlier"  # query parameter: the id of the earlier run's view
+_LAST_VIEW = "micro-tuning-earlier"  # session state: the view last written or opened
+_RUN = "run"  # a choice of the view
 
 
 def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) -> None:
@@ -42,14 +42,14 @@ def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) ->
         run = [task.model.id, asdict(task.settings), kept_under]
         try:
             view_id = save_once(View(task.texts, choices=((_RUN, json.dumps(run)),)))
-        except OSError:  # which the page has said of the texts
+        except OSError:  # the page has reported it for the texts
             return
         st.session_state[_LAST_VIEW] = (earlier.id, view_id)
     st.query_params[ADDRESS] = view_id
 
 
 def restore_earlier(runs: SessionRuns, texts: Sequence[str]) -> None:
-    """Have the earlier run that an address names come last, once, if it is of these texts.
+    """Make the earlier run that an address names the session's last run, if it has these texts.
 
     Args:
         runs: of the session.
@@ -65,7 +65,7 @@ def restore_earlier(runs: SessionRuns, texts: Sequence[str]) -> None:
             model_id, settings, kept_under = json.loads(dict(view.choices)[_RUN])
             task = TuneTexts(ModelRef.now(model_id), view.texts, read_settings(settings, "A view"))
         except (ValueError, LookupError, TypeError, NeuralvizError):
-            pass  # of another page, or of another version
+            pass  # a view of another page or version
         else:
             if runs.find(task) is not None or runs.recall(task, kept_under) is not None:
                 return

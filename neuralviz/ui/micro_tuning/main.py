@@ -71,7 +71,7 @@ _LAYOUT = """<style>
 
 
 def show() -> None:
-    """Texts, settings, *Tune*, the runs beside them, and what is known when they are over."""
+    """Draw the page: texts, settings, *Tune*, the runs beside them, and their results below."""
     st.html(_LAYOUT)
     input_column, live_column = st.columns([3, 7], gap="large")
     with input_column, st.container(key="tune-inputs"):
@@ -103,7 +103,7 @@ def show() -> None:
 
 
 def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
-    """Widgets for texts and settings, and *Tune*, whose press is always answered."""
+    """Widgets for texts and settings, and *Tune*; a press that starts nothing is explained."""
     examples = {"Two banks": recorded_run().texts, **EXAMPLES}
     texts = texts_input(KEY, examples, max_texts=1000).texts
     model_id = chosen_model_id()
@@ -128,14 +128,14 @@ def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
 
 
 def _starts_by_itself() -> bool:
-    """Whether nobody has to press *Tune*: on the tour, for an example by the bundled model."""
+    """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
     is_example = st.session_state.get(f"{KEY}-source") == "Example"
     return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
 
 
 def _is_outdated(record: RunRecord, texts: Sequence[str], inputs: Inputs | None) -> bool:
-    """Whether a run is of other texts, settings or another model than are asked for now."""
-    if inputs is None:  # the model cannot be asked
+    """Whether a run has other texts, settings or another model than the widgets."""
+    if inputs is None:  # the model is not available
         return chosen_model_id() != record.model_id
     if inputs.settings is None or not texts:
         return False
@@ -144,7 +144,7 @@ def _is_outdated(record: RunRecord, texts: Sequence[str], inputs: Inputs | None)
 
 
 def _show_finished(runs: Sequence[Overlay], picked: Sequence[int]) -> None:
-    """What is known of runs that are over, each on the text that is looked at."""
+    """Show the results of finished runs, each for its chosen text."""
     if not runs:
         record, text = recorded_run(), picked[0]
         _let_the_browser_draw()

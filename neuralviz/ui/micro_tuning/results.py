@@ -1,4 +1,4 @@
-"""What the micro-tuning page shows of a run that is over: words, predictions, similarities."""
+"""The results of a finished run: word shares, predictions, similarities, downloads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHOWN_PRODUCTS = 100
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
-    """What is known after a text: shares, predictions, cosine similarities, downloads."""
+    """Show a finished text: word shares, predictions, cosine similarities, downloads."""
     if not record.started():
         return
     if text in record.reports:
@@ -114,7 +114,7 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
 
 
 def _show_products(record: RunRecord, key: str, text: int) -> None:
-    """Cosine similarities of the embeddings of the texts that are as far as ``text``."""
+    """Cosine similarities of ``text`` and the other texts that have had as many epochs."""
     alike = record.alike(text)
     shown_texts = alike[:SHOWN_PRODUCTS]
     vectors = record.embeddings()[np.searchsorted(record.started(), shown_texts)]
@@ -137,7 +137,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
 
 
 def losses_table(record: RunRecord) -> pd.DataFrame:
-    """A row for every number of epochs from 0, as the figure draws it; empty where not known."""
+    """A row for every number of epochs from 0, as drawn; unknown losses are empty."""
     started = record.started()
     losses = record.loss_curves()[started].T
     table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
@@ -146,7 +146,7 @@ def losses_table(record: RunRecord) -> pd.DataFrame:
 
 
 def norms_table(record: RunRecord) -> pd.DataFrame:
-    """A row for every started text and epoch that is known, a column for every layer."""
+    """A row for every started text and finished epoch, a column for every layer."""
     started = record.started()
     norms = record.delta_norm[:, started]  # [epoch, text, layer]
     table = pd.DataFrame(
@@ -159,7 +159,7 @@ def norms_table(record: RunRecord) -> pd.DataFrame:
 
 
 def embeddings_table(record: RunRecord) -> pd.DataFrame:
-    """A row for every started text, with the epochs that it was tuned for."""
+    """A row for every started text: its id, epochs and embedding."""
     started = record.started()
     return pd.DataFrame(
         {
@@ -172,7 +172,7 @@ def embeddings_table(record: RunRecord) -> pd.DataFrame:
 
 
 def _offer_downloads(record: RunRecord, key: str) -> None:
-    """Embeddings, losses and norms as files."""
+    """Offer embeddings, losses and norms as files."""
     provenance = about_run(record)
     tables = {
         "Embeddings": ("neural embeddings", embeddings_table),

@@ -1,4 +1,4 @@
-"""The runs of the micro-tuning page: started, chosen, shown beside or over each other."""
+"""Starts, chooses and shows the runs of the micro-tuning page, side by side or overlaid."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIVE_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Overlay:
-    """A run that is shown, over an earlier one on the same texts if there is one."""
+    """A run to show, drawn over an earlier run on the same texts if there is one."""
 
     run: Run[RunRecord]
     earlier: Run[RunRecord] | None = None
@@ -55,7 +55,7 @@ class Overlay:
 
 
 def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, view: str) -> None:
-    """Start a run; one on the same texts as the run before is drawn over it.
+    """Start a run; if the run before has the same texts, the new one is drawn over it.
 
     Args:
         model_id, texts, settings: what is run.
@@ -68,7 +68,7 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, vie
 
 
 def restore_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
-    """Have the run of these texts and settings come last; whether there was one, or is recorded."""
+    """Make the run with these settings the last one; whether there is one, or a recording."""
     restore_earlier(RUNS, texts)
     recorded, settings_key = recorded_run(), (model_id, tuple(texts), settings)
     runs: list[Run[RunRecord]] = RUNS.all()
@@ -81,7 +81,7 @@ def restore_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -
 
 
 def choose_runs() -> list[Overlay]:
-    """The runs to show, two at most: none before the first; two on the same texts are one."""
+    """The runs to show, two at most; two on the same texts make one overlay."""
     runs: list[Run[RunRecord]] = RUNS.all()
     if not runs:
         return []
@@ -116,7 +116,7 @@ def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
 
 
 def show_run(overlay: Overlay, text: int) -> None:
-    """A run, live until it is over."""
+    """Show a run, live until it is over."""
     run, earlier = overlay.run, overlay.earlier
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
@@ -148,7 +148,7 @@ def _describe_stopped(record: RunRecord) -> str:
 
 
 def show_recorded(text: int) -> None:
-    """The recorded run, for those who have not tuned anything, and how to see it live."""
+    """Show the recorded run to visitors who have not started one."""
     record = recorded_run()
     show_record(record, RECORDED, text, draw_above=partial(_explain_recorded, record))
 
@@ -164,7 +164,7 @@ def _explain_recorded(record: RunRecord) -> None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
-    """The default settings on the first example, as ``scripts/record_run.py`` saw it."""
+    """The run of the first example with default settings, from ``scripts/record_run.py``."""
     return load_record(sample_data() / RECORDED_RUN)
 
 

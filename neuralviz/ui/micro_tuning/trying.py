@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("try-delta")
 PREDICT_KEY = "try-delta-asked"
-PATIENCE = 0.6  # seconds: most sentences are read by then
+PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 
 
@@ -88,7 +88,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
 
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
-    """How much of which texts' deltas is added: pairs of a scale and a text."""
+    """Sliders for the deltas to add: pairs of a scale and a text."""
     other_texts = [i for i in record.started() if i != text]
     a, b, c = st.columns([2, 2, 2], vertical_alignment="bottom")
     scaled = [(_scale(a, f"× the delta of text {text + 1}", "delta-scale"), text)]
