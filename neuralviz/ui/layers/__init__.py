@@ -30,7 +30,7 @@ _MODEL_HELP = (
 
 
 def followed_model_id(key: str = "layers-model", hint: str = _MODEL_HELP) -> str:
-    """Offer encoders and the sidebar's model; the id of the one that is chosen.
+    """A box with encoders and the sidebar's model; the id of the chosen model.
 
     Args:
         key: of the widget, and in the address.
@@ -60,7 +60,7 @@ def ask_text() -> str:
 
 
 def ask_more_figures() -> bool:
-    """A switch for what stands behind the figure of a view; whether it is on."""
+    """A switch for the further figures of a view; whether it is on."""
     return st.toggle(
         "More figures", key="layers-more", bind="query-params", persist_state="session"
     )

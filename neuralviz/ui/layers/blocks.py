@@ -49,7 +49,7 @@ MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
 def show() -> None:
-    """The whole view."""
+    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
     matching_run = None
@@ -90,10 +90,10 @@ def show() -> None:
 
 
 def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Marks] | None:
-    """Widgets for a run, and its start; the first one of a session starts by itself.
+    """Widgets for a run, which *Tune* starts; a session's first run starts by itself.
 
     Returns:
-        The last run, unless it is of another text or other settings than are asked for.
+        The last run, unless it has another text or other settings than the widgets.
     """
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
@@ -200,7 +200,7 @@ def _task(run: Run[Marks]) -> TuneBlocks:
 
 
 def _describe_run(task: TuneBlocks) -> About:
-    """What downloads say of a run."""
+    """Title and settings of a run, for downloads."""
     settings = task.settings
     return About(
         "What micro-tuning on a text changes, by block",
@@ -227,14 +227,14 @@ def _show_loss(marks: Marks) -> None:
         f"{finite[-1]:.2f}",
         delta=delta or None,
         delta_arrow=arrow,
-        delta_color="normal" if is_good else "inverse",  # of a number without a sign
+        delta_color="normal" if is_good else "inverse",  # the number has no sign
         chart_data=finite.tolist() if len(finite) > 1 else None,
         chart_type="line",
     )
 
 
 def _describe_change(losses: np.ndarray) -> tuple[str, Literal["up", "down", "off"], bool]:
-    """How far a loss fell or rose, without a sign: the arrow says which; and whether it is good."""
+    """The change of a loss as a phrase without a sign, its arrow, and whether it is good."""
     if len(losses) < 2:
         return "", "off", True
     change = float(losses[-1] - losses[0])
@@ -267,7 +267,7 @@ def _choose_epoch(run: Run[Marks]) -> int:
 
 
 def _show_by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
-    """Each block as a whole, epoch by epoch."""
+    """Draw the change of each block, epoch by epoch."""
     task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
     blocks = task.grid.blocks
     totals = task.grid.totals(marks.norms, per_value=per_value)

@@ -64,7 +64,7 @@ _read = st.cache_data(
 
 
 def show() -> None:
-    """The view."""
+    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         model_id = followed_model_id()
@@ -96,7 +96,7 @@ def _choose_coefficient() -> str:
 
 
 def _choose_pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a file; None without any, which the page has explained."""
+    """The example's pairs, or a file's; None where there are none, which the page explains."""
     source = st.segmented_control(
         "Pairs",
         ["Example", "Upload"],
@@ -152,7 +152,7 @@ def _describe_run(result: LayerPairs) -> About:
 
 
 def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
-    """Which layer agrees best, and all of them."""
+    """Draw which layer agrees best with the scores, and how well all layers do."""
     if result is None:
         return
     if np.ptp(result.pairs.scores) == 0:
@@ -170,7 +170,7 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
 
 
 def _show_more(result: LayerPairs, coefficient: str) -> None:
-    """The parts of SBERT-WK, its settings, and the pairs one by one."""
+    """Draw the parts of SBERT-WK, its settings, and every pair."""
     st.subheader("SBERT-WK on these pairs", anchor=False)
     variant = choose_one(
         st.segmented_control,

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 KEY = "layers-text"
 RUNS = SessionRuns(KEY)
-PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
+PATIENCE = 1.0  # seconds: enough to read most texts
 BY_DEPTH = "One third of the way"
-STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
+STRONGEST = 60  # per cent of colour behind the most important word, which stays readable
 
 
 def show() -> None:
-    """The whole view."""
+    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
@@ -68,7 +68,7 @@ def show() -> None:
 
 
 def _last_result(task: FollowText) -> FollowedText | None:
-    """What is shown while a text is read, or cannot be: the last one that this model has read."""
+    """The last text that this model has read, shown while another one is read or fails."""
     for run in reversed(RUNS.all()):
         if run.result is not None and cast("FollowText", run.task).model == task.model:
             return run.result
@@ -76,7 +76,7 @@ def _last_result(task: FollowText) -> FollowedText | None:
 
 
 def _describe_run(task: FollowText, followed: FollowedText) -> About:
-    """What downloads say of what is shown."""
+    """Title and settings of the shown result, for downloads."""
     settings = followed.weights.settings
     return About(
         "A text, layer by layer",
@@ -94,7 +94,7 @@ def _describe_run(task: FollowText, followed: FollowedText) -> About:
 def _show_words(
     task: FollowText, last: FollowedText | None, result: FollowedText | None, live: bool
 ) -> None:
-    """The point, the text with its important words, and how far the words turn."""
+    """Draw the main sentence, the text with its important words, and how far the words turn."""
     followed = result or last
     if followed is None:
         return
@@ -125,7 +125,7 @@ def _show_words(
 
 
 def _choose_settings(model: TextModel) -> SbertWkSettings:
-    """Widgets for SBERT-WK's settings, those that the model has room for."""
+    """Widgets for SBERT-WK's settings, within the model's number of layers."""
     from neuralviz.layers.settings import WIDEST_WINDOW, check_sbert_wk
 
     usual = check_sbert_wk(model).layer_start
@@ -189,7 +189,7 @@ def _choose_settings(model: TextModel) -> SbertWkSettings:
 
 
 def _forget_unless(key: str, options: list) -> None:
-    """Drop what a deeper model, or an address, has left that this one does not offer."""
+    """Forget a value, of a deeper model or an address, that is none of the options."""
     if key in st.session_state and st.session_state[key] not in options:
         del st.session_state[key]
 
@@ -219,7 +219,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
 
 
 def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
-    """What the special tokens have of the importance, as a sentence."""
+    """A sentence on the importance of the special tokens."""
     shares = zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
     notes = [f"{token} has {share:.1%}" for token, share in shares]
     notes += [f"{token} is not used" for token in states.tokens[states.n_counted :]]
@@ -263,7 +263,7 @@ def _importance_table(states: TokenStates, weights: TokenWeights, words: list[st
 def _coloured(
     text: str, spans: list[tuple[int, int]], strength: np.ndarray, shares: np.ndarray
 ) -> str:
-    """The text in reading order, a background behind each word; ``strength`` is 0 … 1."""
+    """The text as HTML with a background behind each word; ``strength`` is 0 … 1."""
     parts, end_before = [], 0
     for (start, end), strong, share in zip(spans, strength, shares, strict=True):
         parts.append(html.escape(text[end_before:start]))

@@ -1,4 +1,4 @@
-"""What stands behind the figure of the view of one text: maps, layer weights, other settings."""
+"""Further figures of the view of one text: cosine maps, layer weights, other settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEAN = -1
 
 
 def show_more(key: str, followed: FollowedText, provenance: About) -> None:
-    """The figures, each with its point.
+    """Draw the figures, each with its main sentence.
 
     Args:
         key: begins the keys of their widgets.
@@ -157,7 +157,7 @@ def _show_layer_weights(
 
 
 def _show_sensitivity(key: str, result: Sensitivity, provenance: About) -> None:
-    """The sentence vector at other settings."""
+    """Draw how similar the sentence vector stays at other settings."""
     st.subheader("Effect of the settings", anchor=False)
     with slide(f"{key}-settings"):
         show_point(of_settings(result), key=f"{key}-settings")

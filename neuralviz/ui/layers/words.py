@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 KEY = "layers-words"
 RUNS = SessionRuns(KEY)
 MAX_TEXTS = 5000
-NAMED_WORDS = 7  # of the most, and of the least uneven ones
+NAMED_WORDS = 7  # of the most uneven words, and of the least uneven
 DRAWN_WORDS = 25  # of a group
 GROUPS = {
     "low": ("Low: steady change", "lowest"),
@@ -50,7 +50,7 @@ GROUPS = {
 
 
 def show() -> None:
-    """The view."""
+    """Draw the view."""
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         model_id = followed_model_id()
@@ -76,7 +76,7 @@ def show() -> None:
     try:
         _show_groups(result.groups(least), _describe_run(result, least))
     except SettingsError:
-        return  # as is said in place of the figure
+        return  # the page says so in place of the figure
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -91,7 +91,7 @@ def _read_sample() -> ReadTexts:
 
 
 def _choose_least(result: WordVariances, run: int) -> int:
-    """How often a word must occur."""
+    """A field for how often a word must occur."""
     return st.number_input(
         "Minimum number of occurrences",
         1,
@@ -117,7 +117,7 @@ def _describe_run(result: WordVariances, least: int) -> About:
 
 
 def _show_extremes(least: int | None, result: WordVariances | None, live: bool) -> None:
-    """The point, and the words that turn most and least unevenly."""
+    """Draw the main sentence, and the words that turn most and least unevenly."""
     if result is None:
         return
     if least is None:
@@ -162,7 +162,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
 
 
 def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
-    """All words in three groups of equal size, as in the paper's Table I."""
+    """Draw all words in three groups of equal size, as in the paper's Table I."""
     variance = np.concatenate([group.variance for group in groups])
     limits = (float(variance.min()), float(variance.max()))
     with slide(f"{KEY}-groups"):
