@@ -1,4 +1,4 @@
-"""The page that explains how it works: which step, which texts."""
+"""The How it works page below its title: the chosen step and its texts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EXAMPLES = {
 
 
 def show() -> None:
-    """The way, one step at a time."""
+    """Draw the page, one step at a time."""
     with st.container(horizontal=True):
         start_button()
         show_questions()
@@ -82,7 +82,7 @@ def _show_step(
     result: Walkthrough | None,
     live: bool,
 ) -> None:
-    """A step: its words at once, its numbers when the model has them."""
+    """Draw a step: its words at once, its numbers when the model has them."""
     walk = last if live else result or last  # drawn once
     step = STEPS[number - 1]
     with slide("step"):
@@ -117,7 +117,7 @@ def _ask_texts() -> list[str]:
 
 
 def _show_navigation() -> int:
-    """Back, next and the numbers of the steps: the step."""
+    """Buttons for the steps; the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
         st.session_state.setdefault("step", 1)

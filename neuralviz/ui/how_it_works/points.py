@@ -1,4 +1,4 @@
-"""What each step of the way shows, in a sentence made from its numbers."""
+"""A sentence for each step, made from its numbers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
-TIE = 0.005  # cosine similarities that differ by less look alike with two digits
+TIE = 0.005  # cosine similarities that differ by less look equal with two digits
 
 
 def describe_text(walk: Walkthrough) -> str:
-    """Where the way leads."""
+    """The result of all ten steps."""
     related, unrelated = (number(product, ".2f") for product in walk.products)
     return (
         f"Ten steps from a text to a number: its similarity to a related text is {related}, to an "

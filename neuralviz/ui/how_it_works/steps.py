@@ -1,4 +1,4 @@
-"""The ten steps from a text to its cosine similarity with others: what each shows."""
+"""The ten steps from a text to its cosine similarity with others, and their figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POSITION = f"{PAGE}-position"
 
 
 class Step(NamedTuple):
-    """One station of the way.
+    """One of the ten steps.
 
     Attributes:
         title: in a word or two.
@@ -112,7 +112,7 @@ def _show_tokens(walk: Walkthrough) -> None:
             "unknown": text.unknown,
         }
     )
-    ids = {"id": st.column_config.NumberColumn(format="%d")}  # names, not counts
+    ids = {"id": st.column_config.NumberColumn(format="%d")}  # without thousands separators
     with st.expander("The tokens as a table", icon=":material/table:"):
         st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
 
@@ -385,7 +385,7 @@ STEPS = (
 
 
 def introduce(text: str) -> None:
-    """The text and what becomes of it, in words, while there are no numbers yet."""
+    """Show the text and all steps in words, while there are no numbers yet."""
     _show_tiles(text.split())
     steps = [f"{number}. **{step.title}.** {step.sentence}" for number, step in enumerate(STEPS, 1)]
     st.markdown("\n".join(steps[1:]))
