@@ -1,4 +1,4 @@
-"""What this server allows whoever looks at its pages."""
+"""What this server allows its visitors: its settings and limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class TooMuchError(NeuralvizError):
-    """More than this server takes at once."""
+    """The input exceeds a limit of this server."""
 
 
 def begin_serving() -> ServerSettings:
-    """Note that this process is a server, before Streamlit knows it; gives what it allows.
+    """Note that this process is a server, before Streamlit knows; return its settings.
 
-    Whether others can reach it is put into the environment: its workers know it, too.
+    The environment tells its workers whether others can reach it.
 
     Raises:
         SettingsError: a variable of the environment makes no sense.
@@ -43,7 +43,7 @@ def begin_serving() -> ServerSettings:
 
 @cache
 def allowed() -> ServerSettings:
-    """The settings of this server; one that others can reach has limits.
+    """The settings of this server; it has limits if others can reach it.
 
     Raises:
         SettingsError: a variable of the environment makes no sense.
@@ -56,12 +56,12 @@ def allowed() -> ServerSettings:
 
 
 def has_visitors() -> bool:
-    """Whether others than the user of this machine look at the pages."""
+    """Whether the pages have other visitors than the user of this machine."""
     return allowed().open or allowed().demo
 
 
 def where_it_goes(subject: str = "The file") -> str:
-    """Where something that is put in goes, as a sentence.
+    """A sentence on where the user's input goes.
 
     Args:
         subject: begins the sentence.
@@ -90,7 +90,7 @@ def most_rows(limit: int, texts_in_row: int = 1) -> int:
 
 
 def most_typed(n_fields: int = 1) -> int | None:
-    """How much may be typed into each of some text fields; None for as much as one likes."""
+    """The most characters for each of ``n_fields`` text fields; None without a limit."""
     limit = allowed().max_characters
     return None if limit is None else limit // n_fields
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that is made when somebody downloads it."""
+    """A file that is made when a user downloads it."""
 
     label: str
     make: Callable[[], str | bytes]
@@ -59,7 +59,7 @@ def show_figure(
         handlers: as of `live_figure`.
         about: title and settings, for what is downloaded.
         page: makes the standalone page; by default it is the figure on white, with ``about``.
-        downloads: files that are offered beside these.
+        downloads: further files to offer.
         columns, window: as of `live_figure`; a figure with columns needs a ``page``.
 
     Returns:
@@ -114,14 +114,14 @@ def download_table(
 
 
 def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:
-    """A button whose file is made when it is pressed, without running the page again."""
+    """A button whose file is made at its press, without another run of the page."""
     file = file_name(name)
     st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
 
 
 @contextmanager
 def swiped(key: str, least: int) -> Iterator[None]:
-    """A place for a figure that keeps ``least`` px on a narrow screen, to be swiped in the page."""
+    """A place whose figure stays ``least`` px wide on a narrow screen, where it can be swiped."""
     place = f".st-key-{key}"
     with st.container(key=key):
         st.html(

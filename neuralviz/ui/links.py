@@ -1,4 +1,4 @@
-"""What a link brings back: the address holds settings and the id of a view, never its texts."""
+"""What a link restores: the address holds settings and the id of a view, never its texts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from neuralviz.ui.views import View, load_view, save_view
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-RUN = "run"  # what the id of a run is called in the address
-COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
-USER_SOURCES = ("Paste", "Upload")  # sources of what a user gives
-_drawing = threading.local()  # of the thread that draws: what waits for the end of `one_entry`
-LATE_SECONDS = 2.0  # a click that was on its way when the address changed comes with the old one
+RUN = "run"  # query parameter: the id of a run
+COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
+USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
+_drawing = threading.local()  # of the drawing thread: values that wait for the end of `one_entry`
+LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
 
 
 @contextmanager
 def one_entry() -> Iterator[None]:
-    """What is put into the address meanwhile becomes one entry of the browser's history.
+    """Make all changes of the address within it one entry of the browser's history.
 
-    So *Back* leads from a run to the one before, and never to a view with another one's run.
+    So *Back* leads from a run to the run before, never to a view with another view's run.
     """
     held: dict[str, str] = {}
     _drawing.held = held
@@ -75,7 +75,7 @@ def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
 
 
 def open_view(key: str) -> View | None:
-    """The address's view, when it has just been asked for.
+    """The view that the address names, if the page does not show it yet.
 
     An address without a view gets the one that was last shown under ``key``; where an example is
     shown now, the address is of that, and has none.
@@ -89,7 +89,7 @@ def open_view(key: str) -> View | None:
         return None
     replaced, replaced_time = st.session_state.get(f"{key}-replaced", (None, 0.0))
     if shown_id and view_id == replaced and time.monotonic() - replaced_time < LATE_SECONDS:
-        st.query_params["view"] = shown_id  # else a double click would bring the texts before back
+        st.query_params["view"] = shown_id  # else a double click would restore the former texts
         return None
     st.session_state[f"{key}-view"] = view_id
     view = load_view(view_id)
@@ -99,14 +99,14 @@ def open_view(key: str) -> View | None:
 
 
 def is_shared(view: str) -> bool:
-    """Whether the results under an id are those of what everybody on this machine can open."""
+    """Whether everybody on this machine can open the results under an id."""
     return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def kept_under(key: str) -> str:
-    """The id that results of what is in the inputs are kept under; empty where they have none yet.
+    """The id under which results of the inputs are saved; empty where they have none yet.
 
-    What a user gives gets its own by `put_in_address`; all else has one for everybody.
+    A user's own texts get an id by `put_in_address`; everything else shares one.
     """
     if st.session_state.get(f"{key}-source") in USER_SOURCES:
         return st.session_state.get(f"{key}-view") or ""

@@ -1,4 +1,4 @@
-"""A plotly figure that stays the same node of the page while its data move."""
+"""A plotly figure that stays the same node of the page while its data change."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _component = streamlit.components.v2.component(
     isolate_styles=False,
 )
 _columns = script("point_columns", "<div class='neuralviz-columns' hidden></div>")
-MOST_AREAS = 100  # that are selected together
+MOST_AREAS = 100  # in one selection
 
 
 @dataclass(frozen=True)
 class Handlers:
-    """What is called when somebody points at a figure, before the script (or fragment) runs again.
+    """Callbacks for clicks, selections and hovering, called before the script or fragment reruns.
 
     Attributes:
         click: called with the click on a point or a cell; ``"rerun"`` runs the script alone.
@@ -69,7 +69,7 @@ class Handlers:
 
     @property
     def selects(self) -> Literal["", "points", "areas"]:
-        """What is handed over of a lasso or a box; empty where nothing is."""
+        """What the browser sends of a lasso or a box; empty for nothing."""
         if self.areas != "ignore":
             return "areas"
         return "points" if self.select != "ignore" else ""
@@ -80,7 +80,7 @@ NO_HANDLERS = Handlers()
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """A figure as it goes to the browser.
+    """A figure as JSON for the browser.
 
     Attributes:
         content: its data and layout as JSON; megabytes, when there are many points.
@@ -95,7 +95,7 @@ class DrawnFigure:
 
     @classmethod
     def from_figure(cls, figure: go.Figure) -> DrawnFigure:
-        """The figure, drawn."""
+        """Convert a plotly figure."""
         content = unstyled_json(figure).encode()
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
         return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
@@ -104,7 +104,7 @@ class DrawnFigure:
 def draw_once(
     key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
 ) -> DrawnFigure:
-    """The figure of some things, made anew only when they are not those of the last time.
+    """A figure that is made again only when its dependencies have changed.
 
     Args:
         key: names the figure in this session.
@@ -202,6 +202,6 @@ def live_figure(
 
 
 def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
-    """Lassos and boxes as they come from the browser; those that are none are left out."""
+    """The browser's lassos and boxes as arrays; invalid ones are left out."""
     areas = [np.array([area["x"], area["y"]], dtype=float).T for area in sent[:MOST_AREAS]]
     return [area for area in areas if len(area) > 2 and np.isfinite(area).all()]

@@ -1,4 +1,4 @@
-"""The widgets that say how texts are embedded."""
+"""The widgets that choose an embedding method and its settings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def choose_method(
     optional: bool = False,
     extra_methods: Mapping[str, EmbedderSpec] | None = None,
 ) -> EmbedderSpec | None:
-    """A method with its settings and its model; a link brings all of it back.
+    """Widgets for a method, its settings and its model; a link restores them all.
 
     Args:
         key: begins the keys of all its widgets.
@@ -84,7 +84,7 @@ def choose_method(
         return None
     if extra_methods and method in extra_methods:
         return extra_methods[method]
-    for part in embedder_spec(method).singles:  # what was typed makes sense
+    for part in embedder_spec(method).singles:  # raises where the typed method is not valid
         check_may_load(part.model_id)
     named, parts = named_methods(method), []
     with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
@@ -103,7 +103,7 @@ def choose_method(
 def _ask_settings(
     key: str, method: str, fixed: Mapping[str, str], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options and the model of a method, but for those that it has of its own."""
+    """Widgets for the options and the model of a method, but for those in ``fixed``."""
     typed: dict[str, str] = {}
     has_tolerance = is_fast(fixed.get("precision", ""))
     method_defaults = defaults_of(method, defaults)

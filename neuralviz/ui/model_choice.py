@@ -1,4 +1,4 @@
-"""The model that is looked at: chosen in the sidebar, loaded late, shared by all sessions."""
+"""The model of the sidebar: loaded when it is first needed, shared by all sessions."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def suggestions() -> list[str]:
 
 
 def trained_names(kind: ModelKind) -> list[str]:
-    """The encoders that were trained here, for what takes models of a kind."""
+    """Names of the encoders trained here that serve as models of a kind."""
     if kind == "masked":
         return []
     with_tables = kind == "sentence-transformer"
@@ -74,7 +74,7 @@ def trained_names(kind: ModelKind) -> list[str]:
 
 
 def offline_models(kind: ModelKind) -> list[str]:
-    """The models that need no network, for what takes models of a kind."""
+    """The models of a kind that need no network."""
     shipped = {"masked": [BUNDLED], "text": [BUNDLED, MINILM], "sentence-transformer": [MINILM]}
     return [*shipped[kind], *trained_names(kind)]
 
@@ -136,7 +136,7 @@ def _is_wanted(model_id: str) -> bool:
     offer.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {source}")
     pressed = st.button("Load", icon=":material/download:")
     if pressed:
-        offer.empty()  # why it could not be loaded would stand below it, out of sight
+        offer.empty()  # else the reason of a failure would stand below it, out of sight
     return pressed
 
 
@@ -164,12 +164,12 @@ def _load_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
         show_error(error)
         return None
     if not was_at_hand:
-        st.rerun()  # the offer goes, and the sidebar says where the model computes
+        st.rerun()  # so that the offer goes and the sidebar names the device
     return model
 
 
 def _freeze_loaded() -> None:
-    """Take what loading a model made out of the reach of Python's garbage collector.
+    """Exclude the objects of loaded models from Python's garbage collection.
 
     Streamlit collects garbage after every script run, and every tick of a live figure is one. With
     torch in the process each collection goes through hundreds of thousands of objects and holds
@@ -183,7 +183,7 @@ after_loading(_freeze_loaded)
 
 
 def load_bundled() -> None:
-    """Load the bundled model, for the first run not to wait for it."""
+    """Load the bundled model, so that the first run need not wait for it."""
     try:
         shared_model(BUNDLED)
     except NeuralvizError as error:

@@ -1,4 +1,4 @@
-"""How every page begins."""
+"""The parts that all pages share: header, columns, errors, and users' text as markdown."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
 _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
-WORD_JOINER = "\u2060"  # cannot be seen
+WORD_JOINER = "\u2060"  # invisible
 
 
 def page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
-    """Title, what is being looked at, and on demand how to read it.
+    """Draw the title, a line on the page, and a popover on how to read it.
 
     Args:
         title: name of the page.
@@ -59,11 +59,11 @@ def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:
 
 @contextmanager
 def dimmed(key: str, is_old: bool) -> Iterator[None]:
-    """A place for results, which fade when they belong to other texts or settings than asked for.
+    """A place for results, faded when they belong to other texts or settings than the widgets.
 
     Args:
         key: names the place on the page.
-        is_old: whether they do.
+        is_old: whether to fade them.
     """
     # the same elements either way, so that no figure is drawn anew
     opacity = 0.4 if is_old else 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def choose_precision(label: str, key: str, first: str) -> Precision:
-    """Ask for the precision; what the machine would have to emulate is not offered.
+    """Widget for the precision; one that the machine would have to emulate is not offered.
 
     Args:
         label, key: of the widget; a link brings its value back.
@@ -44,7 +44,7 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
 
 
 def _computes_in_bf16(key: str) -> bool:
-    """Whether the machine does, as far as is known.
+    """Whether the machine computes in bfloat16, as far as is known.
 
     Only torch can tell, and it is not imported for that unless a link asks for bfloat16.
     """

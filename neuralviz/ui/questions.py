@@ -1,4 +1,4 @@
-"""What people ask, and the figure that answers it."""
+"""Ten questions, each with the figure that answers it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import streamlit as st
 from neuralviz.paths import app_folder
 from neuralviz.ui.scripts import script
 
-_QUESTION = "asked"  # in the address: the number of the question
-_LIST = "questions"  # in the session: whether the list is open
+_QUESTION = "asked"  # query parameter: the number of the question
+_LIST = "questions"  # session state: whether the list is open
 _MICRO_TUNING, _COMPARE, _CORPUS, _EVALUATION, _LAYERS, _HOW_IT_WORKS = (
     ("pages/micro_tuning.py", "Micro-tuning"),
     ("pages/compare.py", "Compare"),
@@ -129,7 +129,7 @@ _pointer = script("pointer")
 
 
 def show_questions() -> None:
-    """All questions, each with a link to what answers it."""
+    """A popover with all questions, each with a link to its answer."""
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
             if st.button(
@@ -142,7 +142,7 @@ def show_questions() -> None:
 
 
 def show_question_card(title: str) -> bool:
-    """The question that the address asks, on the page that answers it, and a pointer to the answer.
+    """Show the question that the address names, and point to its answer, if this page has it.
 
     The card stays in sight until it is closed or another page is opened; what answers is framed,
     and the page scrolls to it, also when it comes later.
@@ -175,8 +175,8 @@ def show_question_card(title: str) -> bool:
 
 
 def _open(number: int, question: Question) -> None:
-    """Ask a question on the page that answers it, from the one with the list."""
-    if question.page == _HOW_IT_WORKS:  # no switch to where one is: its widgets are in the address
+    """Open the page that answers a question, with the question."""
+    if question.page == _HOW_IT_WORKS:  # the list is on this page
         st.query_params[_QUESTION] = str(number)
         st.rerun()
     address = {_QUESTION: str(number), **question.address}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LIVE_SECONDS = 0.5
-LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
+LONG_SECONDS = 5.0  # a shorter run shows no time left
 _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 
@@ -59,7 +59,7 @@ def run_panel(
     every: float = LIVE_SECONDS,
     patience: float = 0.0,
 ) -> None:
-    """How far a run is, and its result; drawn again until the run is over, then the page runs.
+    """Show the progress and the result of a run, redrawn until it is over; then the page runs.
 
     User text in the sentences is shown as it is.
 
@@ -77,7 +77,7 @@ def run_panel(
         live = not run.wait(patience)
     st.session_state[_page_draws_key(runs, run)] = True
     arguments = runs, run, show, words or Words(), bar_stays
-    with st.container():  # else what is below moves up where Streamlit takes a drawing back
+    with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
             st.fragment(_live_panel, run_every=every)(*arguments, every)
         else:
@@ -85,7 +85,7 @@ def run_panel(
 
 
 def _page_draws_key(runs: SessionRuns, run: Run[Any]) -> str:
-    """Where the session keeps that the panel is drawn with the whole page, which must go on."""
+    """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
     return f"{runs.kind}-page-draws-{run.id}"
 
 
@@ -145,20 +145,20 @@ def _draw(
     *,
     live: bool,
 ) -> None:
-    """Why it could not be started again, how far it is, and its result."""
+    """Draw why a restart failed, the progress, and the result."""
     refusal = st.session_state.pop(_refusal_key(runs, run), "")
     if refusal:
         st.error(plain(refusal))
     with st.container(key=f"{runs.kind}-state-{run.id}"):
         _show_state(runs, run, words, bar_stays)
     if run.has_nothing and not words.after_error:
-        return  # figures of nothing would say nothing
+        return  # figures would be empty
     show(run.result, live)
 
 
 def _show_state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:
     """Progress with a *Stop*, the place in the queue, or how the run ended."""
-    status = run.status  # read once: the run goes on meanwhile
+    status = run.status  # read once: it may change meanwhile
     progress = run.progress
     share, text = progress.share, progress.doing or words.begins
     if status == "failed":
@@ -196,13 +196,13 @@ def _show_state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool)
 
 
 def _describe_wait(place: int, seconds: float | None) -> str:
-    """How many runs are ahead of one, and when its turn comes, if that is known."""
+    """How many runs are ahead of a queued one, and when it starts, if that is known."""
     ahead = f"Waiting: {many(place, 'run')} ahead of this one"
     return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
 
 
 def _refusal_key(runs: SessionRuns, run: Run[Any]) -> str:
-    """Where the session keeps why a run could not be started again, until that is shown."""
+    """Key of the reason why a restart failed, kept until it is shown."""
     return f"{runs.kind}-refusal-{run.id}"
 
 
@@ -221,7 +221,7 @@ def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
 
 
 def _restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """Start the run again, or keep why that cannot be done."""
+    """Start the run again, or keep the reason why that fails."""
     try:
         runs.start(run.task, again=True)
     except SettingsError as error:
@@ -229,7 +229,7 @@ def _restart(runs: SessionRuns, run: Run[Any]) -> None:
 
 
 def describe_time(run: Run[Any]) -> str:
-    """The day and time of a result that was kept from an earlier visit, as a sentence; else empty.
+    """A sentence with the day and time of a result from an earlier visit; else empty.
 
     In UTC: a link may be opened elsewhere.
     """
@@ -247,7 +247,7 @@ def _describe_done(run: Run[Any]) -> str:
 
 
 def done_in(run: Run[Any]) -> str:
-    """How long a run took, as a sentence; of one that was kept, when that was."""
+    """A sentence on how long a run took; of a result from an earlier visit, on its time."""
     return describe_time(run) or f"Done in {_describe_duration(run)}."
 
 
@@ -265,7 +265,7 @@ def _describe_stopped(run: Run[Any]) -> str:
 
 
 def describe_time_left(run: Run[Any]) -> str:
-    """How long a run that takes longer than a moment still takes, to be put after its counts."""
+    """The time that a long run still takes, as a phrase that follows its counts."""
     remaining = run.seconds_left
     if remaining is None or remaining < 1 or run.seconds + remaining < LONG_SECONDS:
         return ""

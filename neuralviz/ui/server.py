@@ -1,4 +1,4 @@
-"""The server around the pages: how it begins and ends, and what it answers to machines.
+"""The server around the pages: its start and end, and its answers to machines.
 
 GET /livez     whether the process serves
 GET /readyz    whether it can work: the model is loaded and a worker answers
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
-SWITCH_SECONDS = 0.0005  # a tenth of Python's own: what comes from workers never waits for drawing
-FIRST_PAGE_SECONDS = 4.0  # after which workers start though nobody has opened a page
-BROWSER_SECONDS = 1.5  # that a browser takes to draw what it was sent
+SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
+FIRST_PAGE_SECONDS = 4.0  # after which workers start even if no page was opened
+BROWSER_SECONDS = 1.5  # that a browser takes to draw a page
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
@@ -85,7 +85,7 @@ class Server:
         self._queue.at_every_end(log_run)
 
     def why_not_ready(self) -> str:
-        """Why it cannot work yet, or any more; empty where it can."""
+        """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
         if self._cannot_keep():
@@ -95,7 +95,7 @@ class Server:
         return "" if self._workers.is_ready() else "No worker is ready."
 
     def _cannot_keep(self) -> bool:
-        """Whether nothing can be saved; the log says why, once."""
+        """Whether nothing can be saved; logs the reason once."""
         reason = why_not_writable(home())
         if reason and reason != self._why_not_kept:
             _log.error("%s", reason)
@@ -107,7 +107,7 @@ class Server:
         return self._metrics.text()
 
     def end(self, *, at_once: bool) -> None:
-        """End all work; what is under way gets its time, unless it should end at once."""
+        """End all runs; running ones get their grace time unless ``at_once``."""
         self._queue.close(grace=0 if at_once else self._grace)
 
 
@@ -125,7 +125,7 @@ def _server() -> Server:
 
 
 def routes() -> list[Route]:
-    """What is answered beside the pages."""
+    """The routes beside the pages."""
     return [
         Route("/livez", _live),
         Route("/readyz", _ready),
@@ -134,13 +134,13 @@ def routes() -> list[Route]:
 
 
 def middleware() -> list[Middleware]:
-    """What every request passes through."""
+    """The middleware that every request passes."""
     return [Middleware(BrowserCookie)] if allowed().private else []
 
 
 @asynccontextmanager
 async def lifespan(_app: App) -> AsyncIterator[None]:
-    """Begin with the server, and end with it: Ctrl-C at once, SIGTERM when running work is done."""
+    """Start and end the runs with the server: Ctrl-C ends at once, SIGTERM after running work."""
     server = _server()
     received = _heed_signals(server)
     yield
@@ -162,7 +162,7 @@ def _counts(_request: Request) -> Response:
 
 
 def _heed_signals(server: Server) -> set[int]:
-    """Have the first signal end the server in good order; gives the signals that have come.
+    """Make the first signal end the server in good order; the set of signals received.
 
     uvicorn raises a signal again once it has ended, which then looks like an abort. The second
     signal is its own affair.
@@ -192,7 +192,7 @@ def _heed_signals(server: Server) -> set[int]:
 
 
 class BrowserCookie:
-    """Gives every browser a cookie of its own, which tells its corpora from those of others."""
+    """Gives every browser its own cookie, which identifies its corpora."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -227,7 +227,7 @@ def _cookie(scope: MutableMapping[str, Any]) -> str:
 
 
 def check_settings() -> None:
-    """End with a sentence where a setting makes no sense, before anything is served.
+    """End the process with a sentence where a setting is not valid, before anything is served.
 
     Raises:
         SystemExit: with the sentence.

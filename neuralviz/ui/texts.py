@@ -95,7 +95,7 @@ def texts_input(
 
 
 def _restore(key: str, view: View) -> None:
-    """Have the widgets hold what is kept of a view."""
+    """Fill the widgets from a saved view."""
     if view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
         st.session_state[f"{key}-kept-file"] = view.file
@@ -109,7 +109,7 @@ def _restore(key: str, view: View) -> None:
 
 
 def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
-    """Let the address bring the texts of an input back, with the file that they came from."""
+    """Save an input's texts and their file, so that the address restores them."""
     if st.session_state.get(f"{key}-source") != "Upload":
         put_in_address(key, View(tuple(texts)))
         return

@@ -1,4 +1,4 @@
-"""What a view shows, kept on this machine under an id that cannot be guessed.
+"""The inputs of a view, saved on this machine under an id that cannot be guessed.
 
 An address holds settings and this id, never the texts. What came of them is kept under the same id
 (`store.results`).
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEPT_VIEWS = 5000
-KEPT_BYTES = 1 << 30  # of all views; those that nobody has opened for longest go first
+KEPT_BYTES = 1 << 30  # of all views; the views opened longest ago are deleted first
 KEPT_DAYS = 365  # since a view was last opened
-LARGEST_FILE = 1 << 26  # bytes; of a larger one only the texts are kept
-_making_key = threading.Lock()  # for the sessions that need it first together
+LARGEST_FILE = 1 << 26  # bytes; of a larger file only the texts are saved
+_making_key = threading.Lock()  # two sessions may need the first key together
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
 
 
@@ -47,7 +47,7 @@ class View:
 
 
 def save_view(view: View, view_id: str | None = None) -> str:
-    """Keep a view and return its id; those that were opened longest ago are dropped.
+    """Save a view and return its id; deletes the views opened longest ago.
 
     Args:
         view: texts and file.
@@ -73,7 +73,7 @@ def save_view(view: View, view_id: str | None = None) -> str:
 
 
 def save_once(view: View) -> str:
-    """Keep a view under an id that is made of it: the same view has the same id on this machine.
+    """Save a view under an id computed from it: the same view has the same id on this machine.
 
     A secret of the machine goes into it, so that nobody can work it out from the texts.
 
@@ -97,7 +97,7 @@ def _secret() -> bytes:
 
 
 def load_view(view_id: str) -> View | None:
-    """What is kept under ``view_id``; None when there is nothing or the id is not one.
+    """The view saved under ``view_id``; None when there is none or the id is not valid.
 
     Also reads the lists of texts that were written before views had files.
     """
@@ -124,7 +124,7 @@ def load_view(view_id: str) -> View | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # another writes the same
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # others may write it, too
     try:
         part.write_bytes(content)
         part.replace(path)

@@ -62,7 +62,7 @@ class Grid:
 
 
 def show() -> None:
-    """A text, blueprints, and the grid of the inputs that they make."""
+    """Draw the page: a text, blueprints, and the grid of their masked inputs."""
     place = st.container()
     inputs, output = wide_columns([3, 2], PAGE)
     with inputs:
@@ -86,7 +86,7 @@ def show() -> None:
 
 
 def _grid(text: str, typed: str) -> tuple[Grid | None, bool]:
-    """The grid asked for; else the last valid one, below an error message, and that it is old."""
+    """The grid of the inputs, else the last valid grid with an error message; whether it is old."""
     model_id = chosen_model_id()
     reader = text_reader() if model_id == BUNDLED else model_or_stop(model_id)
     last: Grid | None = st.session_state.get(f"{PAGE}-last")
