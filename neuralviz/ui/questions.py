@@ -138,7 +138,7 @@ def show_questions() -> None:
                 on_click=_close_list,
                 help=question.answer,
             ):
-                _open(number, question)
+                _open_answer(number, question)
 
 
 def show_question_card(title: str) -> bool:
@@ -174,7 +174,7 @@ def show_question_card(title: str) -> bool:
     return True
 
 
-def _open(number: int, question: Question) -> None:
+def _open_answer(number: int, question: Question) -> None:
     """Open the page that answers a question, with the question."""
     if question.page == _HOW_IT_WORKS:  # the list is on this page
         st.query_params[_QUESTION] = str(number)

@@ -72,7 +72,7 @@ class Server:
             self._workers,
             max_of_owner=settings.max_runs,
             spare_mb=settings.spare_memory_mb,
-            start_after=_first_page,
+            start_after=_wait_for_first_page,
         )
         self._metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
@@ -111,7 +111,7 @@ class Server:
         self._queue.close(grace=0 if at_once else self._grace)
 
 
-def _first_page() -> None:
+def _wait_for_first_page() -> None:
     """Return when a browser has drawn a first page, which workers that load would delay; or when
     nobody has opened one for a while.
     """
@@ -127,9 +127,9 @@ def _server() -> Server:
 def routes() -> list[Route]:
     """The routes beside the pages."""
     return [
-        Route("/livez", _live),
-        Route("/readyz", _ready),
-        Route("/metrics", _counts),
+        Route("/livez", _answer_live),
+        Route("/readyz", _answer_ready),
+        Route("/metrics", _answer_metrics),
     ]
 
 
@@ -148,16 +148,16 @@ async def lifespan(_app: App) -> AsyncIterator[None]:
     await run_in_threadpool(server.end, at_once=signal.SIGTERM not in received)
 
 
-def _live(_request: Request) -> Response:
+def _answer_live(_request: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-def _ready(_request: Request) -> Response:
+def _answer_ready(_request: Request) -> Response:
     why_not = _server().why_not_ready()
     return PlainTextResponse(why_not or "ok", status_code=503 if why_not else 200)
 
 
-def _counts(_request: Request) -> Response:
+def _answer_metrics(_request: Request) -> Response:
     return Response(_server().metrics(), media_type=CONTENT_TYPE)
 
 

@@ -130,7 +130,7 @@ def is_at(title: str) -> bool:
     return number is not None and st.query_params.get(_STOP) == str(number)
 
 
-def start_button() -> None:
+def show_start_button() -> None:
     """A button that begins the tour."""
     if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
         go_to(1)

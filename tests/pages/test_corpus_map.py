@@ -45,7 +45,7 @@ from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
 from neuralviz.ui.corpus.labels import describe_maps, spoken_labels
 from neuralviz.ui.corpus.lists import _show_nearest_texts
 from neuralviz.ui.corpus.opened import OpenCorpus
-from neuralviz.ui.corpus.saved import Saved, find_saved, n_embedded
+from neuralviz.ui.corpus.saved import Saved, count_embedded, find_saved
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import describe_stopped
 from neuralviz.ui.page import plain
@@ -607,7 +607,7 @@ def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
     counted = []
 
     def count() -> int:
-        return n_embedded(corpus, find_saved(corpus, choice).embedders)
+        return count_embedded(corpus, find_saved(corpus, choice).embedders)
 
     has = KeptVectors.has
     monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))

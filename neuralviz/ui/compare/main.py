@@ -64,7 +64,7 @@ FORMS = ("headline", "question", "diary", "complaint")
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
-def examples() -> dict[str, ReadTexts]:
+def load_examples() -> dict[str, ReadTexts]:
     """Example texts from the sample data, with their labels."""
     sets = {name: read_texts(Source.at(sample_data() / file)) for name, file in EXAMPLES.items()}
     return {**sets, "From the corpus": _read_corpus_examples()}
@@ -87,7 +87,7 @@ def show() -> None:
     """Draw the page: texts, methods, *Compare*, and the comparison."""
     inputs, choices = wide_columns(2, "compare-given")
     with inputs:
-        read = texts_input("compare", examples(), max_texts=MAX_TEXTS, height=109)
+        read = texts_input("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
     with choices:
         specs = choose_methods()
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -24,7 +24,7 @@ from neuralviz.store.names import MAX_NAME
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.allowed import allowed, check_within_limits, where_it_goes
 from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
-from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
+from neuralviz.ui.corpus.importing import ADDED, import_for_new, show_import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
 from neuralviz.ui.header import choose_header
@@ -91,7 +91,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
         st.session_state.pop(_SOURCES_OF_FILES, None)
-        _add_dialog()
+        _show_add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
         st.query_params[CORPUS] = corpus.id
@@ -118,7 +118,7 @@ def _follow_address(names: Collection[str]) -> None:
 
 
 @st.dialog("Add a corpus", width="large")
-def _add_dialog() -> None:
+def _show_add_dialog() -> None:
     """A dialog: upload or paste texts, look at a preview, save them as a corpus."""
     source = st.segmented_control(
         "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
@@ -298,7 +298,7 @@ def _manage(corpus: Corpus) -> None:
             key="corpus-take",
         )
     if may_change(corpus):
-        import_form(corpus)
+        show_import_form(corpus)
         _delete(corpus)
 
 

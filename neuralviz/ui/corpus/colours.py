@@ -54,11 +54,8 @@ def find_colour(
     option: str, corpus: OpenCorpus, open_map: OpenMap, maps: Sequence[OpenMap]
 ) -> PointColour:
     """The colours of the points of one of ``maps``."""
-    key = (
-        option
-        if option != COMMON
-        else f"{COMMON} {' '.join(open_map.kept.id for open_map in maps)}"
-    )
+    ids = " ".join(compared.kept.id for compared in maps)
+    key = option if option != COMMON else f"{COMMON} {ids}"
     return open_map.colour(key, lambda: _make_colour(option, corpus, open_map, maps))
 
 

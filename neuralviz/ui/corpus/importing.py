@@ -25,7 +25,7 @@ MAP_KEYS = ("map-a", "map-b")  # keys of the method boxes
 _IMPORT_MESSAGE = "corpus-imported"  # session state: a message for the next page run
 
 
-def import_form(corpus: Corpus) -> None:
+def show_import_form(corpus: Corpus) -> None:
     """Widgets that import a file of vectors for a saved corpus."""
     file = st.file_uploader(
         "Import embeddings",

@@ -107,11 +107,8 @@ def _score_sample_labels(
         ]
         for name in labels
     }
-    return (
-        k,
-        hits,
-        {plain(name): float(counts.max() / counts.sum()) for name, counts in sizes.items()},
-    )
+    baselines = {plain(name): float(n.max() / n.sum()) for name, n in sizes.items()}
+    return k, hits, baselines
 
 
 def spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
@@ -131,11 +128,10 @@ def _score_labels(
         for n, values in columns.items()
     }
     first = methods[0]
-    return (
-        k,
-        hits,
-        {plain(n): first.accuracy(n, values, k).baseline for n, values in columns.items()},
-    )
+    baselines = {
+        plain(name): first.accuracy(name, values, k).baseline for name, values in columns.items()
+    }
+    return k, hits, baselines
 
 
 def describe_themes(open_map: OpenMap) -> str:
@@ -176,7 +172,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
         return
     accuracies = {
-        name: [_accuracy(right, baselines[plain(name)], k) for right in hits[plain(name)]]
+        name: [_make_accuracy(right, baselines[plain(name)], k) for right in hits[plain(name)]]
         for name in names
     }
     bars = {name: np.array([(r.accuracy, *r.interval) for r in accuracies[name]]) for name in names}
@@ -221,7 +217,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         )
 
 
-def _accuracy(right: np.ndarray, baseline: float, k: int) -> KnnAccuracy:
+def _make_accuracy(right: np.ndarray, baseline: float, k: int) -> KnnAccuracy:
     """The share of texts whose label their neighbours guess; ``right`` is [text] booleans."""
     n, n_right = len(right), int(right.sum())
     return KnnAccuracy(n_right / n, k, n, baseline, wilson_interval(n_right, n))

@@ -29,7 +29,7 @@ from neuralviz.ui.corpus.following import (
     follow,
 )
 from neuralviz.ui.corpus.labels import spoken_labels
-from neuralviz.ui.corpus.near import near_text
+from neuralviz.ui.corpus.near import find_neighbours
 from neuralviz.ui.corpus.sampled import known_samples
 from neuralviz.ui.corpus.selecting import (
     HOVERED,
@@ -87,9 +87,8 @@ def show_lists(
     st.session_state[SHOWN_LIST] = list_name
     row = st.session_state.get(ROW)
     address.write_link(address.TEXT, "" if row is None else str(row + 1))
-    address.write_link(
-        address.LIST, "" if list_name == first_list(len(maps)) else IN_ADDRESS[list_name]
-    )
+    is_first = list_name == first_list(len(maps))
+    address.write_link(address.LIST, "" if is_first else IN_ADDRESS[list_name])
     if list_name == NEAREST:
         _show_nearest(corpus, maps, placed, within)
     elif list_name == SELECTION:
@@ -159,7 +158,7 @@ def _show_text(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray |
     for column, open_map in zip(st.columns(len(maps)), maps, strict=True):
         with column:
             st.caption(plain(f"Neighbours by {open_map.label}"))
-            near = near_text(open_map, row, chosen=row == st.session_state.get(ROW))
+            near = find_neighbours(open_map, row, chosen=row == st.session_state.get(ROW))
             if near is not None:
                 near = near.first(SHOWN_NEIGHBOURS)
                 _show_near_table(
@@ -193,9 +192,8 @@ def _show_nearest(
             off_stage("sentence"),
             st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
         ):
-            for column, (open_map, placement) in zip(
-                st.columns(len(placements)), placements.items(), strict=True
-            ):
+            columns = st.columns(len(placements))
+            for column, (open_map, placement) in zip(columns, placements.items(), strict=True):
                 with column:
                     st.caption(plain(f"By {open_map.label}"))
                     rows, distances = placement.near.indices[0], placement.near.distances[0]
@@ -338,9 +336,8 @@ def _show_sample_disagreement(
     )
     row = _find_row(corpus)
     if row is not None:
-        near = [
-            near_text(open_map, row, chosen=row == st.session_state.get(ROW)) for open_map in maps
-        ]
+        is_chosen = row == st.session_state.get(ROW)
+        near = [find_neighbours(open_map, row, chosen=is_chosen) for open_map in maps]
         indices = [neighbours.indices[0] for neighbours in near if neighbours is not None]
         if len(indices) == len(maps):
             _compare_neighbours(corpus, maps, row, indices)

@@ -25,12 +25,12 @@ from neuralviz.ui.corpus.labels import describe_maps, describe_sample, show_accu
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import show_maps
 from neuralviz.ui.corpus.sampled import find_samples
-from neuralviz.ui.corpus.saved import find_saved, n_embedded
+from neuralviz.ui.corpus.saved import count_embedded, find_saved
 from neuralviz.ui.corpus.searching import (
     forget_linked_search,
     say_nearest,
-    search_bar,
     show_placing,
+    show_search,
 )
 from neuralviz.ui.corpus.selecting import choose_row, forget_selection
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
@@ -74,10 +74,8 @@ def _show() -> None:
         store = CorpusStore()
         add_example_once(store)
         stored = corpus_store().corpora()
-        corpora = sorted(
-            stored,
-            key=lambda corpus: _EXAMPLES.index(corpus.name) if corpus.name in _EXAMPLES else -1,
-        )
+        ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
+        corpora = sorted(stored, key=lambda corpus: ranks.get(corpus.name, -1))
     except NeuralvizError as error:
         show_error(error)
         return
@@ -180,7 +178,7 @@ def _button_label(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) ->
 def _describe_work(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
     """A phrase on what is left to do for a map: texts to embed, and time."""
     n = corpus.n_distinct
-    n_done = n_embedded(corpus, saved.embedders)
+    n_done = count_embedded(corpus, saved.embedders)
     if saved.is_outdated:
         method += " (the model has changed since the saved map was made)"
     counts = f"{method}: {many(n, 'different text')}"
@@ -205,7 +203,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
         with slide("maps"):
             point, map_area = st.container(), st.container()
         with on_stage("search"):
-            within, named = search_bar(corpus)
+            within, named = show_search(corpus)
             by_search = st.container()
         with point:
             if corpus.is_large:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def show_maps(
             drawn = np.arange(n)
     visible = _Visible(drawn, within, named)
     figures = [
-        _figure(corpus, maps, open_map, colour, visible, placed.get(open_map.kept.id))
+        _draw_figure(corpus, maps, open_map, colour, visible, placed.get(open_map.kept.id))
         for open_map, colour in zip(maps, colours, strict=True)
     ]
     even_out([drawing.figure for drawing in figures])
@@ -117,7 +118,7 @@ class _Drawing:
     view: large.LargeView | None = None
 
 
-def _figure(
+def _draw_figure(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
     open_map: OpenMap,
@@ -137,7 +138,7 @@ def _figure(
     # one set of lines at a time: those of two points look the same
     near = None if row is None or lands else open_map.near(row, K)
     chosen = current_selection(n, within)
-    title = f"{open_map.label} · {_describe(open_map)}"
+    title = f"{open_map.label} · {_describe_projection(open_map)}"
     is_in_columns = corpus.is_large and open_map.coordinates.shape[1] == 2
     standout = Standout(
         None if chosen is None or is_in_columns else chosen.rows(),
@@ -175,52 +176,51 @@ def _show_map(
 ) -> None:
     n, view = corpus.corpus.n_texts, drawing.view
 
-    def clicked(click: dict[str, Any]) -> None:
+    def handle_click(click: dict[str, Any]) -> None:
         if click["customdata"] is not None:
             choose_row(click["customdata"])
 
-    def hovered(row: int) -> None:
+    def handle_hover(row: int) -> None:
         if row != st.session_state.get(ROW):  # not where the pointer rests on the clicked point
             st.session_state[HOVERED] = int(row)
 
-    def points(ending: str, vectors: bool) -> bytes:
-        embedder = open_map.embedder if vectors else None
-        table = corpus_table(corpus.store, corpus.corpus, embedder, open_map.kept)
+    def export_points(ending: str) -> bytes:
+        table = corpus_table(corpus.store, corpus.corpus, open_map.embedder, open_map.kept)
         mark = BYTE_ORDER_MARK.encode() if ending == ".csv" else b""  # for spreadsheets
         return mark + table_bytes(ending, table)
 
-    def numbers() -> pd.DataFrame:
+    def export_numbers() -> pd.DataFrame:
         rows = drawing.rows if corpus.is_large else None
         return corpus_table(corpus.store, corpus.corpus, None, open_map.kept, rows).to_pandas()
 
     if view is None:
         handlers = Handlers(
-            clicked,
+            handle_click,
             lambda rows: select(Selection.of_rows(np.array(rows, np.int64), n), "selected"),
-            hovered if n > MOST_SENT else "ignore",
+            handle_hover if n > MOST_SENT else "ignore",
         )
     else:
         handlers = Handlers(
-            clicked,
-            hover=hovered,
+            handle_click,
+            hover=handle_hover,
             areas=lambda areas: select(Selection.of_mask(open_map.grid.inside(areas)), "selected"),
             window=lambda sides: large.look_at(open_map, sides),
         )
-    of_all = [
-        Download("Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"),
-        Download("Points and embeddings (CSV)", lambda: points(".csv", True), "csv"),
+    downloads = [
+        Download(f"Points and embeddings ({name})", partial(export_points, f".{ending}"), ending)
+        for name, ending in (("Parquet", "parquet"), ("CSV", "csv"))
     ]
     show_figure(
         drawing.figure,
         key=f"corpus-map-{place}",
-        numbers=numbers,
+        numbers=export_numbers,
         name=f"{corpus.corpus.name} {open_map.label}",
         height=HEIGHTS[len(maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
         about=about_maps(corpus, [open_map], len(drawing.rows)),
-        page=lambda: _page(corpus, maps, colours, drawing.rows),
-        downloads=() if corpus.is_large else of_all,
+        page=lambda: _make_page(corpus, maps, colours, drawing.rows),
+        downloads=() if corpus.is_large else downloads,
         columns=None if view is None else view.points.columns,
         window=None if view is None else view.sides,
     )
@@ -246,20 +246,18 @@ def _explain_star(open_map: OpenMap, placement: Placed | None) -> None:
         )
 
 
-def _page(
+def _make_page(
     corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str], drawn: np.ndarray
 ) -> str:
     """A standalone page with all shown maps, each with its chosen colours at first."""
     options = colour_options(corpus, maps)
     pages = []
     for first, open_map in zip(colours, maps, strict=True):
-        page_options = [
-            first,
-            *(option for option in options if option.startswith(IN_PAGE) and option != first),
-        ]
+        portable = (option for option in options if option.startswith(IN_PAGE))
+        page_options = dict.fromkeys([first, *portable])
         pages.append(
             PageMap(
-                f"{open_map.label} · {_describe(open_map)}",
+                f"{open_map.label} · {_describe_projection(open_map)}",
                 open_map.coordinates[drawn],
                 {
                     options[option]: find_colour(option, corpus, open_map, maps).of(drawn)
@@ -273,6 +271,6 @@ def _page(
     return map_page(pages, corpus.texts_at(drawn), description)
 
 
-def _describe(open_map: OpenMap) -> str:
+def _describe_projection(open_map: OpenMap) -> str:
     settings = open_map.kept.settings
     return REDUCERS[settings.reducer] + " 3-D" * (settings.dimensions == 3)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PATIENCE = 0.3  # seconds: enough for a few hundred thousand texts
 
 
-def near_text(open_map: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
+def find_neighbours(open_map: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
     """The neighbours of a text by a map; None while they are not known.
 
     Where finding them compares all vectors, a button starts a run, which can be stopped.

@@ -59,16 +59,14 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     """The saved map and embedders for a choice of settings."""
     store, spec_json = CorpusStore(), choice.spec.to_json()
     by_name = [embedder for embedder in store.vectors.embedders() if embedder.spec == spec_json]
-    maps = {
-        embedder: KeptMaps(store).find(corpus, embedder, choice.settings) for embedder in by_name
-    }
+    kept_maps = KeptMaps(store)
+    maps = {embedder: kept_maps.find(corpus, embedder, choice.settings) for embedder in by_name}
     try:
         ids = {embedder_id(make_embedder(choice.spec, HELD))}
     except (NotHeldError, NeuralvizError):  # the model is not loaded, or the method does not fit it
         models = models_now([choice.spec])
-        trained = [
-            encoder for model in models if (encoder := trained_encoder(model.id)) is not None
-        ]
+        encoders = [trained_encoder(model.id) for model in models]
+        trained = [encoder for encoder in encoders if encoder is not None]
         since = max((encoder.changed() for encoder in trained), default=0.0)
         ids = {embedder.id for embedder in by_name if not _is_older(maps[embedder], since)}
         is_folder = sum(model.files is not None for model in models) > len(trained)
@@ -84,18 +82,16 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     )
 
 
-def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
+def count_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
     """How many different texts of a corpus one of these embedders has embedded: the most."""
     store = CorpusStore()
     version = store.vectors.version
-    return max(
-        (_count(store.folder, corpus.id, embedder, version(embedder)) for embedder in embedders),
-        default=0,
-    )
+    counts = (_count_vectors(store.folder, corpus.id, kept, version(kept)) for kept in embedders)
+    return max(counts, default=0)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
+def _count_vectors(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
     """How many different texts have a vector; a new ``version`` of the vectors recounts."""
     store = CorpusStore(folder)
     keys = np.unique(store.keys(store.corpus(corpus_id)))

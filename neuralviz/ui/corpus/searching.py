@@ -50,7 +50,7 @@ MOST_TERMS = 4  # words of a search that a sentence quotes
 PATIENCE = 0.3  # seconds: enough for most maps
 
 
-def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
+def show_search(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     """Widgets for a search, a filter and the clusters' names. The search is in the address.
 
     Returns:
@@ -199,7 +199,7 @@ def say_nearest(
     within: np.ndarray | None,
 ) -> None:
     """Name the shown text that is nearest to the sentence by each map's method."""
-    names = _names(maps)
+    names = _distinct_names(maps)
     methods: dict[str, list[str]] = {}
     for open_map, name in zip(maps, names, strict=True):
         if open_map.kept.id in placed:
@@ -217,7 +217,7 @@ def say_nearest(
         st.caption(plain(f"The nearest text is {joined(nearest)}. See “{NEAREST}” below the map."))
 
 
-def _names(maps: Sequence[OpenMap]) -> list[str]:
+def _distinct_names(maps: Sequence[OpenMap]) -> list[str]:
     """Names that distinguish the maps in a sentence: their methods, or else their distances."""
     specs = list(dict.fromkeys(open_map.spec for open_map in maps))
     metrics = [open_map.kept.settings.metric for open_map in maps]

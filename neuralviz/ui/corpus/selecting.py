@@ -21,17 +21,8 @@ LINKED = "corpus-linked"  # a link's search, until the browser's box has it
 
 def forget_selection() -> None:
     """Forget the selection, the search and the chosen text."""
-    for key in (
-        ROW,
-        HOVERED,
-        SELECTED,
-        SELECTED_BY,
-        SENTENCE,
-        SEARCH_RESULT,
-        SEARCH,
-        LAST_SEARCH,
-        LINKED,
-    ):
+    chosen = ROW, HOVERED, SELECTED, SELECTED_BY
+    for key in (*chosen, SENTENCE, SEARCH_RESULT, SEARCH, LAST_SEARCH, LINKED):
         st.session_state.pop(key, None)
 
 

@@ -19,7 +19,7 @@ from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session import is_served
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tour import start_button
+from neuralviz.ui.tour import show_start_button
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
@@ -49,7 +49,7 @@ EXAMPLES = {
 def show() -> None:
     """Draw the page, one step at a time."""
     with st.container(horizontal=True):
-        start_button()
+        show_start_button()
         show_questions()
     place = st.container()
     number = _show_navigation()

@@ -202,7 +202,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     word_shares = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(word_shares)]
     strongest = max(float(word_shares.max(initial=0.0)), 1e-12)
-    st.html(_coloured(states.text.text, spans, word_shares / strongest, word_shares))
+    st.html(_colour_words(states.text.text, spans, word_shares / strongest, word_shares))
     words = [states.text.text[start:end] for start, end in spans]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.html(_legend(strongest), width="content")
@@ -260,7 +260,7 @@ def _importance_table(states: TokenStates, weights: TokenWeights, words: list[st
     )
 
 
-def _coloured(
+def _colour_words(
     text: str, spans: list[tuple[int, int]], strength: np.ndarray, shares: np.ndarray
 ) -> str:
     """The text as HTML with a background behind each word; ``strength`` is 0 … 1."""

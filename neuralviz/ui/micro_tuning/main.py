@@ -78,7 +78,7 @@ def show() -> None:
         texts, inputs = _ask_inputs()
         if inputs is not None and inputs.settings is not None:
             is_there = restore_run(chosen_model_id(), texts, inputs.settings)
-            if not is_there and _starts_by_itself():
+            if not is_there and _should_start():
                 start_run(chosen_model_id(), texts, inputs.settings, COMMON_VIEW)
         runs = choose_runs()
         picked = [pick_text(run.record) for run in runs] or [pick_text(recorded_run())]
@@ -127,7 +127,7 @@ def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
     return texts, inputs
 
 
-def _starts_by_itself() -> bool:
+def _should_start() -> bool:
     """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
     is_example = st.session_state.get(f"{KEY}-source") == "Example"
     return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
