@@ -45,7 +45,7 @@ from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
 from neuralviz.ui.corpus.labels import describe_maps, spoken_labels
 from neuralviz.ui.corpus.lists import _show_nearest_texts
 from neuralviz.ui.corpus.opened import OpenCorpus
-from neuralviz.ui.corpus.saved import Saved, count_embedded, find_saved
+from neuralviz.ui.corpus.saved_maps import Saved, count_embedded, find_saved
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import describe_stopped
 from neuralviz.ui.page import plain

@@ -146,7 +146,7 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
 
 def test_on_the_tour_nobody_has_to_press_predict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the run was kept, and the model is not loaded: the blank has its slide."""
-    monkeypatch.setattr("neuralviz.ui.micro_tuning.trying.is_held", lambda *_: False)
+    monkeypatch.setattr("neuralviz.ui.micro_tuning.blanks.is_held", lambda *_: False)
     assert "Press **Predict**" in captions(page_at("micro_tuning").run())
     page = page_at("micro_tuning", tour="1", **{"micro-tuning-example": "From the corpus"}).run()
     assert last_run(page).wait(60)

@@ -231,10 +231,10 @@ def _read_upload() -> _NewCorpus:
             index=columns.index(cast("str", read.column)),
             key=f"corpus-column-{file.file_id}",
         )
-        of_ids = id_box.selectbox(
+        id_choice = id_box.selectbox(
             "ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}"
         )
-        read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
+        read = _read_file(source, column, id_column=None if id_choice == GUESSED else id_choice)
     note = read.describe_header(source.name)
     return _NewCorpus(replace(read, notes=(note, *read.notes)) if note else read, name, vectors)
 

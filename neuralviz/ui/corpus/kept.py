@@ -138,7 +138,7 @@ class OpenMap:
     def near(self, row: int, k: int, new_neighbours: Neighbours | None = None) -> Neighbours | None:
         """The ``k`` nearest texts of one text; a large map's index may miss a few.
 
-        None where finding them compares all vectors: `neuralviz.ui.corpus.near` offers that.
+        None where finding them compares all vectors: `neuralviz.ui.corpus.neighbours` offers that.
 
         Args:
             row: of the text.

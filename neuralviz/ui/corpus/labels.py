@@ -21,7 +21,7 @@ from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.colours import K, common_share
 from neuralviz.ui.corpus.kept import other_maps
-from neuralviz.ui.corpus.sampled import known_samples
+from neuralviz.ui.corpus.samples import known_samples
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -178,8 +178,8 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     bars = {name: np.array([(r.accuracy, *r.interval) for r in accuracies[name]]) for name in names}
     title = f"{k}-NN accuracy"
     with slide("accuracy"):
-        in_sentence = dict(list(hits.items())[:IN_SENTENCE])
-        point = accuracy_point(spoken_labels(methods), in_sentence, baselines, k)
+        sentence_hits = dict(list(hits.items())[:IN_SENTENCE])
+        point = accuracy_point(spoken_labels(methods), sentence_hits, baselines, k)
         show_point(point, key="accuracy")
         show_figure(
             accuracy_figure(

@@ -14,7 +14,6 @@ from neuralviz.maps.neighbourhoods import common_neighbours, fitting_k
 from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus import address
-from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.cluster_list import show_clusters, table_height
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
 from neuralviz.ui.corpus.following import (
@@ -29,8 +28,9 @@ from neuralviz.ui.corpus.following import (
     follow,
 )
 from neuralviz.ui.corpus.labels import spoken_labels
-from neuralviz.ui.corpus.near import find_neighbours
-from neuralviz.ui.corpus.sampled import known_samples
+from neuralviz.ui.corpus.neighbours import find_neighbours
+from neuralviz.ui.corpus.provenance import about_maps
+from neuralviz.ui.corpus.samples import known_samples
 from neuralviz.ui.corpus.selecting import (
     HOVERED,
     ROW,

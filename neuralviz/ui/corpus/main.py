@@ -24,8 +24,8 @@ from neuralviz.ui.corpus.kept import open_corpus, open_maps
 from neuralviz.ui.corpus.labels import describe_maps, describe_sample, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import show_maps
-from neuralviz.ui.corpus.sampled import find_samples
-from neuralviz.ui.corpus.saved import count_embedded, find_saved
+from neuralviz.ui.corpus.samples import find_samples
+from neuralviz.ui.corpus.saved_maps import count_embedded, find_saved
 from neuralviz.ui.corpus.searching import (
     forget_linked_search,
     say_nearest,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
-    from neuralviz.ui.corpus.saved import Saved
+    from neuralviz.ui.corpus.saved_maps import Saved
 
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
 _LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
@@ -138,7 +138,7 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
     """
     missing = [choice for choice, state in saved.items() if state.map is None]
     run = current_run(corpus)
-    to_make = find_makeable(run, missing)
+    makeable = find_makeable(run, missing)
     too_few = ""
     try:
         check_enough_texts(corpus)
@@ -146,18 +146,18 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         too_few = str(error)
     if missing and too_few:
         st.info(plain(too_few))
-    elif to_make:
+    elif makeable:
         row = st.container(horizontal=True, vertical_alignment="center")
         pressed = row.button(
-            _button_label(list(saved), to_make), type="primary", icon=":material/map:"
+            _button_label(list(saved), makeable), type="primary", icon=":material/map:"
         )
         names = labels_by_spec(choice.spec for choice in saved)
-        to_do = [
-            _describe_work(corpus, choice, names[choice.spec], saved[choice]) for choice in to_make
+        work = [
+            _describe_work(corpus, choice, names[choice.spec], saved[choice]) for choice in makeable
         ]
-        row.caption(plain(" · ".join(to_do)))
+        row.caption(plain(" · ".join(work)))
         if pressed or is_new:
-            start_maps(corpus, to_make if pressed else to_make[:1])
+            start_maps(corpus, makeable if pressed else makeable[:1])
             st.rerun()
     lost = describe_lost_run(corpus) if missing and run is None else ""
     if lost:
@@ -204,7 +204,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             point, map_area = st.container(), st.container()
         with on_stage("search"):
             within, named = show_search(corpus)
-            by_search = st.container()
+            nearest_area = st.container()
         with point:
             if corpus.is_large:
                 sentence = describe_sample(corpus, maps)
@@ -213,7 +213,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             show_point(sentence, key="maps")
         with map_area:
             placed = show_placing(maps)
-        with by_search:
+        with nearest_area:
             say_nearest(corpus, maps, placed, within)
         accuracy_area = st.container()
         # before the maps: a text can be read while they are drawn

@@ -17,8 +17,8 @@ from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figur
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.corpus import large
-from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_options, find_colour
+from neuralviz.ui.corpus.provenance import about_maps
 from neuralviz.ui.corpus.selecting import (
     HOVERED,
     ROW,

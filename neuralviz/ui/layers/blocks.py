@@ -301,7 +301,7 @@ def _show_by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
 def _make_table(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
     """A row for every tuned layer and epoch."""
     n_epochs = marks.epochs_known
-    of_layer = pd.DataFrame(
+    layers_table = pd.DataFrame(
         {
             "layer": grid.names,
             "kind": [grid.kinds[row] for row in grid.rows],
@@ -310,6 +310,6 @@ def _make_table(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
         }
     )
     epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
-    table = epochs.merge(of_layer, how="cross")
+    table = epochs.merge(layers_table, how="cross")
     norm = marks.norms[:n_epochs].ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))

@@ -10,6 +10,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.links import COMMON_VIEW, USER_SOURCES, kept_under, one_entry
+from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
 from neuralviz.ui.micro_tuning.results import show_results
 from neuralviz.ui.micro_tuning.runs import (
@@ -23,7 +24,6 @@ from neuralviz.ui.micro_tuning.runs import (
     show_run,
     start_run,
 )
-from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import letting_others_draw, pause
 from neuralviz.ui.page import dimmed, show_error

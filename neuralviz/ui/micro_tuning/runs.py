@@ -16,7 +16,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.ui.links import RUN, kept_under
 from neuralviz.ui.micro_tuning.draw import EarlierRun, show_record
-from neuralviz.ui.micro_tuning.earlier import put_earlier_in_address, restore_earlier
+from neuralviz.ui.micro_tuning.earlier_run import put_earlier_in_address, restore_earlier
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns

@@ -57,8 +57,8 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     if text not in started:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
-    by_itself = is_at("Micro-tuning") and record.model_id == BUNDLED
-    is_answered = is_asked or by_itself or is_held("masked", record.model_id)
+    is_automatic = is_at("Micro-tuning") and record.model_id == BUNDLED
+    is_answered = is_asked or is_automatic or is_held("masked", record.model_id)
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
@@ -124,11 +124,11 @@ def _draw_blanks(
         return
     deltas_name = deltas_in_words(scaled)
     show_point(plain(blanks_in_words(blanks, deltas_name)), key=f"{key}-try")
-    of_run = about_run(record)
+    run_provenance = about_run(record)
     provenance = About(
         "What does it know now?",
-        {"sentence": sentence, "after": deltas_name, **of_run.settings},
-        files=(sentence, *of_run.files[1:]),
+        {"sentence": sentence, "after": deltas_name, **run_provenance.settings},
+        files=(sentence, *run_provenance.files[1:]),
     )
     for number, blank in enumerate(blanks, 1):
         title = "What the model puts into the blank"
