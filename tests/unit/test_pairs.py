@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.reading.pairs import read_pairs, read_text_pairs
