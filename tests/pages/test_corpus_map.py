@@ -42,12 +42,12 @@ from neuralviz.ui import precision
 from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.cluster_list import LIST_HEIGHT, table_height
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
-from neuralviz.ui.corpus.labels import point_of, spoken_labels
-from neuralviz.ui.corpus.lists import _nearest_texts
+from neuralviz.ui.corpus.labels import describe_maps, spoken_labels
+from neuralviz.ui.corpus.lists import _show_nearest_texts
 from neuralviz.ui.corpus.opened import OpenCorpus
-from neuralviz.ui.corpus.saved import Saved, find_saved, n_embedded
+from neuralviz.ui.corpus.saved_maps import Saved, count_embedded, find_saved
 from neuralviz.ui.corpus.settings import Place
-from neuralviz.ui.corpus.work import stopped_in_words
+from neuralviz.ui.corpus.work import describe_stopped
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.waiting import wait_until
@@ -392,13 +392,13 @@ def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdow
     written, tables = [], []
     monkeypatch.setattr(st, "markdown", written.append)
     monkeypatch.setattr(st, "table", lambda table, **_: tables.append(table))
-    _nearest_texts(corpus, shown, np.array([1, 0]), None)
+    _show_nearest_texts(corpus, shown, np.array([1, 0]), None)
     (table,) = tables
     assert list(table) == ["**Nearest by a\\*b**", "topic", "form\\*"]
     assert table.iloc[:, 0].tolist() == ["two", "\\*\\*one\\*\\*"]
     assert table["topic"].tolist() == [plain("[y](z)"), "x"]
 
-    _nearest_texts(corpus, shown, np.array([1, 0]), np.array([False, False]))
+    _show_nearest_texts(corpus, shown, np.array([1, 0]), np.array([False, False]))
     assert written == ["The filter shows no text that is nearest by a\\*b."]
     assert len(tables) == 1
 
@@ -455,7 +455,7 @@ def test_the_search_of_a_link_outlives_a_page_that_was_not_drawn_to_its_end(
     mapped: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as cut_off:
-        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.forget_linked_search", lambda: None)
         page = linked(mapped, search="garden")
     page.text_input(key="corpus-search").set_value("").run()  # the browser never had it
     assert page.text_input(key="corpus-search").value == "garden"
@@ -468,7 +468,7 @@ def test_the_search_of_a_link_outlives_a_page_that_was_not_drawn_to_its_end(
 def test_the_search_of_a_link_is_for_its_corpus(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
     another = CorpusStore().add("another", ReadTexts(TEXTS))
     with monkeypatch.context() as cut_off:
-        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.forget_linked_search", lambda: None)
         page = linked(mapped, search="garden")
     first = page.selectbox(key="corpus").value
     page.selectbox(key="corpus").set_value(another.id).run()
@@ -479,7 +479,7 @@ def test_the_search_of_a_link_is_for_its_corpus(mapped: AppTest, monkeypatch: py
 
 def test_who_types_while_a_link_opens_is_heard(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as cut_off:
-        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.forget_linked_search", lambda: None)
         page = linked(mapped, search="garden")
     page.text_input(key="corpus-search").set_value("river").run()
     assert page.text_input(key="corpus-search").value == "river"
@@ -493,7 +493,7 @@ def test_a_click_is_followed_though_another_one_comes_before_the_browser_knows(
     assert lists.value == "Clusters"
     mapped.session_state["corpus-row"] = 4  # as a click on a point leaves it
     with monkeypatch.context() as cut_off:  # a run that did not come to its end
-        cut_off.setattr("neuralviz.ui.corpus.main.followed", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.finish_following", lambda: None)
         mapped.run()
     mapped.segmented_control(key="corpus-list").set_value("Clusters").run()  # what it still shows
     assert mapped.segmented_control(key="corpus-list").value == "Text"
@@ -607,7 +607,7 @@ def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
     counted = []
 
     def count() -> int:
-        return n_embedded(corpus, find_saved(corpus, choice).embedders)
+        return count_embedded(corpus, find_saved(corpus, choice).embedders)
 
     has = KeptVectors.has
     monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))
@@ -716,7 +716,7 @@ def test_what_is_said_of_a_map_that_was_stopped() -> None:
 
     def said_of(*events: EmbeddingEvent | ProjectionEvent) -> str:
         result = task.fold(task.start(), [MapEvent(0, event) for event in events])
-        return stopped_in_words(task, result)
+        return describe_stopped(task, result)
 
     begun, half, whole = (EmbeddingEvent(kept, none, None, none, n, 6, 0, 0) for n in (0, 3, 6))
     assert said_of() == "Stopped before the first text was embedded."
@@ -801,7 +801,7 @@ def test_a_share_is_of_the_texts_that_have_a_label(last: str, counted: str) -> N
         hits=lambda *_: np.array([True, False]),
         accuracy=lambda *_: SimpleNamespace(baseline=0.5),
     )
-    said = point_of(corpus, [shown], is_filtered=True)  # type: ignore[arg-type, list-item]
+    said = describe_maps(corpus, [shown], is_filtered=True)  # type: ignore[arg-type, list-item]
     assert f"a text's topic is right for **50%** of {counted}." in said
 
 
@@ -904,10 +904,10 @@ def test_an_upload_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(choose.st, "session_state", {})
     first, second = Upload("1"), Upload("2")
-    (before,) = choose._sources([first])
-    again, other = choose._sources([first, second])
+    (before,) = choose._copy_uploads([first])
+    again, other = choose._copy_uploads([first, second])
     assert again is before
     assert (other.name, other.content) == ("a.csv", b"text\none\n")
-    choose._sources([second])
+    choose._copy_uploads([second])
     assert (first.n_copied, second.n_copied) == (1, 1)
     assert list(choose.st.session_state[choose._SOURCES_OF_FILES]) == ["2"]

@@ -140,7 +140,7 @@ def test_where_an_uploaded_file_goes(
             st.session_state[f"{key}-source"] = "Upload"
         data._uploaded()
         main._choose_pairs()
-        pairs._pairs()
+        pairs._choose_pairs()
         texts_input("t", {"One": ["a"]})
 
     page = AppTest.from_function(app, default_timeout=20).run()

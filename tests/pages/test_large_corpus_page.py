@@ -23,7 +23,7 @@ from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
-from neuralviz.ui.corpus import choose, large, sampled
+from neuralviz.ui.corpus import choose, large, samples
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead, open_map
 from neuralviz.ui.corpus.opened import OpenCorpus
 from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
@@ -321,7 +321,7 @@ def test_what_is_measured_is_said_above_the_maps_and_listed_as_soon_as_it_is_kno
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
-    monkeypatch.setattr(sampled, "PATIENCE", 60)
+    monkeypatch.setattr(samples, "PATIENCE", 60)
     page = AppTest.from_file(PAGE, default_timeout=90)
     page.query_params.update({"corpus": kept.corpus.id, "map-b": "cls"})
     page.run()
@@ -341,9 +341,9 @@ def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) 
 
 def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:
     shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
-    assert large.fitted_in_words([shown]) == ""
+    assert large.describe_fit([shown]) == ""
     fitted = replace(shown, kept=replace(kept.map, n_fitted=200, recall=0.974))
-    assert large.fitted_in_words([fitted]) == (
+    assert large.describe_fit([fitted]) == (
         "The map was fitted on 200 of 2,500 texts; neighbours are approximate (97% of the 10 "
         "nearest found)."
     )

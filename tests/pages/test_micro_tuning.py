@@ -28,8 +28,8 @@ from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
+from neuralviz.ui.micro_tuning.results import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
@@ -148,7 +148,7 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
 
 def test_on_the_tour_nobody_has_to_press_predict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the run was kept, and the model is not loaded: the blank has its slide."""
-    monkeypatch.setattr("neuralviz.ui.micro_tuning.trying.is_held", lambda *_: False)
+    monkeypatch.setattr("neuralviz.ui.micro_tuning.blanks.is_held", lambda *_: False)
     assert "Press **Predict**" in captions(page_at("micro_tuning").run())
     page = page_at("micro_tuning", tour="1", **{"micro-tuning-example": "From the corpus"}).run()
     assert last_run(page).wait(60)

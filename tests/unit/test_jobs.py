@@ -39,7 +39,7 @@ from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.ui.run_panel import time_left
+from neuralviz.ui.run_panel import describe_time_left
 from tests.support.cluster import wait_for
 
 
@@ -511,7 +511,9 @@ def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
         run.add(number)
         expected = None if number == 50 else 24.0 * (100 - number)
         assert run.seconds_left == (expected and pytest.approx(expected))
-        assert time_left(run) == ("" if number == 50 else f", about {expected / 60:.0f} min left")
+        assert describe_time_left(run) == (
+            "" if number == 50 else f", about {expected / 60:.0f} min left"
+        )
         clock.now += 24
 
 

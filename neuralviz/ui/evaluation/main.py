@@ -41,13 +41,13 @@ def show() -> None:
         is_asked, recorded = True, None
     _note(chosen, recorded, is_asked=is_asked)
     if chosen is not None and is_asked:
-        with dimmed("evaluation", when=False):
+        with dimmed("evaluation", is_old=False):
             show_evaluation(chosen, again=pressed)
         return
     offer_to_stop()
     shown = recorded or st.session_state.get(SEEN)
     if shown is not None:
-        with dimmed("evaluation", when=recorded is None):
+        with dimmed("evaluation", is_old=recorded is None):
             show_results(shown, others=_by_question())
 
 

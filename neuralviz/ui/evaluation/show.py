@@ -73,7 +73,7 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
         again: have what failed or was stopped done again; what is embedded is found.
     """
     task = Evaluate.for_current_models(chosen.plan, corpus=chosen.corpus)
-    last: Run[EvaluationState] | None = RUNS.of(task)
+    last: Run[EvaluationState] | None = RUNS.find(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed, view=_view_of(chosen))
     run_panel(RUNS, run, _show)
