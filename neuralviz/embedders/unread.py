@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from neuralviz.words import many, name_texts
@@ -14,38 +13,50 @@ from neuralviz.words import many, name_texts
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
 
-MOST_TEXTS = 10_000  # that are looked at
-UNKNOWN_SHARE = 0.5  # of a text's tokens
-_ACCENTS = re.compile(r"[\u0300-\u036f]")
+MOST_TEXTS = 1000  # that are looked at
+MOST_CHARACTERS = 2000  # of each
+_VOICING = "\u3099\u309a"  # marks that make another Japanese syllable
 
 
 def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
     """What is to be said of texts that the embedder's tokenizers lose; empty where all is well.
 
-    It names texts at least half of whose tokens are unknown, and texts that become the same tokens
+    It names texts at least half of whose words are unknown, and texts that become the same tokens
     although they differ by more than case, accents, white space and invisible characters, which
-    many tokenizers leave out on purpose.
+    many tokenizers leave out on purpose. Unknown symbols among known words, such as emoji, are
+    not named.
 
     Args:
         embedder: any; of a concatenation, all parts count.
-        texts: none is blank; the first 10,000 are looked at.
+        texts: none is blank; the first 1,000 are looked at, unknown words in their first
+            2,000 characters.
     """
-    n_texts, texts = len(texts), list(islice(texts, MOST_TEXTS))
+    n_texts = len(texts)
+    texts = list(islice(texts, MOST_TEXTS))
+    beginnings = [text[:MOST_CHARACTERS] for text in texts]
     sentences: dict[str, None] = {}
     for part in embedder.parts:
-        tokens = part.token_ids(texts)
+        tokens = part.token_ids(beginnings)
         unknown = [
             place
-            for place, ids in enumerate(tokens)
-            if ids and sum(token is None for token in ids) >= UNKNOWN_SHARE * len(ids)
+            for place, (text, ids) in enumerate(zip(beginnings, tokens, strict=True))
+            if _is_mostly_unknown(text, ids)
         ]
         if unknown:
             them = "it" if len(unknown) == 1 else "them"
             sentences[
-                f"At least half of the tokens of {name_texts(unknown)} are unknown to the model, "
+                f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
                 f"so similarities to {them} mean nothing. Use a model that knows the language."
             ] = None
-        if groups := _find_equal(texts, tokens):
+        groups = _find_equal(texts, tokens)
+        if groups and beginnings != texts:
+            places = list(chain(*groups))
+            candidates = [texts[place] for place in places]
+            groups = [
+                [places[index] for index in group]
+                for group in _find_equal(candidates, part.token_ids(candidates))
+            ]
+        if groups:
             n_others = many(len(groups) - 1, "other group")
             addition = f" The same holds for {n_others} of texts." if len(groups) > 1 else ""
             sentences[
@@ -55,6 +66,14 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
     if sentences and n_texts > MOST_TEXTS:
         sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
     return " ".join(sentences)
+
+
+def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
+    """Whether half of a text's words are unknown, or all its tokens, symbols included."""
+    n_unknown = sum(token is None for token in ids)
+    n_symbols = sum(not any(map(str.isalnum, word)) for word in text.split())
+    n_words = len(ids) - n_symbols
+    return 0 < n_unknown and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
 
 
 def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
@@ -72,5 +91,9 @@ def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) 
 
 def _strip_content(text: str) -> str:
     """A text without case, accents, white space and invisible characters."""
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    return "".join(char for char in plain if unicodedata.category(char)[0] not in "CZ")
+    return "".join(
+        char
+        for char in unicodedata.normalize("NFKD", text.casefold())
+        if char in _VOICING
+        or ((kind := unicodedata.category(char)) != "Mn" and kind[0] not in "CZ")
+    )
