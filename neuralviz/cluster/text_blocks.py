@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from neuralviz.cluster.worker import open_store
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.nested import flatten_texts
-from neuralviz.reading.table import blank_missing
+from neuralviz.reading.table import blank_missing, find_codes
 from neuralviz.reading.text_columns import guess_column
 from neuralviz.reading.texts import ID_COLUMNS, clean_texts
 from neuralviz.store.pieces import write_piece
@@ -52,6 +52,7 @@ class Layout:
         file: what the label that says the file is called; empty where there is one file.
         folder: the same of its folder; empty where no file is in a folder below the others.
         rows_of_piece: rows that one process holds at once; fewer where they are long.
+        codes: by column, words such as ``NA`` that are values there.
     """
 
     text: str
@@ -60,6 +61,7 @@ class Layout:
     file: str = ""
     folder: str = ""
     rows_of_piece: int = ROWS_OF_PIECE
+    codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -103,7 +105,8 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
         if name is not None and name not in columns:
             named = ", ".join(f"“{title[:40]}”" for title in columns)
             raise TextError(f"The files have no column “{name}”. Their columns are: {named}.")
-    text = column or guess_column(*heads[0])
+    name, head = heads[0]
+    text = column or guess_column(name, blank_missing(head))
     used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
     other_columns = tuple(title for title in dict.fromkeys(chain(*used)) if title != text)
     if id_column is None:
@@ -116,7 +119,16 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     )
     row_bytes = max(_row_bytes(head) for _, head in heads)
     rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // row_bytes)))
-    return Layout(text, id_column, labels, file, folder, rows_of_piece)
+    codes = {
+        title: find_codes([value for _, head in heads for value in _values_of(head, title)])
+        for title in (text, *labels)
+    }
+    return Layout(text, id_column, labels, file, folder, rows_of_piece, codes)
+
+
+def _values_of(table: Table, title: str) -> Sequence[str]:
+    """A column; empty where the table has none of this name."""
+    return table.column(title) if title in table.columns else ()
 
 
 def _row_bytes(table: Table) -> float:
@@ -217,7 +229,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
         block: the rows.
         layout: of all files; a column that this one lacks is blank.
     """
-    block = blank_missing(block)
+    block = blank_missing(block, codes=layout.codes)
     blank = [""] * len(block)
     columns = dict(zip(block.columns, block.values, strict=True))
     notes = list(block.notes)

@@ -73,7 +73,7 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
     n_unknown = sum(token is None for token in ids)
     n_symbols = sum(not any(map(str.isalnum, word)) for word in text.split())
     n_words = len(ids) - n_symbols
-    return 0 < n_unknown and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
+    return n_unknown > 0 and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
 
 
 def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:

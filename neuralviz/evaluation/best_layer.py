@@ -105,7 +105,8 @@ def interval_of_difference(
 def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> float | None:
     """The median coefficient where scores seem to say how different texts are; None elsewhere.
 
-    The lowest of many layers may be below 0 by chance; the median has to be that clearly.
+    The lowest of many layers may be below 0 by chance; the median has to be that clearly, and
+    farther from 0 than the highest: on reversed scores a layer without context can be above 0.
 
     Args:
         by_layer, coefficient: as of `best_layer`.
@@ -119,11 +120,10 @@ def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str
         return None
     ordered = sorted(known)
     median, _, middle = ordered[len(ordered) // 2]
-    if median >= 0:
+    if median >= 0 or ordered[-1][0] > -median:
         return None
-    drawn = [_resampled(one, coefficient) for one in (middle, ordered[-1][2])]
-    bounds = [interval(one) if np.isfinite(one).any() else None for one in drawn]
-    return median if seem_reversed(bounds) else None
+    drawn = _resampled(middle, coefficient)
+    return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 
 def _resampled(one: Measured, coefficient: str) -> np.ndarray:

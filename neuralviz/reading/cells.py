@@ -9,9 +9,7 @@ from datetime import date, datetime, time, timedelta
 from numbers import Integral, Real
 from typing import Any
 
-_FORMULA = re.compile(
-    "'*[-=+@\t\r]"
-)  # what a spreadsheet may run, or what `escape_formula` made of it
+_FORMULA = re.compile("'*[-=+@\t\r]")  # what may run, or what `escape_formula` made of it
 
 
 def escape_formula(text: str) -> str:
@@ -26,7 +24,7 @@ def restore_formula(text: str) -> str | None:
     """The text that `escape_formula` wrote so; None where it would have written it otherwise."""
     if not _may_run(text):
         return text
-    return text[1:] if text[0] == "'" else None
+    return text[1:] if text[0] == "'" and _may_run(text[1:]) else None
 
 
 def _may_run(text: str) -> bool:

@@ -29,7 +29,7 @@ _SAMPLE = 1 << 18  # characters by which separator and header are told
 _REGULAR = 0.8  # share of rows that have as many fields as most
 _SEPARATOR_LINE = re.compile(r'"?sep=(\\t|[!#-/:-@[-`{-~\t ])"?[,;\t|]*', re.IGNORECASE)
 _ENCLOSED = re.compile('"[^"]*+(?:""[^"]*+)*+"')
-_DASHES = re.compile(r"\s*(?=\S*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*+\|?\s*")  # of Markdown
+_DASHES = re.compile(r"\s*(?=[^|]*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*+\|?\s*")  # of Markdown
 _BAR = re.compile(r"(?<!\\)\|")
 _MOST_BEFORE = 30  # lines above a Markdown table
 _COMMENT = ("#", "%", "//")

@@ -28,7 +28,7 @@ _NAMED = 6  # lists in a message
 
 def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
     """An object or a text a line; a file that holds one JSON value is read as `read_json` does."""
-    if not _starts_with_row(name, file):
+    if _holds_one_value(name, file):
         with suppress(ValueError, RecursionError):
             return _build_table(name, *_read_whole(name, file, MAX_WHOLE), max_rows)
     lines, objects = TextLines(name, file), TableBuilder(name, "line")
@@ -45,8 +45,7 @@ def read_json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Ta
     Raises:
         TextError: as it is read: the file is not text, or is one JSON value of several lines.
     """
-    first = _first_line(name, file)
-    if first.startswith("[") or first == "{":
+    if _holds_one_value(name, file):
         raise TextError(
             f"{name} holds one JSON value, not an object a line. Save it as JSON Lines."
         )
@@ -124,6 +123,12 @@ def _parse_whole(digits: str) -> int | str:
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
+def _holds_one_value(name: str, file: IO[bytes]) -> bool:
+    """Whether the first line begins a list, or an object of several lines."""
+    first = _first_line(name, file)
+    return first[:1] == "[" or first == "{"
+
+
 def _starts_with_row(name: str, file: IO[bytes]) -> bool:
     """Whether the first line is an object or a string."""
     try:
@@ -163,7 +168,8 @@ def find_rows(name: str, content: Any) -> tuple[Iterable[Any], tuple[str, ...]]:
     }
     if len(splits) > 1 and lists.keys() <= splits.keys():
         return _join_splits(name, splits)
-    if {"columns", "data"} <= parts.keys() <= _OF_A_FRAME:
+    is_frame = {"columns", "data"} <= parts.keys() <= _OF_A_FRAME
+    if is_frame and not any(isinstance(row, dict) for row in lists.get("data", ())):
         return _read_split_frame(name, parts), ()
     if parts and all(isinstance(value, dict) and value for value in parts.values()):
         return _read_frame_of_objects(name, parts), ()
@@ -182,6 +188,8 @@ def find_rows(name: str, content: Any) -> tuple[Iterable[Any], tuple[str, ...]]:
 
 def _join_splits(name: str, splits: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:
     """The rows of all splits; a column says which, where more than one has rows."""
+    if any(isinstance(value, dict) and value.keys() & splits for value in splits.values()):
+        _refuse(name, splits)  # splits of splits
     rows_and_notes = {split: find_rows(name, value) for split, value in splits.items() if value}
     rows_and_notes = {split: (list(rows), notes) for split, (rows, notes) in rows_and_notes.items()}
     if any(isinstance(row, list) for rows, _ in rows_and_notes.values() for row in rows):
@@ -305,8 +313,10 @@ def _describe_lists(lists: Mapping[str, Sequence[Any]]) -> str:
 def _refuse(name: str, content: Any) -> NoReturn:
     parts = content if isinstance(content, Mapping) else {}
     lists: dict[str, Any] = {key: v for key, v in parts.items() if isinstance(v, list | dict)}
-    listed = f" It has {_describe_lists(lists)}." if lists else ""
+    reason = "there is no list in it"
+    if lists:
+        reason = f"it has {_describe_lists(lists)}, of which the rows are unclear"
     raise TextError(
-        f"{name} does not contain a table that can be read in one way only.{listed} Save the rows "
-        "as a list of objects, one a row, with a key for each column."
+        f"{name} does not contain a table: {reason}. Save the rows as a list of objects, one a "
+        "row, with a key for each column."
     )

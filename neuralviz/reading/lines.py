@@ -27,7 +27,6 @@ _FEW_BYTES = 12  # beyond ASCII; too few to tell a rarer encoding by
 
 _ENCODINGS = {
     "utf-8-sig": "UTF-8",
-    "mac_roman": "Mac OS Roman",
     "cp1252": "Windows-1252",
     "cp1250": "Windows-1250",
     "iso8859_2": "ISO 8859-2",
@@ -41,15 +40,6 @@ _ENCODINGS = {
     "big5": "Big5",
     "euc_kr": "EUC-KR",
 }
-_LATIN = ("cp1252", "cp1250", "iso8859_2", "cp1254")
-_LETTERS_OF_MAC = re.compile(
-    rb"(?<=[A-Za-z])[\x80-\x84\x86-\x90\x98-\x9f]|(?<=[a-z])[\x95\x96\xd5](?=[a-z])"
-)
-_LETTERS_OF_WINDOWS = re.compile(rb"[\xb3\xb9\xbe\xbf\xdf-\xff]")
-_APOSTROPHE = b"\xd5"
-_AMBIGUOUS_BYTES = {
-    bytes([code]) for code in (0x8A, 0x8C, 0x8E, 0x9A, 0x9C, 0x9E)
-}  # š, œ, ž of Windows
 _MARKS = (  # that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -237,25 +227,10 @@ def _detect(head: bytes) -> str:
     """The likeliest encoding of a text in which a character is a byte, or two."""
     lines = [line for line in head.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_DETECTED]
-    encoding = _detect_in_sample(sample)
-    return "mac_roman" if encoding in _LATIN and _is_mac_roman(sample) else encoding
-
-
-def _is_mac_roman(sample: bytes) -> bool:
-    """Whether letters beyond ASCII in words are where Mac OS Roman has them, and Windows signs."""
-    inside = _LETTERS_OF_MAC.findall(sample)
-    n_elsewhere = len(_LETTERS_OF_WINDOWS.findall(sample))
-    kinds = set(inside)
-    is_sure = len(kinds) > 1 or _APOSTROPHE in kinds
-    return is_sure and bool(kinds - _AMBIGUOUS_BYTES) and len(inside) > 3 * n_elsewhere
-
-
-def _detect_in_sample(sample: bytes) -> str:
-    """The same, of all but Mac OS Roman, by lines with characters beyond ASCII."""
     n_beyond = sum(byte >= 0x80 for byte in sample)
     if n_beyond < _FEW_BYTES and n_beyond < 0.3 * len(sample):
         return "cp1252"
-    matches = list(from_bytes(sample, cp_isolation=[*_ENCODINGS][2:]))
+    matches = list(from_bytes(sample, cp_isolation=[*_ENCODINGS][1:]))
     if not matches:
         return "cp1252"
     likely = [encoding for match in matches for encoding in match.could_be_from_charset]

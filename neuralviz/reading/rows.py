@@ -19,7 +19,7 @@ from neuralviz.words import many, name_lines
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
 _WITH_POINT = re.compile(r"\d\.\d")
 _PERCENT = re.compile(r"(?<=\d)\s*[%\uff05]$")
-_LIKE_NUMBER = re.compile(r"[-+\u2212]?[\d.,'\s]*\d[\d.,'\s]*[%\uff05]?")
+_LIKE_NUMBER = re.compile(r"[-+\u2212]?[.,'\s]*\d[\d.,'\s]*+[%\uff05]?")
 _MOST_UNREAD = 0.1  # share of numbers that cannot be read, from which a column is refused
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 

@@ -18,13 +18,15 @@ MAX_COLUMNS = 2_000
 _VECTOR = 16  # a list of more numbers than this is no label
 MISSING = frozenset(
     """#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan
-null|-""".replace("\n", "|").split("|")
+null""".replace("\n", "|").split("|")
 )
-"""What pandas reads as missing by default, and a dash."""
+"""What pandas reads as missing by default."""
 
 _LONGEST = max(map(len, MISSING))
 _MOST_BLANKS = 8  # around such a word
 _ALIKE = 0.8  # share of the other values that are codes of the same form
+_MOST_CODES = 300  # different values of a column of codes; there are 249 of countries
+_LOOKED_AT = 10_000  # values
 
 
 @dataclass(frozen=True)
@@ -163,29 +165,34 @@ def _is_vector(value: Any) -> bool:
     )
 
 
-def blank_missing(table: Table, titles: Collection[str] | None = None) -> Table:
+def blank_missing(
+    table: Table,
+    titles: Collection[str] | None = None,
+    codes: Mapping[str, Collection[str]] | None = None,
+) -> Table:
     """A table in which words such as ``NA`` are empty, with notes that count them.
 
-    A word stays where the other values of its column are codes of its form: ``NA`` beside ``DE``
-    and ``FR`` is a country.
+    Tables of a kind that has missing values of its own, such as JSON and Parquet, stay as they are.
 
     Args:
         table: any.
         titles: of the columns to look at; by default all.
+        codes: by column, the words that are values there; by default those of `find_codes`.
     """
+    if table.header is None:
+        return table
     values: list[Sequence[str]] = []
     notes: list[str] = []
     for title, column in zip(table.columns, table.values, strict=True):
         looked_at = column if titles is None or title in titles else ()
         counts = Counter(word for value in looked_at if (word := _match_missing(value)))
-        codes = _find_codes(counts, column) if counts else []
-        if codes:
+        kept = find_codes(column) if codes is None else codes.get(title, ())
+        if kept and (words := sorted(counts.keys() & set(kept))):
             notes.append(
-                f"Read {_list_words(codes)} in the column “{title[:40]}” as a value, because the "
-                "other values are codes of the same length."
+                f"Read {_list_words(words)} in the column “{title[:40]}” as a value, like the "
+                "others of this column."
             )
-        blank = counts.keys() - set(codes)
-        if blank:
+        if blank := counts.keys() - set(kept):
             n = sum(counts[word] for word in blank)
             notes.append(
                 f"Read {_list_words(sorted(blank))} in the column “{title[:40]}” as missing "
@@ -196,28 +203,26 @@ def blank_missing(table: Table, titles: Collection[str] | None = None) -> Table:
     return replace(table, values=tuple(values), notes=(*table.notes, *notes)) if notes else table
 
 
+def find_codes(column: Sequence[str]) -> frozenset[str]:
+    """The words for missing values that are values in a column: ``NA`` and ``None``, or neither.
+
+    ``NA`` is one among other short codes in capitals (a country, a region), ``None`` among few
+    different words that begin with a capital (a class of several).
+    """
+    values = {value.strip() for value in column[:_LOOKED_AT]} - MISSING - {""}
+    if not 0 < len(values) <= _MOST_CODES:
+        return frozenset()
+    n_short = sum(value.isalpha() and value.isupper() and len(value) <= 5 for value in values)
+    n_titles = sum(value.isalpha() and value.istitle() for value in values)
+    return frozenset(
+        word for word, n in (("NA", n_short), ("None", n_titles)) if n >= _ALIKE * len(values)
+    )
+
+
 def _match_missing(value: str) -> str:
     """The word for a missing value that this is; empty for another value."""
     word = value.strip() if len(value) <= _LONGEST + _MOST_BLANKS else ""
     return word if word in MISSING else ""
-
-
-def _find_codes(words: Iterable[str], column: Sequence[str]) -> list[str]:
-    """The words that have the form of the other values of their column."""
-    other_values = {value.strip() for value in column} - MISSING - {""}
-    forms = Counter(map(_describe_form, other_values))
-    return [
-        word
-        for word in sorted(words)
-        if word.isalpha()
-        and len(other_values) > 1
-        and forms[_describe_form(word)] >= _ALIKE * len(other_values)
-    ]
-
-
-def _describe_form(word: str) -> tuple[int, bool, bool, bool]:
-    """What codes of a kind have in common: length, letters and case."""
-    return len(word), word.isalpha(), word.isupper(), word.islower()
 
 
 def _list_words(words: Sequence[str]) -> str:

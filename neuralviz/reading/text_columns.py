@@ -13,6 +13,7 @@ from neuralviz.reading.table import Table
 
 _LOOKED_AT = 2000  # values of a column, about
 _PHRASE = 1.5  # words of a value, on average, from which a column reads as texts
+_PLAIN = ("text", "texts", "sentence")  # names that mean texts, even of a single word
 _SENTENCE = 3  # words from which it does without doubt
 _VECTOR = re.compile(r"\[[-+\d.eE\s,]*+\]")
 _WORD = re.compile(r"[^\W\d_]")
@@ -46,7 +47,12 @@ def guess_column(file_name: str, table: Table) -> str:
             "the texts, rename it to “text”."
         )
         raise TextError(" ".join([sentence, *table.notes]))
-    texts = [title for title in named if rates[title] >= 2]
+    texts = [
+        title
+        for title in named
+        if rates[title] >= 2
+        or (rates[title] and title.strip().lower() in _PLAIN and not _is_repeated(samples[title]))
+    ]
     if texts:
         return texts[0]
     sentences = [title for title in table.columns if rates[title] == 3]
@@ -70,10 +76,14 @@ def rate_texts(values: Sequence[str]) -> int:
     if not any(n_words):
         return 0
     mean = sum(n_words) / len(filled)
-    if mean >= _SENTENCE:
-        return 3
-    is_repeated = len(filled) >= 4 and 2 * len(set(filled)) <= len(filled)
-    return 2 if mean >= _PHRASE and not is_repeated else 1
+    if _is_repeated(filled):
+        return 1
+    return 3 if mean >= _SENTENCE else 2 if mean >= _PHRASE else 1
+
+
+def _is_repeated(filled: Sequence[str]) -> bool:
+    """Whether values come again and again, as labels do."""
+    return len(filled) >= 4 and 2 * len(set(filled)) <= len(filled)
 
 
 def _take_sample(values: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Vectors and tables to files, written beside and moved into place.
 
 In CSV files a cell that a spreadsheet would take for a formula begins with an apostrophe, so that
-nothing in a text comes alive when the file is opened. `neuralviz.reading` takes it away again.
+nothing in a text comes alive when the file is opened. `neuralviz.reading` takes it away
+again from tables that begin with the columns id and text.
 """
 
 from __future__ import annotations

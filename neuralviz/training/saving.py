@@ -20,6 +20,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoProcessor, PreTrainedTokenizerFast
 
 from neuralviz.errors import NeuralvizError, SettingsError, StoreError
+from neuralviz.models.passes import shorten_reason
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import RECORD_FILE
 from neuralviz.training.learner import TransformerLearner
@@ -100,7 +101,7 @@ def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> N
     """Refuse a model that sentence-transformers could not read again, before anything is trained.
 
     Raises:
-        SettingsError: its family reads pictures or sounds, too, and lacks what prepares them.
+        SettingsError: its family, such as one that reads pictures, needs a processor that it lacks.
     """
     if settings.part == "table":
         return
@@ -111,9 +112,9 @@ def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> N
             AutoProcessor.from_pretrained(folder, local_files_only=True)
         except Exception as error:  # each family's processor raises its own
             raise SettingsError(
-                "The encoder could not be saved: sentence-transformers takes this model for one "
-                "that reads pictures or sounds, too. Choose a model of another family, or train "
-                "the embedding table alone."
+                "The encoder could not be saved so that sentence-transformers reads it: its family "
+                f"needs a processor that is missing ({shorten_reason(error)}). Choose a model of "
+                "another family, or train the embedding table alone."
             ) from error
 
 

@@ -84,6 +84,8 @@ def test_scores_seem_reversed_where_no_layer_is_clearly_above_0(coefficient: str
     assert reversed_median({"mean": (none, none, against)}, coefficient) is None
     few = measured(-np.arange(4.0), np.arange(4.0))
     assert reversed_median({"mean": (few,)}, coefficient) is None
+    weak = {"mean": (against, against, layer(0.3))}  # a layer without context
+    assert reversed_median(weak, coefficient) == pytest.approx(-1)
 
 
 def test_what_is_said_of_the_best() -> None:

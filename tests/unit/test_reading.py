@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -145,8 +146,9 @@ def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -
         ("review,said\n1,The river rose today.\n2,It fell again.\n", "said"),
         ("comment,said\nyes,The river rose today.\nno,It fell again.\n", "said"),
         ("title,said\nA,The river rose today.\n", "said"),
-        ("text,said\n" + "Very good,The river rose today.\nNot good,It fell.\n" * 3, "said"),
+        ("text,said\n" + "".join(f"Very good,The river rose {n} m.\n" for n in "12345"), "said"),
         ("title,review\nThe river,It rose again today.\nA book,I liked it a lot.\n", "review"),
+        ("text,category\npizza,Food and drink items\ncello,Food and drink items\n", "text"),
         ("text,note\nGood coffee,A friend of mine said so.\nOld tea,Nobody knew why.\n", "text"),
         ("text,label\nriver,a\nbread,b\n", "text"),
         ("题目,text\n一,今天下雨了。\n二,明天天晴。\n", "text"),
@@ -159,40 +161,44 @@ def test_the_texts_are_told_by_what_is_in_the_columns(content: str, column: str)
     assert read_texts(Source("a.csv", content.encode())).column == column
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_words_for_missing_values_are_those_of_pandas(name: str) -> None:
-    pandas_words = {word for word in STR_NA_VALUES if word}
-    assert pandas_words | {"-"} == MISSING
+def test_words_for_missing_values_are_those_of_pandas() -> None:
     words = sorted(MISSING)
-    frame = pd.DataFrame(
-        {
-            "text": ["The river rose.", *words, "It fell."],
-            "mood": ["fine", *words, "not so good"],
-        }
-    )
-    if name == "a.csv":
-        content = frame.to_csv(index=False)
-        back = pd.read_csv(io.StringIO(content), na_values=["-"])
-        assert back["text"].isna().sum() == len(words)
-    else:
-        content = frame.to_json(orient="records", lines=True)
-    read = read_texts(Source(name, content.encode()))
+    assert words == sorted(word for word in STR_NA_VALUES if word)
+    texts, moods = ["The river rose.", *words, "It fell."], ["fine", *words, "not so good"]
+    content = pd.DataFrame({"text": texts, "mood": moods}).to_csv(index=False)
+    assert pd.read_csv(io.StringIO(content))["text"].isna().sum() == len(words)
+    read = read_texts(Source("a.csv", content.encode()))
     assert read.texts == ("The river rose.", "It fell.")
     notes = " ".join(read.notes)
     assert f"Skipped {len(words)} rows without a text" in notes
     assert f"in the column “mood” as missing ({len(words)} rows)" in notes
-    assert read_texts(Source(name, content.encode()), "mood").texts == ("fine", "not so good")
+    assert read_texts(Source("a.csv", content.encode()), "mood").texts == ("fine", "not so good")
 
 
 def test_a_code_that_looks_like_a_missing_value_is_one() -> None:
-    content = "text,country,mood\nThe river rose.,NA,None\nIt fell.,DE,Mild\nIt rose.,FR,Severe\n"
-    read = read_texts(Source("a.csv", content.encode()))
-    assert read.labels == {"country": ("NA", "DE", "FR"), "mood": ("", "Mild", "Severe")}
-    assert read.notes == (
-        "Read “NA” in the column “country” as a value, because the other values are codes of the "
-        "same length.",
-        "Read “None” in the column “mood” as missing (1 row).",
+    content = (
+        "text,country,mood,region,note\nThe river rose.,NA,None,NA,None\n"
+        "It fell.,DE,Mild,EMEA,so so\nIt rose.,FR,Severe,EU,fine\n"
     )
+    read = read_texts(Source("a.csv", content.encode()))
+    assert read.labels == {
+        "country": ("NA", "DE", "FR"),
+        "mood": ("None", "Mild", "Severe"),
+        "region": ("NA", "EMEA", "EU"),
+        "note": ("", "so so", "fine"),
+    }
+    as_value = "as a value, like the others of this column."
+    assert read.notes == (
+        f"Read “NA” in the column “country” {as_value}",
+        f"Read “None” in the column “mood” {as_value}",
+        f"Read “NA” in the column “region” {as_value}",
+        "Read “None” in the column “note” as missing (1 row).",
+    )
+    rows = [{"text": "None", "label": "NA"}, {"text": "A dog.", "label": "+"}]
+    typed = read_texts(Source("a.json", json.dumps(rows).encode()))
+    assert (typed.texts, typed.labels["label"]) == (("None", "A dog."), ("NA", "+"))
+    signs = read_texts(Source("a.csv", b"text,mood\nI like it.,+\nI do not.,-\n"))
+    assert signs.labels == {"mood": ("+", "-")}
 
 
 def test_one_column_may_hold_commas() -> None:

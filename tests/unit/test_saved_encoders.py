@@ -188,7 +188,7 @@ def test_a_family_that_reads_more_than_texts_is_refused_before_training(
     family: str, tmp_path: Path
 ) -> None:
     model = load_text_model(str(save_family(family, tmp_path / family)), device="cpu")
-    with pytest.raises(SettingsError, match="reads pictures or sounds, too"):
+    with pytest.raises(SettingsError, match="needs a processor that is missing"):
         check_family_can_be_saved(model, TrainingSettings())
     check_family_can_be_saved(model, TrainingSettings(part="table"))
     plain = loaded("left", tmp_path / "plain")
