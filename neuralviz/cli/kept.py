@@ -170,6 +170,8 @@ def embed_kept(
         say("Stopped. Finished work is saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from stop
     assert progress is not None
+    if progress.unread:
+        say(f"{label}: {progress.unread}")
     if progress.n_rose:
         say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
     return progress

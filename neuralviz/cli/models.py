@@ -11,13 +11,15 @@ import typer
 from huggingface_hub import errors, scan_cache_dir
 
 import neuralviz.models
-from neuralviz.cli.common import confirmed, say
+from neuralviz.cli.common import confirmed, say, status
 from neuralviz.cli.loading import load
 from neuralviz.cli.terminal import printable
+from neuralviz.errors import ModelError
 from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
 from neuralviz.training.similarity.folder import (
     delete_similarity_model,
     is_similarity_model,
+    model_path,
     similarity_models,
 )
 from neuralviz.training.similarity.names import RUNG_NAMES
@@ -121,12 +123,25 @@ def list_layers(
 @commands.command("export")
 def export(
     model: Annotated[
-        str, typer.Argument(help=("Model: “bundled”, a Hugging Face Hub ID, or a folder."))
+        str,
+        typer.Argument(
+            help=(
+                "Model: “bundled”, “all-MiniLM-L6-v2”, the name of a trained encoder, a Hugging "
+                "Face Hub ID, or a folder."
+            )
+        ),
     ],
     folder: Annotated[Path, typer.Argument(help="Output folder, new or empty.")],
 ) -> None:
-    """Export a model in float32, as a folder that `transformers` can load."""
+    """Export a model in float32, as a folder that `transformers` can load.
 
-    loaded = load(model)
-    written = neuralviz.models.export_model(loaded, folder)
+    A sentence encoder becomes a folder that `sentence-transformers` can load.
+    """
+    if trained_encoder(model) is None and is_similarity_model(model):
+        raise ModelError(
+            f"“{model}” is a similarity model: a small network over the layers of a frozen model, "
+            f"which only `neuralviz score` can use. It is the file {model_path(model)}; copy that."
+        )
+    with status(f"Exporting {model} …"):
+        written = neuralviz.models.export(model, folder)
     say(f"Exported “{model}” to {written}.")

@@ -100,12 +100,14 @@ class Embedded:
         vectors: [text, dim] float32, zeros where there is none.
         done: [text] true where there is one.
         n_rose: texts whose loss rose, or ceased to be a number, in place of falling.
+        unread: as of `describe_unread`.
         stopped: by Ctrl-C.
     """
 
     vectors: np.ndarray
     done: np.ndarray
     n_rose: int
+    unread: str
     stopped: bool
 
 
@@ -196,22 +198,25 @@ def embed_texts(
 
     vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
     done = np.zeros(len(texts), dtype=bool)
-    n_rose, stopped = 0, False
+    n_rose, unread, stopped = 0, "", False
     task = progress.add_task(label, total=len(texts))
     try:
         for event in embed(texts, embedder, store, batch_size=batch_size):
             vectors[event.at] = event.vectors
             done[event.at] = True
             n_rose += int(event.loss_rose.sum())
+            unread = event.unread
             progress.advance(task, len(event.at))
     except KeyboardInterrupt:
         stopped = True
-    return Embedded(vectors, done, n_rose, stopped)
+    return Embedded(vectors, done, n_rose, unread, stopped)
 
 
 def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
-    """Say what is to be minded in the finished vectors: zeros, and losses that rose."""
+    """Say what is to be minded in the finished vectors: texts not read, zeros, losses that rose."""
 
+    if embedded.unread:
+        say(f"{embedder.name}: {embedded.unread}")
     vectors = embedded.vectors[embedded.done]
     zeros = int((~vectors.any(axis=1)).sum())
     if zeros:

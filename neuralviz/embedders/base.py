@@ -22,6 +22,7 @@ from neuralviz.embedders.encoding import (
     quantise,
 )
 from neuralviz.embedders.parameters import Parametrised
+from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import (
     LONG_TEXT,
     LongTextWarning,
@@ -30,9 +31,12 @@ from neuralviz.errors import (
     SettingsError,
     ShouldStop,
     UnreadableTextError,
+    UnreadTextWarning,
     never,
 )
-from neuralviz.models import tokenize
+from neuralviz.models import TextModel, tokenize
+from neuralviz.models.language_model import check_model
+from neuralviz.models.tokens import to_utf8
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 BATCH_SIZE = 32
 KEY_VERSION = 2
@@ -148,6 +152,13 @@ class Embedder(Parametrised, ABC):
         """Masked positions that have to be predicted while these texts are learnt; 0 without."""
         return 0
 
+    def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
+        """Ids of each text's tokens as the model sees them, None where one is unknown.
+
+        Empty for embedders without a tokenizer.
+        """
+        return []
+
     @abstractmethod
     def _read(self, texts: Sequence[str]) -> Sequence[Any]:
         """What `_embed` takes for each text, none of which is blank."""
@@ -194,8 +205,8 @@ class Embedder(Parametrised, ABC):
         """
         if prompt is None and name is not None:
             raise SettingsError(
-                f"The method {self.name} has no prompts with a name. Give the words themselves, as "
-                "in prompt='query: '."
+                f"The model of {self.name} has no prompt named {name!r:.40}. Give the words "
+                "themselves, as in prompt='query: '."
             )
         if not prompt:
             return self
@@ -298,7 +309,7 @@ class Embedder(Parametrised, ABC):
         Args:
             sentences: a text, or several: a list, an array, a column of a table, or the batches
                 with a ``text`` each that MTEB hands to an encoder.
-            prompt_name: of one of the prompts of a model of sentence-transformers.
+            prompt_name: of one of the prompts that a model of sentence-transformers has.
             prompt: words that are put before every text.
             batch_size: texts that go together; it does not change the vectors.
             show_progress_bar: a bar on standard error.
@@ -328,6 +339,8 @@ class Embedder(Parametrised, ABC):
 
         Warns:
             LongTextWarning: at once, where a text has more than 100,000 characters.
+            UnreadTextWarning: at once, where at least half of a text's tokens are unknown, or
+                different texts have the same tokens; as of `describe_unread`.
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
         check_encoding(prompt_name, prompt, output_value, precision, truncate_dim)
@@ -339,6 +352,8 @@ class Embedder(Parametrised, ABC):
         long = [len(text) for text in texts if len(text) > LONG_TEXT]
         if long:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
+        if unread := describe_unread(self, texts):
+            warnings.warn(UnreadTextWarning(unread), stacklevel=2)
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         normalize = normalize_embeddings and truncate_dim is None
         n_rose = 0
@@ -419,7 +434,11 @@ class Embedder(Parametrised, ABC):
 class ModelEmbedder(Embedder):
     """An embedder that reads texts with a model's tokenizer."""
 
+    model_kind: type[TextModel] = TextModel
+    """What ``model`` must be."""
+
     def __init__(self, model: TextModel, name: str) -> None:
+        check_model(model, self.model_kind, type(self).__name__)
         self.model = model
         self.name = name
 
@@ -434,6 +453,23 @@ class ModelEmbedder(Embedder):
         types = {} if model.token_types is None else {"token_types": asdict(model.token_types)}
         key = {"model": model.id, "fingerprint": model.fingerprint}
         return {**key, **model.behaviour.cache_key, **types}
+
+    def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
+        """Also with the model's own prompts, chosen as ``SentenceTransformer`` does.
+
+        Its default prompt is left out: texts are read as they are where no prompt is asked for.
+        """
+        prompts = self.model.prompts
+        if prompt is None and name is None and task in prompts:
+            name = task
+        if prompt is None and name is not None:
+            prompt = prompts.get(name)
+        return super()._with_prompt(prompt, name, task)
+
+    def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
+        encode, unknown = self.model.encoder.encode_batch_fast, self.model.unknown_id
+        read = encode([to_utf8(text) for text in texts], add_special_tokens=False)
+        return [tuple(None if id_ == unknown else id_ for id_ in one.ids) for one in read]
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)

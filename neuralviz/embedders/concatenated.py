@@ -23,8 +23,11 @@ class ConcatenatedEmbedder(Embedder):
     """
 
     def __init__(self, parts: Sequence[Embedder]) -> None:
-        if len(parts) < 2:
+        if not isinstance(parts, Sequence) or len(parts) < 2:
             raise SettingsError("Concatenate at least two methods.")
+        for part in parts:
+            if not isinstance(part, Embedder):
+                raise SettingsError(f"Each part must be an embedder, not {part!r:.60}.")
         self._parts = tuple(parts)
         self.name = "+".join(part.name for part in parts)
 

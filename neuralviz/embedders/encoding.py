@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError, UnreadableTextError
+from neuralviz.models.tokens import check_several
 
 NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
 """What vectors may consist of, as of ``SentenceTransformer.encode``."""
@@ -86,7 +87,12 @@ def check_strings(texts: Sequence[str]) -> None:
 
 
 def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
-    """The texts one by one; of a table, which would give its columns' names, the only column."""
+    """The texts one by one; of a table, which would give its columns' names, the only column.
+
+    Raises:
+        TextError: there are no texts, or they have no order.
+    """
+    check_several(sentences)
     columns = getattr(sentences, "columns", None)
     if columns is not None:
         if len(columns) != 1:
@@ -94,15 +100,16 @@ def each_text(sentences: Iterable[Any]) -> Iterator[Any]:
         sentences = sentences[columns[0]]  # type: ignore[index]
     elif isinstance(sentences, Mapping):
         sentences = [sentences]
-    elif isinstance(sentences, set | frozenset):
-        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
-    elif isinstance(sentences, np.ndarray) and sentences.ndim == 2 and sentences.shape[1] == 1:
-        sentences = sentences[:, 0]
+    elif isinstance(sentences, np.ndarray):
+        if sentences.ndim == 2 and sentences.shape[1] == 1:
+            sentences = sentences[:, 0]
+        if sentences.ndim != 1:
+            raise TextError(f"Texts must be an array of one axis, not of {sentences.ndim}.")
     for entry in sentences:
         if isinstance(entry, Mapping):
             if "text" not in entry:
-                raise TextError("Cannot embed an empty batch.")
+                raise TextError("A mapping must have its texts under the key 'text'; it has none.")
             texts = entry["text"]
-            yield from [texts] if isinstance(texts, str) else texts
+            yield from [texts] if isinstance(texts, str) else each_text(texts)
         else:
             yield entry

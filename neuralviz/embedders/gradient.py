@@ -10,7 +10,7 @@ from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.settings import REVISION, check_settings
 from neuralviz.micro_tuning.workload import count_masked
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.models import LanguageModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 
 class GradientEmbedder(ModelEmbedder):
@@ -40,6 +40,7 @@ class GradientEmbedder(ModelEmbedder):
     """
 
     model: LanguageModel
+    model_kind = LanguageModel
     zeros_mean = "no weight has a gradient. Choose other layers."
 
     def __init__(

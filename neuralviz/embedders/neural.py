@@ -18,13 +18,13 @@ from neuralviz.micro_tuning.settings import (
     check_settings,
 )
 from neuralviz.micro_tuning.workload import count_masked
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import MicroTuning
-    from neuralviz.models import LanguageModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 APPENDIX_G_EPOCHS = 5
 
@@ -48,6 +48,7 @@ class NeuralEmbedder(ModelEmbedder):
     """
 
     model: LanguageModel
+    model_kind = LanguageModel
     zeros_mean = "no weight changed. Choose a learning rate closer to 0.01."
 
     def __init__(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -31,6 +34,7 @@ class Parametrised:
         return self
 
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    _sklearn_output_config: Mapping[str, str] = MappingProxyType({})  # its name in scikit-learn
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments by name, those left at their defaults included.
@@ -65,21 +69,56 @@ class Parametrised:
                 f"{type(self).__name__} has no parameter “{new[0]}”. It has: {', '.join(values)}."
             ) from error
         if params:
+            output = self._sklearn_output_config
             vars(self).clear()
-            vars(self).update(vars(made))
+            vars(self).update(vars(made), _sklearn_output_config=output)
         return self
 
     def fit(self, texts: Any, y: Any = None) -> Self:
         """Nothing is learnt from the texts."""
         return self
 
-    def transform(self, texts: Any) -> np.ndarray:
-        """[text, dim] vectors, as of `encode`."""
-        return np.asarray(self.encode(texts))  # type: ignore[attr-defined]
+    def transform(self, texts: Any) -> Any:
+        """[text, dim] vectors as of `encode`, or the table that `set_output` asks for."""
+        vectors = np.asarray(self.encode(texts))  # type: ignore[attr-defined]
+        wanted = self._sklearn_output_config.get("transform")
+        if wanted is None and "sklearn" in sys.modules:
+            wanted = sys.modules["sklearn"].get_config()["transform_output"]
+        if wanted in (None, "default"):
+            return vectors
+        names, make_table = self.get_feature_names_out(), import_module(wanted).DataFrame
+        if wanted == "polars":
+            return make_table(vectors, schema=list(names))
+        index = getattr(texts, "index", None)  # a list has a method of this name
+        return make_table(vectors, None if callable(index) else index, names)
 
-    def fit_transform(self, texts: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, texts: Any, y: Any = None) -> Any:
         """As `transform`."""
         return self.transform(texts)
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """[dim] names for the values of a vector: ``pooledembedder0``, ``pooledembedder1``, …
+
+        Args:
+            input_features: without effect; asked for by scikit-learn.
+        """
+        dim: int = self.dim  # type: ignore[attr-defined]
+        return np.array([f"{type(self).__name__.lower()}{i}" for i in range(dim)], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Have `transform` give a table.
+
+        Args:
+            transform: ``default``, an array; ``pandas`` or ``polars``; None changes nothing.
+
+        Raises:
+            SettingsError: it is another value.
+        """
+        if transform not in (None, "default", "pandas", "polars"):
+            raise SettingsError("transform must be 'default', 'pandas' or 'polars'.")
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
 
     def __sklearn_clone__(self) -> Self:
         """An equal object; a model is a value, so the two share it."""
@@ -107,7 +146,8 @@ class Parametrised:
         return _make_again, (type(self), self.get_params(), self._other_state())
 
     def _other_state(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in self._kept if name in vars(self)}
+        kept = (*self._kept, "_sklearn_output_config")
+        return {name: vars(self)[name] for name in kept if name in vars(self)}
 
     def __repr__(self) -> str:
         values = {name: v for name, v in self.get_params().items() if name != "name"}

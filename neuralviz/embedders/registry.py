@@ -10,7 +10,7 @@ import neuralviz.models
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.methods import METHODS, ModelKind
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -65,6 +65,8 @@ def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embed
     """
     if isinstance(spec, str):
         spec = embedder_spec(spec)
+    if not isinstance(spec, EmbedderSpec):
+        raise SettingsError(f"Name a method, such as “mean”, or give a spec, not {spec!r:.60}.")
     if spec.is_imported:
         raise ModelError(
             f"The vectors of “{spec.label}” were imported: there is no model to embed with."

@@ -6,20 +6,24 @@ import copy
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from neuralviz.embedders.base import Embedder, nothing_learnt
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, Stopped
 from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
 from neuralviz.models.sentence_transformer import encode_together, encoder_habits
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
+from neuralviz.models.tokens import find_unknown_id, to_utf8
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from neuralviz.embedders.specs import EmbedderSpec
+
+PREPARED_TEXTS = 256  # at once, since all are padded to the longest
 
 
 class SentenceTransformerEmbedder(Embedder):
@@ -32,17 +36,24 @@ class SentenceTransformerEmbedder(Embedder):
 
     Raises:
         ModelError: the encoder cannot read a text, or its tokens do not know of each other.
+        SettingsError: it is no encoder.
     """
 
     name = "sentence-transformer"
     _kept = ("spec", "_fingerprint")
 
     def __init__(self, encoder: SentenceTransformer, fingerprint: str = "") -> None:
+        if not hasattr(encoder, "encode_query"):
+            raise SettingsError(
+                "The encoder must be a SentenceTransformer, such as SentenceTransformer(…) gives, "
+                f"not {encoder!r:.60}."
+            )
         self.encoder = encoder
         self._habits = encoder_habits(encoder)
         self._fingerprint = fingerprint or uuid.uuid4().hex
         self._prompt_options: dict[str, str | None] = {}
         self._task: str | None = None
+        self._unknown_id: int | Literal[False] | None = False
 
     def __repr__(self) -> str:
         modules = ", ".join(type(module).__name__ for module in self.encoder)
@@ -79,6 +90,30 @@ class SentenceTransformerEmbedder(Embedder):
         )
         prompted._task = task
         return prompted
+
+    def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
+        tokenizer = getattr(self.encoder[0], "tokenizer", None)
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if not isinstance(backend, Tokenizer):  # a router has several
+            return []
+        if self._unknown_id is False:  # not looked up yet
+            self._unknown_id = find_unknown_id(backend, getattr(tokenizer, "unk_token", None))
+        unknown = self._unknown_id
+        special = set(getattr(tokenizer, "all_special_ids", ())) - {unknown}
+        read: list[list[int]] = []
+        for start in range(0, len(texts), PREPARED_TEXTS):
+            some = list(map(to_utf8, texts[start : start + PREPARED_TEXTS]))
+            features = self.encoder.preprocess(some)
+            ids = features["input_ids"]
+            read += (
+                [row.tolist() for row in ids.tensor_split(features["offsets"][1:])]
+                if "offsets" in features
+                else ids.tolist()
+            )
+        return [
+            tuple(None if id_ == unknown else id_ for id_ in ids if id_ not in special)
+            for ids in read
+        ]
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts

@@ -18,14 +18,14 @@ from neuralviz.layers.states import pool_texts
 from neuralviz.micro_tuning.learning import learn
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 from neuralviz.micro_tuning.workload import count_masked
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import MicroTuning
-    from neuralviz.models import LanguageModel, TokenizedText
+    from neuralviz.models import TokenizedText
 
 
 class TunedOutputEmbedder(ModelEmbedder):
@@ -50,6 +50,7 @@ class TunedOutputEmbedder(ModelEmbedder):
     """
 
     model: LanguageModel
+    model_kind = LanguageModel
 
     def __init__(
         self,

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from neuralviz.embedders.base import rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
-from neuralviz.errors import NeuralvizError, Stopped, UnreadableTextError, never, unexpected
+from neuralviz.errors import (
+    NeuralvizError,
+    Stopped,
+    UnreadableTextError,
+    describe_unexpected,
+    never,
+)
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
@@ -123,7 +130,7 @@ class _Evaluation:
     def _cell(self, number: int, at: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
         row, data = self.plan.rows[at], self.plan.data[number]
-        keys, n = text_keys(data.texts), len(data.texts)
+        keys, n, unread = text_keys(data.texts), len(data.texts), ""
         try:
             if row.spec.is_imported:
                 self.kept[at] = find_imported((self.vectors, CorpusStore().vectors), row.spec, keys)
@@ -136,6 +143,7 @@ class _Evaluation:
                     with_vectors=False,
                     should_stop=self.should_stop,
                 ):
+                    unread = event.unread
                     yield Progress(number, at, "embedding", event.done, event.total)
                 self.kept[at] = self.vectors, event.embedder
             vectors, kept = self.kept[at]
@@ -146,6 +154,8 @@ class _Evaluation:
                 self.plan.settings,
                 should_stop=self.should_stop,
             )
+            if unread:
+                measured = replace(measured, notes=(*measured.notes, unread))
             n_rose = int(rose(vectors.losses(kept, keys)).sum())
             yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:
@@ -154,7 +164,7 @@ class _Evaluation:
         except NeuralvizError as error:
             yield Cell(number, at, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
-            yield Cell(number, at, None, error=unexpected(error))
+            yield Cell(number, at, None, error=describe_unexpected(error))
 
     def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""

@@ -14,7 +14,7 @@ from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
-    from neuralviz.models.exporting import export_model
+    from neuralviz.models.exporting import export, export_model
     from neuralviz.models.loading import load_model, load_text_model
     from neuralviz.models.sentence_transformer import load_sentence_transformer
 
@@ -25,6 +25,7 @@ __all__ = [
     "Layer",
     "TextModel",
     "TokenizedText",
+    "export",
     "export_model",
     "load_model",
     "load_sentence_transformer",
@@ -35,6 +36,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "export": "neuralviz.models.exporting",
         "export_model": "neuralviz.models.exporting",
         "load_model": "neuralviz.models.loading",
         "load_sentence_transformer": "neuralviz.models.sentence_transformer",

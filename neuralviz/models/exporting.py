@@ -4,22 +4,53 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 
 from neuralviz.errors import ModelError
-from neuralviz.models.bundled import PAPERS, write_papers
-from neuralviz.models.language_model import LanguageModel
-from neuralviz.models.loading import load_folder
-from neuralviz.models.names import BUNDLED
+from neuralviz.models.bundled import PAPERS, minilm_folder, write_papers
+from neuralviz.models.language_model import LanguageModel, TextModel
+from neuralviz.models.loading import AutoClass, load_folder, load_text_model, resolve
+from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import copy_network, seeded
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
+from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import differ
 
 
-def export_model(model: LanguageModel, folder: str | Path) -> Path:
+def export(model_id: str, folder: str | Path) -> Path:
+    """Write any model as a folder that other programs load, float32, config included.
+
+    A sentence encoder becomes a folder that ``sentence-transformers`` loads, pooling included; any
+    other model one that ``transformers`` loads.
+
+    Raises:
+        ModelError: as of `load_text_model` and `export_model`.
+    """
+    if model_id != MINILM and trained_encoder(model_id) is None:
+        model = load_text_model(model_id)
+        is_encoder = model_id != BUNDLED and (resolve(model_id)[0] / "modules.json").is_file()
+        if isinstance(model, LanguageModel) or not is_encoder:
+            return export_model(model, folder)
+    encoder, _ = load_sentence_transformer(model_id, device="cpu")
+    with _new_folder(folder) as part:
+        with quiet_transformers():
+            encoder.float().save(str(part), create_model_card=False)
+        written, _ = load_sentence_transformer(part, device="cpu")
+        vectors = [torch.stack(encode_together(one, ["a", "b c"])) for one in (encoder, written)]
+        if differ(*vectors):
+            raise _differs_error(model_id)
+        source = minilm_folder() if model_id == MINILM else resolve(model_id)[0]
+        _copy_papers(source, part)
+    return Path(folder).expanduser().resolve()
+
+
+def export_model(model: TextModel, folder: str | Path) -> Path:
     """Write a model as a plain folder that ``transformers`` loads, float32, config included.
 
     The bundled model's has its card (``README.md``), licence and list of training texts, too; of a
@@ -28,6 +59,29 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     Raises:
         ModelError: the folder is not empty or cannot be written, or what was written gives other
             numbers than the model.
+    """
+    with _new_folder(folder) as part:
+        state = model.network.state_dict()
+        if not getattr(model.network.config, "tie_word_embeddings", True):
+            # of tensors that share their memory one would be written, and not tied again
+            state = {name: tensor.clone() for name, tensor in state.items()}
+        with quiet_transformers():
+            model.network.save_pretrained(part, state_dict=state)
+        model.tokenizer.save_pretrained(part)
+        _check_written(model, part)
+        if model.id == BUNDLED:
+            write_papers(part)
+        else:
+            _copy_papers(Path(model.id).expanduser(), part)
+    return Path(folder).expanduser().resolve()
+
+
+@contextmanager
+def _new_folder(folder: str | Path) -> Iterator[Path]:
+    """A folder to write into, which takes the other's place when all is written.
+
+    Raises:
+        ModelError: that is not empty, or cannot be written.
     """
     try:
         folder = Path(folder).expanduser().resolve()
@@ -38,20 +92,9 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         part.mkdir(parents=True)
         try:
-            state = model.network.state_dict()
-            if not getattr(model.network.config, "tie_word_embeddings", True):
-                # of tensors that share their memory one would be written, and not tied again
-                state = {name: tensor.clone() for name, tensor in state.items()}
-            with quiet_transformers():
-                model.network.save_pretrained(part, state_dict=state)
-            model.tokenizer.save_pretrained(part)
-            _check_written(model, part)
-            if model.id == BUNDLED:
-                write_papers(part)
-            else:
-                _copy_papers(Path(model.id).expanduser(), part)
-            for path in part.iterdir():  # safetensors lets nobody else read its file
-                path.chmod((part / "config.json").stat().st_mode)
+            yield part
+            for path in part.rglob("*.safetensors"):  # which lets nobody else read its file
+                path.chmod(next(part.glob("*.json")).stat().st_mode)
             if folder.exists():
                 folder.rmdir()
             part.replace(folder)
@@ -60,7 +103,6 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no such home
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not write to {folder}: {reason}.") from error
-    return folder
 
 
 def _copy_papers(source: Path, target: Path) -> None:
@@ -70,15 +112,24 @@ def _copy_papers(source: Path, target: Path) -> None:
 
 
 @torch.no_grad()
-def _check_written(model: LanguageModel, folder: Path) -> None:
-    """Load what was written and compare its logits with the model's."""
-    written, _ = load_folder(folder, model.id, "AutoModelForMaskedLM")
+def _check_written(model: TextModel, folder: Path) -> None:
+    """Load what was written and compare its numbers with the model's."""
+    is_masked, name = isinstance(model, LanguageModel), type(model.network).__name__
+    kind: AutoClass = "AutoModelForMaskedLM" if is_masked else "AutoModel"
+    if name.endswith("EncoderModel"):  # of T5, the encoder
+        kind = "AutoModelForTextEncoding"
+    written, _ = load_folder(folder, model.id, kind)
     written = written.to(model.device).eval()
     word = model.encoder.encode("a", add_special_tokens=False).ids
-    ids = [*model.prefix_ids, *word, model.mask_id, *word, *model.suffix_ids]
-    logits = []
+    blank = [model.mask_id] if isinstance(model, LanguageModel) else []
+    ids = [*model.prefix_ids, *word, *blank, *word, *model.suffix_ids]
+    outputs = []
     for network in (model.network, written):
         with seeded(0):
-            logits.append(copy_network(network)(torch.tensor([ids], device=model.device)).logits)
-    if differ(logits[0], logits[1]):
-        raise ModelError(f"{model.id} cannot be exported: what is written gives other numbers.")
+            outputs.append(copy_network(network)(torch.tensor([ids], device=model.device))[0])
+    if differ(outputs[0], outputs[1]):
+        raise _differs_error(model.id)
+
+
+def _differs_error(model_id: str) -> ModelError:
+    return ModelError(f"{model_id} cannot be exported: what is written gives other numbers.")

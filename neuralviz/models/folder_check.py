@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,7 @@ _AUTO_CLASSES = (
 )  # fmt: skip
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
+_TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 _LARGEST_EMPTY_TOKENIZER = 2**20  # bytes; a tokenizer.json that is larger has a vocabulary
 
 
@@ -247,6 +249,7 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
         config = read_mapping(folder / "config.json", model_id)
         foreign += _own_classes(config.get("auto_map"), config.get("architectures"))
         foreign += _unknown_architectures(config)
+        _check_family(config, model_id)
         for file in ("tokenizer_config.json", "processor_config.json"):
             foreign += _own_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
     if foreign:
@@ -278,7 +281,39 @@ def _unknown_architectures(config: dict[str, Any]) -> list[str]:
     names = config.get("architectures")
     if not isinstance(names, list) or str(config.get("model_type")) not in families:
         return []
-    return [n for n in map(str, names) if re.sub("^(TF|Flax)", "", n).lower() not in known]
+    plain = {re.sub("^(TF|Flax)", "", name): name for name in map(str, names)}
+    # SimCSE's classes are an encoder and a head for training, which is not read
+    return [n for p, n in plain.items() if re.sub("ForCL$", "Model", p).lower() not in known]
+
+
+def _check_family(config: dict[str, Any], model_id: str) -> None:
+    """Refuse a model whose class is of another family than the one that its type names.
+
+    It would be loaded by the type, and read texts otherwise than it learnt to.
+    """
+    kind, names = str(config.get("model_type")), config.get("architectures")
+    with quiet_transformers() as transformers:
+        if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
+            return
+        config_class = transformers.CONFIG_MAPPING[kind]
+        families = {_family(config_class)}
+        with suppress(Exception):  # of a family whose class does not load, which loading names
+            own = transformers.MODEL_MAPPING.get(config_class, ())
+            families |= set(map(_family, own if isinstance(own, tuple) else [own]))
+        families |= {twin for twins in _TWINS if twins & families for twin in twins}
+        for name in map(str, names):
+            other = _family(getattr(transformers, re.sub("^(TF|Flax)", "", name), None))
+            if other and other not in families:
+                raise ModelError(
+                    f"The config.json of {model_id} contradicts itself: its model_type is "
+                    f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
+                )
+
+
+def _family(kind: Any) -> str:
+    """The package of `transformers` that a class belongs to; empty for others."""
+    path = str(getattr(kind, "__module__", "")).split(".")
+    return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""
 
 
 def _check_tokenizer(folder: Path, model_id: str) -> None:

@@ -127,6 +127,7 @@ class TextModel:
         window: most tokens of one input, special tokens included.
         behaviour: what its encoder was seen to do in a forward pass.
         token_types: those of a text, where they are not all 0.
+        prompts: by name, those that a model of sentence-transformers was saved with.
 
     Raises:
         ModelError: the window leaves no room for a token.
@@ -154,6 +155,7 @@ class TextModel:
     window: int
     behaviour: Behaviour
     token_types: TokenTypes | None
+    prompts: Mapping[str, str]
 
     def __post_init__(self) -> None:
         if self.room < 1:
@@ -249,3 +251,24 @@ class LanguageModel(TextModel):
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen
+
+
+def check_model(model: object, kind: type[TextModel], user: str) -> None:
+    """Check that a model is loaded, and of a kind.
+
+    Args:
+        model: anything.
+        kind: `TextModel`, or `LanguageModel` where it is to be micro-tuned.
+        user: what needs it, for the sentence.
+
+    Raises:
+        SettingsError: it is something else.
+    """
+    if not isinstance(model, kind):
+        load = "load_text_model" if kind is TextModel else "load_model"
+        given = f"{model!r:.60}"
+        if isinstance(model, TextModel):
+            given = f"“{model.id}”, which predicts no masked tokens"
+        raise SettingsError(
+            f"{user} needs a loaded model, as neuralviz.models.{load} gives it, not {given}."
+        )

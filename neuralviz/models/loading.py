@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import re
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,7 @@ from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.tokens import check_repeatable, find_unknown_id
 from neuralviz.models.trained import trained_encoder
 from neuralviz.models.trial import probe_encoder
 from neuralviz.models.weight_files import check_unused, missing_weights, read_mapping
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
 DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
-FEWEST_TOKENS = 8  # of a window that can be meant
-_AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
+AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -65,11 +65,12 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
-    folder, fingerprint = resolve(model_id)
-    folder = transformer_folder(folder, model_id)
+    whole, fingerprint = resolve(model_id)
+    folder = transformer_folder(whole, model_id)
     _check_masked(model_id, *_read_config(folder, model_id))
     network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
-    return assemble(model_id, fingerprint, network, tokenizer, device)
+    model = assemble(model_id, fingerprint, network, tokenizer, device)
+    return replace(model, prompts=_read_prompts(whole, model_id))
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
@@ -94,16 +95,17 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         return _assemble_text_model(
             model_id, fingerprint, network, tokenizer, device, bundled.BEHAVIOUR
         )
-    folder, fingerprint = resolve(model_id)
-    folder = transformer_folder(folder, model_id)
+    whole, fingerprint = resolve(model_id)
+    folder = transformer_folder(whole, model_id)
     _, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
         with suppress(_NoHeadError):
             return load_model(model_id, device)
     is_half = any(name.endswith("EncoderModel") for name in architectures)  # of T5, the encoder
-    kind: _AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
+    kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_folder(folder, model_id, kind)
-    return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    return replace(model, prompts=_read_prompts(whole, model_id))
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -171,6 +173,19 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
 
 
+def _read_prompts(folder: Path, model_id: str) -> dict[str, str]:
+    """The prompts of a model of sentence-transformers, by name, as it reads them; of others none.
+
+    Without a prompt called ``document`` it has an empty one, whatever others are called.
+    """
+    settings = read_mapping(folder / "config_sentence_transformers.json", model_id)
+    prompts = settings.get("prompts")
+    if not isinstance(prompts, dict):
+        return {}
+    strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
+    return {"query": "", "document": "", **strings}
+
+
 def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
     """Refuse what does not predict masked tokens."""
     with quiet_transformers():
@@ -197,7 +212,7 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
 
 
 def load_folder(
-    folder: Path, model_id: str, kind: _AutoClass
+    folder: Path, model_id: str, kind: AutoClass
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Network and tokenizer of a folder, in float32.
 
@@ -295,10 +310,12 @@ def _assemble_text_model(
             f"{model_id} ({network.config.model_type}) has no table of token embeddings, which "
             "neuralviz needs. Of a model that reads images or sound, too, use the text model."
         ) from error
-    if len(tokenizer) > n_rows:
+    if (highest := max(tokenizer.get_vocab().values())) >= n_rows:
         raise ModelError(
-            f"The tokenizer of {model_id} does not match the model: it has more tokens."
+            f"The tokenizer of {model_id} does not match the model: it has a token of number "
+            f"{highest:,}, the model only {n_rows:,} token embeddings."
         )
+    check_repeatable(tokenizer.backend_tokenizer, model_id)
     encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     encoder.no_padding()
     encoder.no_truncation()
@@ -340,10 +357,11 @@ def _assemble_text_model(
         prefix_ids=tuple(prefix),
         suffix_ids=tuple(suffix),
         pad_id=pad_id,
-        unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
+        unknown_id=find_unknown_id(encoder, tokenizer.unk_token),
         window=window,
         behaviour=behaviour,
         token_types=token_types,
+        prompts={},
     )
 
 
@@ -358,17 +376,10 @@ def _token_types(
     return TokenTypes(tuple(types[:first]), types[first], tuple(types[last:]))
 
 
-def _spells_everything(encoder: Tokenizer) -> bool:
-    """Whether no string is unknown, because any can be spelt byte by byte."""
-    vocabulary = encoder.get_vocab(with_added_tokens=False)
-    bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
-    return all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary
-
-
 def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """Most tokens of one input: what positions and tokenizer both allow.
 
-    A number that cannot be meant, such as XLNet's -1, counts as none; without any it is 512.
+    A number that cannot be meant, such as XLNet's -1 or 0, counts as none; without any it is 512.
     """
     positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
     if _is_window(positions):
@@ -383,4 +394,4 @@ def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int
 
 def _is_window(value: object) -> bool:
     """Whether a number of tokens can be meant: `transformers` writes 1e30 for none."""
-    return isinstance(value, (int, float)) and FEWEST_TOKENS <= value < 1e9
+    return isinstance(value, (int, float)) and 1 <= value < 1e9

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import torch
+from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
@@ -18,6 +19,7 @@ from neuralviz.models.loading import resolve
 from neuralviz.models.names import MINILM
 from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.tokens import check_repeatable
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
 from neuralviz.models.weight_files import check_unused, missing_weights
 
@@ -70,6 +72,11 @@ def load_sentence_transformer(
         raise ModelError(f"Could not load {model_id}: {reason}") from error
     if missing:
         raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
+    for module in encoder.modules():
+        tokenizer = getattr(module, "tokenizer", None)
+        backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+        if isinstance(backend, Tokenizer):
+            check_repeatable(backend, model_id)
     encoder = encoder.eval().requires_grad_(False)
     encoder_habits(encoder, model_id)
     return encoder, fingerprint

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import UnreadableTextError
+from neuralviz.errors import ModelError, SettingsError, TextError, UnreadableTextError
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from neuralviz.models.bundled import TextReader
     from neuralviz.models.language_model import TextModel
 
@@ -101,10 +103,12 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
 
     Raises:
         UnreadableTextError: a text is empty, is no string, or has no token.
+        TextError: there are no texts, or they have no order.
     """
+    check_several(texts)
     texts = list(texts)
     check_texts(texts)
-    clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    clean = list(map(to_utf8, texts))
     encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
     out = []
     for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
@@ -129,6 +133,68 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
             )
         )
     return out
+
+
+def to_utf8(text: str) -> str:
+    """A text with a question mark for every half of a character, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def find_unknown_id(encoder: Tokenizer, unknown: str | None) -> int | None:
+    """Id of what stands for unknown words; None where every string can be spelt byte by byte.
+
+    Args:
+        encoder: of a tokenizer.
+        unknown: the token that its settings name, if they do; else the vocabulary's own counts.
+    """
+    vocabulary = encoder.get_vocab(with_added_tokens=False)
+    bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
+    if all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary:
+        return None
+    token = getattr(encoder.model, "unk_token", None) or unknown
+    return None if token is None else encoder.token_to_id(token)
+
+
+def check_repeatable(encoder: Tokenizer, model_id: str) -> None:
+    """Refuse a tokenizer that splits words at random, which only training asks for.
+
+    Raises:
+        ModelError: it does.
+    """
+    if getattr(encoder.model, "dropout", None):
+        raise ModelError(
+            f"The tokenizer of {model_id} splits words at random. Set “dropout” in its "
+            "tokenizer.json to null."
+        )
+
+
+def check_several(texts: object) -> None:
+    """Check that there are texts in an order.
+
+    Raises:
+        TextError: it is a single string, or something else.
+    """
+    if isinstance(texts, set | frozenset):
+        raise TextError("A set has no order, so its vectors could not be told apart. Use a list.")
+    if isinstance(texts, str | bytes | bytearray) or not isinstance(texts, Iterable):
+        how = "; decode it first" if isinstance(texts, bytes | bytearray) else ""
+        raise TextError(
+            "Texts must be strings in a list, an array or a column of a table, not "
+            f"{type(texts).__name__}{how}."
+        )
+
+
+def check_tokenized(texts: Iterable[object]) -> None:
+    """Check what needs texts that `tokenize` has read.
+
+    Raises:
+        SettingsError: one is something else.
+    """
+    other = next((text for text in texts if not isinstance(text, TokenizedText)), None)
+    if other is not None:
+        raise SettingsError(
+            f"Texts must be tokenised, as neuralviz.models.tokenize gives them, not {other!r:.60}."
+        )
 
 
 def check_texts(texts: Sequence[str]) -> None:

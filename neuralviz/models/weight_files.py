@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -99,13 +99,47 @@ def check_weights(folder: Path, model_id: str) -> None:
         method = settings.get("quant_method") if isinstance(settings, dict) else ""
         raise _quantised_error(model_id, str(method or "quantization_config"))
     files = sorted(folder.glob("*.safetensors"))
-    for file in files:
-        for dtype in _matrix_types(file):
+    headers = {file.name: _read_header(file) for file in files}
+    for header in headers.values():
+        for dtype in _matrix_types(header or {}):
             if not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", dtype):
                 raise _quantised_error(model_id, dtype)
     other = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
     if not files and any(name != "training_args.bin" for name in other):
         raise missing_weights(model_id, other)
+    if files and "model_type" in config:
+        _check_files(folder, headers, model_id)
+
+
+def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], model_id: str) -> None:
+    """Refuse files of which the library would read nothing, a part, or either of two."""
+    loaded = ["model.safetensors"]
+    if loaded[0] not in headers:
+        index = read_mapping(folder / "model.safetensors.index.json", model_id)
+        places = index.get("weight_map")
+        if not index:
+            raise ModelError(
+                f"{model_id} has its weights in {min(headers)}, where they are not looked for. "
+                "Files are read that are called model.safetensors, or listed in "
+                "model.safetensors.index.json: copy what is missing, or rename the file."
+            )
+        if not isinstance(places, dict) or "metadata" not in index:
+            raise ModelError(f"Could not read the model.safetensors.index.json of {model_id}.")
+        loaded = sorted({str(name) for name in places.values()})
+    seen: dict[str, str] = {}
+    for name in loaded:
+        if name not in headers:
+            raise ModelError(f"{model_id} lacks the file {name[:120]}. Download or copy it again.")
+        header = headers[name]
+        if header is None:
+            raise ModelError(f"{name} of {model_id} is damaged. Download or copy it again.")
+        for tensor in header.keys() - {"__metadata__"}:
+            if tensor in seen:
+                raise ModelError(
+                    f"{model_id} has the weights {tensor[:120]} twice, in {seen[tensor]} and in "
+                    f"{name}. Save the model again with `save_pretrained`."
+                )
+            seen[tensor] = name
 
 
 def _quantised_error(model_id: str, method: str) -> ModelError:
@@ -115,19 +149,27 @@ def _quantised_error(model_id: str, method: str) -> ModelError:
     )
 
 
-def _matrix_types(file: Path) -> Iterator[str]:
-    """Types of the weights of more than one axis, as the file names them: ``F32``, ``I8``."""
+def _matrix_types(header: Mapping[str, Any]) -> Iterator[str]:
+    """Types of the weights of more than one axis, as a file names them: ``F32``, ``I8``."""
+    for name, entry in header.items():
+        if name.endswith("weight") and len(entry["shape"]) > 1:
+            yield str(entry["dtype"])
+
+
+def _read_header(file: Path) -> dict[str, Any] | None:
+    """What a file of weights says of them; None where it is damaged or not whole."""
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
             header = json.loads(stream.read(min(length, _LONGEST_HEADER)))
-        for name, entry in header.items():
-            if name.endswith("weight") and len(entry["shape"]) > 1:
-                yield str(entry["dtype"])
+        entries = [entry for name, entry in header.items() if name != "__metadata__"]
+        ends = [8 + length + entry["data_offsets"][1] for entry in entries]
+        is_whole = max(ends, default=8 + length) == file.stat().st_size
+        return header if is_whole and all(len(entry["shape"]) >= 0 for entry in entries) else None
     except (
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error
     ):  # fmt: skip
-        return  # a damaged file is named by what loads it
+        return None
 
 
 def read_mapping(path: Path, model_id: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from neuralviz.embedders.base import rose
 from neuralviz.embedders.encoding import check_batch_size, check_strings
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import TextError, UnreadableTextError, never
 from neuralviz.store.batches import (
     BLOCK,
@@ -49,6 +50,7 @@ class EmbeddingEvent:
         done, total: different texts.
         found: of those done, how many had been kept before.
         n_rose: of those done, how many have a loss that rose, or ceased to be a number.
+        unread: what is to be said of the texts, as of `describe_unread`.
     """
 
     __repr__ = short_repr
@@ -61,6 +63,7 @@ class EmbeddingEvent:
     total: int
     found: int
     n_rose: int
+    unread: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -137,7 +140,7 @@ def embed(
     different = DifferentTexts(texts)
     kept = store.register(embedder)
     missing = ~store.has_vectors(kept, different.keys)
-    tally = _Tally(kept, different, with_vectors)
+    tally = _Tally(kept, different, with_vectors, describe_unread(embedder, texts))
     has_vector = np.flatnonzero(~missing)
     for start in range(0, max(len(has_vector), 1), BLOCK):
         indices = has_vector[start : start + BLOCK]
@@ -262,8 +265,11 @@ def embed_corpus(
 class _Tally:
     """Counts what is done, and says so."""
 
-    def __init__(self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool) -> None:
+    def __init__(
+        self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool, unread: str
+    ) -> None:
         self.found = 0
+        self._unread = unread
         self._kept = kept
         self._different = different
         self._with_vectors = with_vectors
@@ -285,4 +291,5 @@ class _Tally:
             len(self._different),
             self.found,
             self._n_rose,
+            self._unread,
         )

@@ -73,7 +73,7 @@ class VectorIndex:
     recall: float
 
 
-def find_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
+def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     """The index of an embedder's vectors; None where there is none, and search is exact.
 
     Raises:
@@ -266,7 +266,7 @@ def _find_work(
         if not (has_index(table, _VECTOR) and has_index(table, _KEY)):
             return "build", None, n_rows
         n_left = _count_unindexed(table)
-    current = find_index(database, embedder)
+    current = read_index(database, embedder)
     if current is None:
         return "measure", None, n_rows
     if n_rows > GROWTH * current.n_rows:

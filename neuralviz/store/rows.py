@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,6 @@ _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
 ColumnKind = Literal["text", "number"]
 Rows = Sequence[int] | np.ndarray
-Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def corpus_rows(
             "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
             "text": pa.array(texts, STRINGS),
             "key": key_array(text_keys(texts) if keys is None else keys),
-            **{f"label_{place}": _widen(values) for place, values in enumerate(labels)},
+            **{f"label_{place}": values for place, values in enumerate(labels)},
         }
     )
 
@@ -101,7 +100,7 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
     if rows is None:
         rows_read = all_rows(table.search().select([name]).with_row_id(True))
         place = rows_read["_rowid"].to_numpy()
-        values = _widen(rows_read[name])
+        values = rows_read[name]
         if len(place) and (place[1:] < place[:-1]).any():
             values = values.take(pa.array(np.argsort(place)))
     else:
@@ -113,16 +112,11 @@ def _read_rows(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
     """A column of some rows; the database has them in their own order."""
     different, places = np.unique(rows, return_inverse=True)
     if not len(different):
-        return _widen(table.schema.empty_table()[name])
+        return table.schema.empty_table()[name]
     values = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
     if len(values) < len(different):
         raise StoreError("A text was deleted in the meantime. Open the corpus again.")
-    return _widen(values).take(pa.array(places))
-
-
-def _widen(values: Values) -> Values:
-    """Strings as `STRINGS`; in corpora of versions before they are not."""
-    return values.cast(STRINGS) if pa.types.is_string(values.type) else values
+    return values.take(pa.array(places))
 
 
 def find_rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:

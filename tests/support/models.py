@@ -336,15 +336,15 @@ def save_headless(folder: Path) -> Path:
     return folder
 
 
-def save_sentence_transformer(folder: Path, seed: int = 0) -> Path:
-    """Write the small BERT as a model of sentence-transformers with mean pooling."""
+def save_sentence_transformer(folder: Path, seed: int = 0, family: str = "bert") -> Path:
+    """Write a small model as one of sentence-transformers with mean pooling."""
     import tempfile
 
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     with tempfile.TemporaryDirectory() as plain:
-        transformer = Transformer(str(save_family("bert", Path(plain), seed)))
+        transformer = Transformer(str(save_family(family, Path(plain), seed)))
         pooling = Pooling(32, pooling_mode="mean")
         network = SentenceTransformer(modules=[transformer, pooling], device="cpu")
         network.save(str(folder), safe_serialization=True, create_model_card=False)

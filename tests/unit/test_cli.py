@@ -23,13 +23,14 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.cli import terminal
 from neuralviz.cli.commands import COMMANDS, load_command
-from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder
+from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.embedders.registry import LOADERS, makers
 from neuralviz.micro_tuning import check_settings
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import PRECISION_LINES, TuningOptions
 from neuralviz.micro_tuning.watching import watch
 from neuralviz.models import bfloat16
+from neuralviz.paths import similarity_models_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -534,6 +535,36 @@ def test_an_exported_model_is_a_plain_one_in_float32(
     again = run("models", "export", "bundled", "out")
     assert again.exit_code == 2
     assert "not an empty folder" in again.stderr
+
+
+@pytest.mark.parametrize("command", ["embed", "similarity", "corpus add"])
+def test_texts_of_unknown_tokens_are_named(command: str, run: Callable[..., Result]):
+    Path("signs.txt").write_text("😀\nA dog barks.\n🎉\n", encoding="utf-8")
+    output = {"embed": ("-o", "out.csv"), "similarity": ("-o", "out")}.get(command, ())
+    result = run(*command.split(), "signs.txt", "--method", "mean", *output)
+    assert result.exit_code == 0, result.stderr
+    assert "half of the tokens of texts 1, 3 are unknown to the model" in result.stderr
+    assert "The model reads the same tokens in texts 1, 3, although they differ" in result.stderr
+
+
+def test_a_sentence_encoder_is_exported_with_its_pooling(run: Callable[..., Result]):
+    from sentence_transformers import SentenceTransformer
+
+    assert run("models", "export", "all-MiniLM-L6-v2", "out").exit_code == 0
+    theirs = SentenceTransformer("out", device="cpu").encode(["A dog barks.", "Rain."])
+    ours = make_embedder("sentence-transformer").encode(["A dog barks.", "Rain."])
+    np.testing.assert_allclose(theirs, ours, atol=1e-6)
+
+
+def test_a_similarity_model_is_no_model_to_export(run: Callable[..., Result]):
+    file = similarity_models_folder() / "my-scores.safetensors"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    refused = run("models", "export", "my-scores", "out")
+    file.unlink()
+    assert refused.exit_code == 2
+    assert "is a similarity model" in refused.stderr
+    assert "my-scores.safetensors" in refused.stderr
 
 
 def test_the_app_is_started_from_anywhere(

@@ -6,19 +6,25 @@ import copy
 import json
 import subprocess
 import sys
+import warnings
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer, quantize_embeddings
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks
 
 from neuralviz.embedders import (
     ConcatenatedEmbedder,
@@ -47,6 +53,10 @@ from tests.support.models import SENTENCES, save_family, save_sentence_transform
 
 TEXTS = [sentence[:45] for sentence in SENTENCES]
 LABELS = [0, 1] * 4
+ESTIMATOR_CHECKS = [
+    "check_estimator_cloneable", "check_estimator_repr", "check_valid_tag_types",
+    "check_get_params_invariance", "check_set_params", "check_no_attributes_set_in_init",
+]  # fmt: skip
 PROMPTS = {"query": "find: ", "passage": "text: ", "plain": ""}
 
 
@@ -162,6 +172,16 @@ def test_a_prompt_is_read_before_the_text(kind: str, every: dict[str, Embedder])
         embedder.encode(["a", " "], prompt="query: ")
 
 
+@pytest.mark.parametrize("method", ["encode", "encode_query", "encode_document"])
+@pytest.mark.parametrize("options", [{}, {"prompt_name": "query"}, {"prompt": "a "}], ids=str)
+def test_pooling_takes_the_models_own_prompts(
+    method: str, options: dict[str, Any], mean: PooledEmbedder, theirs: SentenceTransformer
+) -> None:
+    prompt = {"prompt": ""} if method == "encode" and not options else options  # no default one
+    expected = getattr(theirs, method)(TEXTS, normalize_embeddings=True, **prompt)
+    np.testing.assert_allclose(getattr(mean, method)(TEXTS, **options), expected, atol=1e-5)
+
+
 def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:
     joined = ConcatenatedEmbedder([ours, mean])
     parts = [part.encode(TEXTS, prompt="note: ") for part in (ours, mean)]
@@ -179,7 +199,7 @@ def test_small_numbers_of_any_method(mean: PooledEmbedder) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"prompt_name": "query"}, "has no prompts with a name"),
+        ({"prompt_name": "quest"}, "has no prompt named 'quest'"),
         ({"prompt": 3}, "prompt must be a string, not 3"),
         ({"prompt_name": 64}, "prompt_name must be a string, not 64. .* batch_size=64"),
         ({"precision": "fast"}, "must be one of: float32, int8, uint8, binary, ubinary"),
@@ -228,6 +248,35 @@ def test_tables_and_what_has_no_order(mean: PooledEmbedder) -> None:
         mean.encode(pd.DataFrame({"text": TEXTS, "label": LABELS}))
     with pytest.raises(TextError, match="A set has no order"):
         mean.encode(set(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (None, "not NoneType"),
+        (5, "not int"),
+        (Path("a.txt"), "not PosixPath"),
+        (b"a", "not bytes; decode it first"),
+        ({"a": 1}, "texts under the key 'text'"),
+        ({"text": None}, "not NoneType"),
+        (np.array("a"), "an array of one axis, not of 0"),
+        (np.array([TEXTS, TEXTS]), "an array of one axis, not of 2"),
+        ([None], "The text is not a string but NoneType"),
+        (["a", b"b"], "Text 2 is not a string but bytes"),
+        (pd.Series(["a", None]), "Text 2 is not a string but float"),
+    ],
+    ids=str,
+)
+def test_what_is_no_text(given: Any, sentence: str, mean: PooledEmbedder) -> None:
+    for encode in (mean.encode, mean.encode_query, mean.encode_document):
+        with pytest.raises(TextError, match=sentence):
+            encode(given)
+
+
+@pytest.mark.parametrize("make", [tuple, iter, np.array, pd.Series, pd.Index, dict.fromkeys])
+def test_what_texts_may_be_in(make: Any, mean: PooledEmbedder) -> None:
+    given = make(TEXTS).keys() if make == dict.fromkeys else make(TEXTS)
+    np.testing.assert_array_equal(mean.encode(given), mean.encode(TEXTS))
 
 
 # --- values: repr, pickles, copies ---------------------------------------------------------------
@@ -343,6 +392,48 @@ def test_in_a_pipeline(mean: PooledEmbedder) -> None:
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert mean.get_params()["layer"] == "last"  # the search works on clones
     assert "PooledEmbedder(method='mean'" in repr(pipeline)
+
+
+@pytest.mark.parametrize("check", ESTIMATOR_CHECKS)
+def test_checks_of_scikit_learn(check: str, mean: PooledEmbedder) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the values that it tries and we refuse
+        getattr(estimator_checks, check)("PooledEmbedder", clone(mean))
+
+
+def test_tables_as_output(mean: PooledEmbedder) -> None:
+    table = pd.DataFrame({"text": TEXTS[:2], "size": [1.0, 3.0]}, index=[7, 9])
+    columns = [("embed", clone(mean), "text"), ("scale", StandardScaler(), ["size"])]
+    given = ColumnTransformer(columns).set_output(transform="pandas").fit_transform(table)
+    assert list(given.columns[[0, 31, 32]]) == [
+        "embed__pooledembedder0", "embed__pooledembedder31", "scale__size"
+    ]  # fmt: skip
+    assert list(given.index) == [7, 9]
+    np.testing.assert_array_equal(given.iloc[:, :32], mean.encode(TEXTS[:2]))
+    frames = clone(mean).set_output(transform="polars")
+    assert isinstance(clone(frames).set_params(layer=1).transform(TEXTS), pl.DataFrame)
+    with config_context(transform_output="pandas"):
+        assert list(mean.transform(TEXTS).index) == list(range(8))
+    assert isinstance(mean.transform(TEXTS), np.ndarray)
+    with pytest.raises(SettingsError, match="'default', 'pandas' or 'polars'"):
+        mean.set_output(transform="arrow")
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda mean: clone(mean).set_params(model="bundled"), "load_text_model .* not 'bundled'"),
+        (lambda mean: NeuralEmbedder("bundled"), "load_model gives it, not 'bundled'"),
+        (lambda mean: GradientEmbedder(mean.model), "which predicts no masked tokens"),
+        (lambda mean: SentenceTransformerEmbedder("bundled"), "must be a SentenceTransformer"),
+        (lambda mean: ConcatenatedEmbedder([mean, "neural"]), "an embedder, not 'neural'"),
+        (lambda mean: ConcatenatedEmbedder(mean), "at least two"),
+        (lambda mean: make_embedder(None), "Name a method"),
+    ],
+)
+def test_arguments_of_another_type(make: Any, sentence: str, mean: PooledEmbedder) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        make(mean)
 
 
 def test_parameters_are_set(tiny: LanguageModel) -> None:

@@ -81,6 +81,19 @@ def plain_means(folder: Path) -> np.ndarray:
     return unit(torch.stack(states))
 
 
+def test_a_tokenizer_that_draws(tmp_path: Path) -> None:
+    """BPE with dropout splits a word differently each time it reads it, also in eval mode."""
+    folder = save_sentence_transformer(tmp_path / "model", family="roberta")
+    for file in folder.rglob("tokenizer.json"):
+        settings = json.loads(file.read_text())
+        settings["model"]["dropout"] = 0.5
+        file.write_text(json.dumps(settings))
+    theirs = AutoTokenizer.from_pretrained(folder)
+    assert len({tuple(theirs("harbour").input_ids) for _ in range(9)}) > 1
+    for load in (load_text_model, load_sentence_transformer):
+        assert "splits words at random. Set “dropout”" in refusal(load, folder)
+
+
 # --- a model's own code ------------------------------------------------------------------------
 
 
@@ -144,13 +157,41 @@ def test_weights_with_a_header_of_endless_brackets(plain: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("base", ["plain", "dense"])
-@pytest.mark.parametrize("name", ["MyBertModel", "BertForCL", "NewForMaskedLM"])
+@pytest.mark.parametrize("name", ["MyBertModel", "NewForCL", "NewForMaskedLM"])
 def test_a_class_that_the_library_lacks(name: str, base: str, tmp_path: Path, request) -> None:
     """`AutoModel` would give another class of the same `model_type`, with all weights in place."""
     folder = copy_of(request.getfixturevalue(base), tmp_path)
     change(folder / "config.json", architectures=[name])
     check_refused(folder, f"needs custom code ({name})", "never runs")
     assert "auto_map" not in refusal(load_text_model, folder)
+
+
+def test_an_encoder_that_simcse_trained(plain: Path, tmp_path: Path) -> None:
+    """Its weights have a prefix, and beside them a head that only training needs."""
+    folder = copy_of(plain, tmp_path)
+    change(folder / "config.json", architectures=["BertForCL"])
+    weights = load_file(plain / "model.safetensors")
+    assert all(name.startswith(("bert.", "cls.")) for name in weights)
+    weights |= {"mlp.dense.weight": torch.ones(32, 32), "mlp.dense.bias": torch.ones(32)}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
+    del weights["bert.encoder.layer.1.output.dense.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    assert "is missing weights, for example encoder.layer.1" in refusal(load_text_model, folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("bert", "RobertaModel"), ("roberta", "BertForMaskedLM"), ("electra", "TFBertModel")],
+)
+def test_a_type_and_a_class_of_two_families(
+    kind: str, name: str, plain: Path, tmp_path: Path
+) -> None:
+    folder = copy_of(plain, tmp_path)
+    change(folder / "config.json", architectures=[name], model_type=kind)
+    said = refusal(load_text_model, folder)
+    assert f"its model_type is “{kind}”, its class {name}" in said
 
 
 @pytest.mark.parametrize("name", ["TFBertForMaskedLM", "FlaxBertModel", "BERTForMaskedLM"])
@@ -349,6 +390,55 @@ def test_weights_in_another_format(
         for other in ("config.json", "tokenizer.json", "tokenizer_config.json"):
             (folder / other).unlink()
         check_refused(folder, f"only GGUF ones ({file})")
+
+
+def split_weights(folder: Path) -> tuple[Path, Path, Path]:
+    """The weights of a folder as two shards; these and their index."""
+    weights = sorted(load_file(folder / "model.safetensors").items())
+    (folder / "model.safetensors").unlink()
+    files = [folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    for file, some in zip(files, (weights[:20], weights[20:]), strict=True):
+        save_file(dict(some), file, metadata={"format": "pt"})
+    places = {name: files[place >= 20].name for place, (name, _) in enumerate(weights)}
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return files[0], files[1], index
+
+
+def spoil_shards(kind: str, first: Path, second: Path, index: Path) -> None:
+    if kind == "no index":
+        index.unlink()
+    elif kind == "one is missing":
+        second.unlink()
+    elif kind == "one is cut off":
+        second.write_bytes(second.read_bytes()[:-50])
+    elif kind == "a tensor is in both":  # the library reads the last, whatever the index says
+        both = load_file(second) | dict(list(load_file(first).items())[:1])
+        save_file(both, second, metadata={"format": "pt"})
+    elif kind == "a variant":
+        first.rename(first.with_name("model.fp16.safetensors"))
+        second.unlink()
+        index.unlink()
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("no index", "in model-00001-of-00002.safetensors, where they are not looked for"),
+        ("one is missing", "lacks the file model-00002-of-00002.safetensors"),
+        ("one is cut off", "model-00002-of-00002.safetensors of"),
+        ("a tensor is in both", "twice, in model-00001-of-00002.safetensors and in"),
+        ("a variant", "in model.fp16.safetensors, where they are not looked for"),
+    ],
+)
+def test_shards(kind: str, sentence: str, dense: Path, plain: Path, tmp_path: Path) -> None:
+    whole = Path(shutil.copytree(plain, tmp_path / "whole"))
+    split_weights(whole)
+    ours = PooledEmbedder(load_text_model(whole, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
+    folder = copy_of(dense, tmp_path)
+    spoil_shards(kind, *split_weights(folder))
+    check_refused(folder, sentence)
 
 
 @pytest.mark.parametrize("layout", ["flat", "old", "router"])

@@ -277,6 +277,8 @@ def test_random_numbers_of_others_stay_as_they_are() -> None:
         ("bert", {}, 100, 100),
         ("bert", {"max_position_embeddings": 64}, 100, 64),
         ("bert", {"max_position_embeddings": 128}, 0, 128),
+        ("bert", {}, 4, 4),
+        ("bert", {"max_position_embeddings": 5}, None, 5),
     ],
 )
 def test_windows(

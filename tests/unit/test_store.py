@@ -118,20 +118,12 @@ def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
 
 
-@pytest.mark.parametrize("is_old", [False, True])
-def test_whole_columns_have_room_for_more_than_two_gigabytes_of_text(
-    store: CorpusStore, is_old: bool
-):
-    """Also those of corpora that versions before kept, in columns of short strings."""
+def test_whole_columns_have_room_for_more_than_two_gigabytes_of_text(store: CorpusStore):
     columns = (Column("topic", "text"), Column("year", "number"))
     topics = ["x", "", "y", "x"]
-    rows = corpus_rows(["a", "b", "c", "d"], [pa.array(topics), pa.array([1.0, 2.0, None, 4.0])])
+    labels = [pa.array(topics, pa.large_string()), pa.array([1.0, 2.0, None, 4.0])]
+    rows = corpus_rows(["a", "b", "c", "d"], labels)
     assert rows.schema == corpus_schema(columns)
-    if is_old:
-        short = {"id": pa.string(), "label_0": pa.string()}
-        rows = rows.cast(
-            pa.schema((one.name, short.get(one.name, one.type)) for one in rows.schema)
-        )
     corpus = replace(store.new("four", columns), n_texts=4, n_distinct=4)
     store.announce(corpus, lambda: store.database.create(f"texts-{corpus.id}", rows))
     table = store.database.open(f"texts-{corpus.id}")

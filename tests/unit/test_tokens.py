@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralviz.models import LanguageModel, TokenizedText, tokenize
+from neuralviz.embedders import Embedder, make_embedder
+from neuralviz.embedders.unread import describe_unread
+from neuralviz.errors import UnreadTextWarning
+from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
 from neuralviz.models.tokens import _chunks
 from tests.support.models import SENTENCES
 
@@ -215,3 +224,71 @@ def test_what_a_byte_level_vocabulary_can_read(small_model) -> None:
 )
 def test_texts_in_other_languages(text: str, foreign: bool, bundled: LanguageModel) -> None:
     assert read(bundled, text).looks_foreign is foreign
+
+
+# --- texts that are not read -------------------------------------------------------------------
+
+
+@cache
+def embedder_of(method: str) -> Embedder:
+    return make_embedder(method)
+
+
+UNKNOWN = "are unknown to the model, so similarities to"
+EQUAL = "The model reads the same tokens in"
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentences"),
+    [
+        (["A dog.", "a dog .", "Á  DOG.", "a\u200b dog.", "A cat."], []),  # equal on purpose
+        (["A dog.", "A dog.", "😀", "😀"], [f"half of the tokens of texts 3, 4 {UNKNOWN} them"]),
+        (["😀 🎉", "A dog."], [f"half of the tokens of text 1 {UNKNOWN} it"]),
+        (["The red dog 😀.", "The red dog 🎉.", "The red dog."], [f"{EQUAL} texts 1, 2, although"]),
+        (
+            ["ไทยแลนด์", "ภาษา", "A dog.", "🎉", "a 😀 b c", "a 🎉 b c"],
+            [f"texts 1, 2, 4 {UNKNOWN}", f"{EQUAL} texts 1, 2, 4, .* for 1 other group of texts"],
+        ),
+        (["ば", "は"], [f"{EQUAL} texts 1, 2"]),  # other syllables, which lose their marks
+        (["a 😀", " "], ["text 1"]),
+    ],
+)
+@pytest.mark.parametrize("method", ["mean", "neural", "sentence-transformer", "neural+mean"])
+def test_texts_that_are_lost(method: str, texts: list[str], sentences: list[str]) -> None:
+    said = describe_unread(embedder_of(method), texts)
+    assert bool(said) == bool(sentences)
+    assert all(re.search(sentence, said) for sentence in sentences)
+    assert said.count("The model reads") == ("equal" in said)
+
+
+@pytest.mark.parametrize("method", ["mean", "sentence-transformer"])
+def test_python_warns_of_texts_that_are_lost(method: str) -> None:
+    texts = ["The red dog 😀.", "The red dog 🎉.", "A cat."]
+    with pytest.warns(UnreadTextWarning, match=EQUAL):
+        first, second, third = embedder_of(method).encode(texts)
+    assert first @ second == pytest.approx(1, abs=1e-6)
+    assert first @ third < 0.9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        embedder_of(method).encode(texts[1:])
+
+
+def test_a_sentence_encoder_cuts_texts() -> None:
+    """all-MiniLM-L6-v2 reads 256 tokens; *mean* reads a text to its end."""
+    texts = [f"{'the river rose ' * 200} {end}" for end in ("fire", "snow")]
+    assert f"{EQUAL} texts 1, 2" in describe_unread(embedder_of("sentence-transformer"), texts)
+    assert not describe_unread(embedder_of("mean"), texts)
+
+
+def test_only_so_many_texts_are_looked_at() -> None:
+    texts = ["😀", *["a"] * 10_000]
+    assert "(Only the first 10,000 of 10,001 texts" in describe_unread(embedder_of("mean"), texts)
+    assert not describe_unread(embedder_of("mean"), texts[::-1])
+
+
+def test_unknown_words_where_only_the_vocabulary_names_them(folder: Path) -> None:
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    del settings["unk_token"]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    model = load_text_model(folder, device="cpu")
+    assert read(model, "A dog 😀 barks").unknown.sum() == 1

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from neuralviz.errors import ModelError, SettingsError, Stopped
+from neuralviz.errors import ModelError, NeuralvizError, SettingsError, Stopped
 from neuralviz.layers import words
+from neuralviz.layers.following import follow_tokens
 from neuralviz.layers.states import LayerStates
 from neuralviz.layers.words import WordVariances, word_variances
-from neuralviz.models import tokenize
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.plots.words import words_figure, words_height
 from tests.support.models import SENTENCES, WINDOW
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (lambda model: tokenize(model, "a dog"), "in a list, .* not str"),
+        (lambda model: tokenize(model, None), "not NoneType"),
+        (lambda model: micro_tune(model, 5), "not int"),
+        (lambda model: micro_tune("bundled", ["a"]), "micro_tune needs a loaded model"),
+        (lambda model: next(word_variances("bundled", [])), "word_variances needs a loaded model"),
+        (lambda model: next(word_variances(model, ["a"])), "must be tokenised, .* not 'a'"),
+        (lambda model: follow_tokens(model, "a"), "must be tokenised"),
+    ],
+)
+def test_arguments_that_are_something_else(use: Any, sentence: str, tiny: LanguageModel) -> None:
+    with pytest.raises(NeuralvizError, match=sentence):
+        use(tiny)
 
 
 def variance_of(token_id: int) -> float:
@@ -110,8 +130,8 @@ def test_blanks_of_byte_level_words_are_left_out(small_model):
 def test_every_event_is_the_result_so_far(tiny, known):
     texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
     events = list(word_variances(tiny, texts, tokens_at_once=6))
-    assert [event.done for event in events] == sorted({event.done for event in events})
-    assert (events[-1].done, events[-1].total) == (6, 6)
+    assert [event.n_read for event in events] == sorted({event.n_read for event in events})
+    assert (events[-1].n_read, events[-1].total) == (6, 6)
     assert events[0].occurrences.sum() < events[-1].occurrences.sum() == 14
 
 
@@ -124,7 +144,7 @@ def test_words_can_be_stopped_between_two_passes(tiny):
 
     texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
     events = word_variances(tiny, texts, tokens_at_once=1, should_stop=should_stop)
-    assert [next(events).done, next(events).done] == [1, 2]
+    assert [next(events).n_read, next(events).n_read] == [1, 2]
     with pytest.raises(Stopped):
         next(events)
 
