@@ -73,9 +73,11 @@ class ScoredPairs:
 
 def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
     """[pair] the number, 0 … of its two texts, in whichever order; the same of repeated pairs."""
-    known: dict[frozenset[str], int] = {}
-    both = (frozenset(texts) for texts in zip(first, second, strict=True))
-    return np.array([known.setdefault(texts, len(known)) for texts in both], dtype=np.int64)
+    numbers: dict[frozenset[str], int] = {}
+    text_sets = (frozenset(texts) for texts in zip(first, second, strict=True))
+    return np.array(
+        [numbers.setdefault(texts, len(numbers)) for texts in text_sets], dtype=np.int64
+    )
 
 
 def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
@@ -85,8 +87,8 @@ def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
         numbers: of `number_pairs`.
     """
     n = len(numbers) - len(np.unique(numbers))
-    which = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
-    return (f"{which}. Intervals count such pairs as one.",) if n else ()
+    subject = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
+    return (f"{subject}. Intervals count such pairs as one.",) if n else ()
 
 
 def read_pairs(

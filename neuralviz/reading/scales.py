@@ -24,15 +24,15 @@ class Scale:
     high: float
 
     @classmethod
-    def of(cls, scores: np.ndarray) -> Scale:
+    def from_scores(cls, scores: np.ndarray) -> Scale:
         """A common scale, of which scores reach the upper part; else the range of the scores.
 
         Args:
             scores: [pair] finite.
         """
         lowest, highest = float(np.min(scores)), float(np.max(scores))
-        for low, high, above in _COMMON:
-            if low <= lowest and above < highest <= high:
+        for low, high, threshold in _COMMON:
+            if low <= lowest and threshold < highest <= high:
                 return cls(low, high)
         return cls(lowest, highest) if lowest < highest else FIVE
 

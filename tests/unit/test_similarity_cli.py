@@ -160,7 +160,9 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     assert "26 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     opened, at = [], Source.from_path
     with monkeypatch.context() as patch:
-        patch.setattr(Source, "from_path", staticmethod(lambda *of: opened.append(of[0]) or at(*of)))
+        patch.setattr(
+            Source, "from_path", staticmethod(lambda *of: opened.append(of[0]) or at(*of))
+        )
         scored = run("score", named, "--model", NAME, *roles)
     assert scored.exit_code == 0, scored.output
     assert opened == [named], "the table is read more than once"
