@@ -229,10 +229,7 @@ def rows_of_keys(
 def _find_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the database's own numbers of the rows of a table rise by one from row to row.
 
-    Args:
-        folder: of the database.
-        name: of the table.
-        version: of the table: rows are deleted or moved in another.
+    In another version of the table, rows may be deleted or moved.
 
     Returns:
         [run] the first number of each, rising, and [run] the position of its row.
