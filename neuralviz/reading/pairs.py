@@ -156,10 +156,7 @@ def read_text_pairs(
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
     scores = np.full(len(rows.places), np.nan)
     if score is not None:
-        read = check_numbers(table, score)
-        scores = np.array(
-            [np.nan if read[place] is None else read[place] for place in rows.places], float
-        )
+        scores = np.array(check_numbers(table, score), float)[list(rows.places)]
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
 
 
