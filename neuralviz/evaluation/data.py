@@ -117,7 +117,7 @@ class Thresholds:
     def of_scores(self, scores: np.ndarray) -> tuple[float, float]:
         """Both, those that are None by the range of the scores."""
         shares = FIVE.shares(np.array([SIMILAR, DISSIMILAR]))
-        similar, dissimilar = Scale.of(scores).scores(shares).round(9).tolist()
+        similar, dissimilar = Scale.from_scores(scores).scores(shares).round(9).tolist()
         return (
             similar if self.similar is None else self.similar,
             dissimilar if self.dissimilar is None else self.dissimilar,
@@ -125,7 +125,7 @@ class Thresholds:
 
     def note(self, scores: np.ndarray) -> str:
         """A sentence on thresholds that follow an uncommon scale; empty where they do not."""
-        scale = Scale.of(scores)
+        scale = Scale.from_scores(scores)
         if scale in (UNIT, FIVE) or None not in (self.similar, self.dissimilar):
             return ""
         shown = [number(one) for one in (scores.min(), scores.max(), *self.of_scores(scores))]

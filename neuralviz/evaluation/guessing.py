@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from neuralviz.maps.categories import TEXTS_A_LABEL
-from neuralviz.reading.roles import OPTIONAL, ROLES, columns_of
+from neuralviz.reading.roles import OPTIONAL, ROLES, find_role_columns
 from neuralviz.reading.rows import parse_numbers
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
         table: read already; its first rows are looked at.
     """
     likely: tuple[Kind, ...] = (_by_name(table.columns), "pairs", "labels")
-    named = columns_of(likely[0], table.columns)
+    named = find_role_columns(likely[0], table.columns)
     if not _lacking(likely[0], named):
         return likely[0], named
     for kind in likely[1:]:
@@ -45,7 +45,7 @@ def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
         kind: of data.
         table: read already; its first rows are looked at.
     """
-    named = columns_of(kind, table.columns)
+    named = find_role_columns(kind, table.columns)
     if not _lacking(kind, named):
         return named
     table = table.first(LOOKED_AT)
@@ -71,7 +71,7 @@ def _by_name(columns: Sequence[str]) -> Kind:
 
     def fits(kind: Kind) -> tuple[bool, int]:
         needed = [role for role in ROLES[kind] if role not in OPTIONAL]
-        return len(needed) <= len(columns), len(columns_of(kind, columns))
+        return len(needed) <= len(columns), len(find_role_columns(kind, columns))
 
     return max(("pairs", "groups", "labels", "paraphrases"), key=fits)
 

@@ -137,7 +137,7 @@ def climb(
         As `look_up` and `fit`.
     """
     check_different(split.train.scores, "train")
-    scale = Scale.of(split.train.scores)
+    scale = Scale.from_scores(split.train.scores)
     check_different(split.dev.scores, "dev")
     texts = different_texts(split.parts)
     embedder = LayerwiseEmbedder(model, settings.pooling)

@@ -23,7 +23,7 @@ from neuralviz.maps.distances import (
     split_keys,
 )
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.store.index import find_index, nearest_keys, rows_of_keys, vectors_of_keys
+from neuralviz.store.index import nearest_keys, read_index, rows_of_keys, vectors_of_keys
 from neuralviz.store.vectors import KEY_BYTES, not_embedded_error, vectors_table
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def find_search_index(
     store: CorpusStore, embedder: KeptEmbedder, metric: str
 ) -> VectorIndex | None:
     """The index of the vectors, where there is one and it serves this distance."""
-    return find_index(store.database, embedder) if metric == INDEXED else None
+    return read_index(store.database, embedder) if metric == INDEXED else None
 
 
 @dataclass(frozen=True, eq=False)

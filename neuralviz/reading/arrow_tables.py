@@ -258,12 +258,7 @@ def _describe_unwanted(kind: pa.DataType) -> str:
 
 
 def _read_values(column: pa.Array, plain: pa.DataType) -> list[Any]:
-    """The values of a column; numbers of few digits have no more.
-
-    Args:
-        column: as it was read.
-        plain: its type without dictionaries.
-    """
+    """The values of a column; numbers of few digits have no more."""
     if types.is_float32(column.type) or types.is_float16(column.type):
         return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
     if is_dictionary(column.type):  # equal texts are one object

@@ -1,31 +1,25 @@
 """Delimited text: CSV, TSV, and whatever else parts its fields by a character.
 
-A broken row is named by its line and left out, and the others are kept. That decides who reads
-delimited text. DuckDB counts rows where it should name lines (of a text with line breaks it knows
-one), drops without a word all that follows a quotation mark which is never closed, and refuses
-files that mix ends of lines. pyarrow hands over the rows that have too many or too few fields, but
-takes an open quotation mark to the next one wherever it stands. So `divide_records` finds where a
-row begins and ends, and whether its quotation marks match; ``pyarrow.csv`` splits rows into fields.
+A broken row is named by its line and left out, and the others are kept. DuckDB names rows instead
+of lines, and drops all that follows an open quotation mark without a word; pyarrow takes an open
+quotation mark to the next one wherever it stands. So `divide_records` finds where a row begins and
+ends, and whether its quotation marks match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import compress
 from operator import ne
-from typing import IO, Any
-
-import pyarrow as pa
-from pyarrow import csv
+from typing import IO
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import restore_formula
 from neuralviz.reading.delimited_layout import ADVICE, Layout, find_layout
-from neuralviz.reading.delimited_records import divide_records
+from neuralviz.reading.delimited_records import cut_fields, divide_records
 from neuralviz.reading.lines import TextLines
-from neuralviz.reading.table import MAX_CHARACTERS, MAX_COLUMNS, Table
+from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import many, name_lines
 
 AT_ONCE = 1 << 22  # characters of delimited text that are split at once
@@ -141,14 +135,35 @@ class _FaultyRows:
 def _read_portions(
     layout: Layout, broken: _FaultyRows, first: int | None, at_once: int
 ) -> Iterator[tuple[tuple[list[str], ...], list[int]]]:
-    """The columns of some rows at once, and the lines in which these rows begin."""
+    """The columns of some rows at once, and the lines in which these rows begin.
+
+    Fields that are missing at the end are empty; empty ones beyond the last column are no fields.
+    The first few rows come early, if few are wanted.
+    """
     separator, width = layout.separator, layout.width
-    records = divide_records(layout.lines, separator, width, broken.unmatched, broken.odd_marks)
-    for batch in _batches(records, first, at_once):
-        fields, kept, wrong = _split_fields([record for _, record in batch], width, separator)
-        broken.too_long += [batch[place][0] for place in wrong]
-        columns = tuple([value[: MAX_CHARACTERS + 1] for value in column] for column in fields)
-        yield columns, [batch[place][0] for place in kept]
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    size = 0
+    for line, record in divide_records(
+        layout.lines, separator, width, broken.unmatched, broken.odd_marks
+    ):
+        row = cut_fields(record, separator)
+        if len(row) != width:
+            if any(map(str.strip, row[width:])):
+                broken.too_long.append(line)
+                continue
+            row = [*row[:width], *[""] * (width - len(row))]
+        if len(record) > MAX_CHARACTERS:
+            row = [field[: MAX_CHARACTERS + 1] for field in row]
+        if any(map(str.strip, row)):
+            rows.append(row)
+            lines.append(line)
+        size += len(record)
+        if rows and (size > at_once or len(rows) == first):
+            yield tuple(map(list, zip(*rows, strict=True))), lines
+            rows, lines, size = [], [], 0
+    if rows:
+        yield tuple(map(list, zip(*rows, strict=True))), lines
 
 
 def _restore_cells(table: Table) -> Table:
@@ -170,99 +185,3 @@ def _restore_cells(table: Table) -> Table:
             "run, as neuralviz writes them.",
         )
     return replace(table, columns=tuple(titles), values=tuple(values), notes=notes)
-
-
-def _batches(
-    records: Iterable[tuple[int, str]], first: int | None, at_once: int
-) -> Iterator[list[tuple[int, str]]]:
-    """Records in portions that are split at once; the first few early, if few are wanted."""
-    batch: list[tuple[int, str]] = []
-    size, n_wanted = 0, first
-    for record in records:
-        batch.append(record)
-        size += len(record[1])
-        if size > at_once or len(batch) == n_wanted:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _split_fields(
-    records: Sequence[str], width: int, separator: str
-) -> tuple[list[list[str]], list[int], list[int]]:
-    """Records as columns, the places of those that are in them, and of those with too many fields.
-
-    Fields that are missing at the end are empty; empty ones beyond the last column are no fields.
-    Blank rows are in neither list.
-    """
-    odd: dict[int, int] = {}  # how many fields, by place
-    table = _split_columns(records, separator, width, odd)
-    places = [place for place in range(len(records)) if place not in odd]
-    wrong: list[int] = []
-    if odd:
-        mended: dict[int, str] = {}
-        for place, n_fields in odd.items():
-            record = records[place]
-            if n_fields < width:
-                mended[place] = record + separator * (width - n_fields)
-            else:
-                cut, *extra = record.rsplit(separator, n_fields - width)
-                if any(map(str.strip, extra)):
-                    wrong.append(place)
-                else:
-                    mended[place] = cut
-        if mended:
-            added = _split_columns([*mended.values()], separator, width)
-            table = [old + new for old, new in zip(table, added, strict=True)]
-            places += mended
-        order = sorted(range(len(places)), key=places.__getitem__)
-        table = [[values[index] for index in order] for values in table]
-        places = [places[index] for index in order]
-    filled = [any(map(str.strip, row)) for row in zip(*table, strict=True)]
-    if not all(filled):
-        table = [list(compress(values, filled)) for values in table]
-        places = list(compress(places, filled))
-    return table, places, wrong
-
-
-def _split_columns(
-    records: Sequence[str],
-    separator: str,
-    width: int | None = None,
-    odd: dict[int, int] | None = None,
-) -> list[list[str]]:
-    """The columns of records that are sound.
-
-    Those that have not ``width`` fields are left out and their places and numbers of fields put
-    into ``odd``; without a width, that of the first record counts.
-    """
-
-    def skip(row: Any) -> str:
-        if odd is not None:
-            odd[row.number - 1] = row.actual_columns
-        return "skip"
-
-    # The mark at the head is taken off, and not one that the first text begins with.
-    data = ("\ufeff" + "\n".join(records) + "\n").encode()
-    names = [f"f{place}" for place in range(MAX_COLUMNS + 1 if width is None else width)]
-    table = csv.read_csv(
-        pa.BufferReader(data),
-        csv.ReadOptions(
-            use_threads=False,  # else rows have no numbers
-            block_size=len(data) + 1,
-            column_names=None if width is None else names,
-            autogenerate_column_names=width is None,
-        ),
-        csv.ParseOptions(
-            delimiter=separator,
-            newlines_in_values=True,
-            ignore_empty_lines=False,
-            invalid_row_handler=skip,
-        ),
-        csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=False,
-        ),
-    )
-    return [column.to_pylist() for column in table.columns]

@@ -256,14 +256,7 @@ def _take_sample(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
 def _divide_rows(
     lines: Sequence[tuple[int, str]], separator: str, header: int | None, *, is_whole: bool
 ) -> _Candidate | None:
-    """The first rows as a separator divides them; None where the first one cannot be read.
-
-    Args:
-        lines: the first of them with something in it.
-        separator: between fields.
-        header: its line, 0 for none; None to find it.
-        is_whole: whether the file has no more lines.
-    """
+    """The first rows as a separator divides them; None where the first one cannot be read."""
     is_spaced = _is_spaced([line for _, line in lines], separator)
     if is_spaced:
         lines = [(number, _close_up(line, separator)) for number, line in lines]

@@ -80,6 +80,8 @@ def divide_records(
 
 def cut_fields(record: str, separator: str) -> list[str]:
     """The fields of a record that is sound."""
+    if '"' not in record:
+        return record.split(separator)
     fields, position = [], 0
     pattern = _field_pattern(separator)
     while position <= len(record):

@@ -286,12 +286,6 @@ def _formula_notes(
 ) -> tuple[str, ...]:
     """Sentences on formulas without results.
 
-    Args:
-        name: of the file.
-        without: rows by column, as of `_find_missing_results`.
-        table: that was read.
-        first_column: the first column of the table.
-
     Raises:
         TextError: a column that is likely to be needed has no other values.
     """

@@ -108,8 +108,8 @@ def _read_sources(
         try:
             read = read_texts(source, text_column, mode=mode, max_texts=limit - n_texts)
         except TextError as error:
-            why = str(error)
-            skipped.append(why if name in why else f"Could not read {name}: {why}")
+            reason = str(error)
+            skipped.append(reason if name in reason else f"Could not read {name}: {reason}")
             continue
         read_by_name.append((name, read))
         n_texts += len(read.texts)

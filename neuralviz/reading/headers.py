@@ -88,13 +88,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> Header:
 
 
 def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) -> int | None:
-    """A header below rows with fewer cells, such as a title and a date; None without one.
-
-    Args:
-        rows: the first ones.
-        width: how many cells are filled in most.
-        evidence: for the first of them as the header.
-    """
+    """A header below rows with fewer cells, such as a title and a date; None without one."""
     widest = _n_filled(rows[0])
     plain: int | None = None
     for place, row in enumerate(rows[1:_MOST_BEFORE], 1):

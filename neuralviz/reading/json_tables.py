@@ -32,10 +32,7 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
         with suppress(ValueError, RecursionError):
             return _build_table(name, *_read_whole(name, file, MAX_WHOLE), max_rows)
     lines, objects = TextLines(name, file), TableBuilder(name, "line")
-    for number, row in _numbered_rows(lines):
-        objects.add(number, row)
-        if max_rows is not None and len(objects.lines) > max_rows:
-            break
+    objects.add_all(_numbered_rows(lines), max_rows)
     return objects.table(_WRONG, lines.notes)
 
 
@@ -107,10 +104,7 @@ def _read_whole(name: str, file: IO[bytes], max_bytes: int) -> tuple[Any, tuple[
 def _build_table(name: str, content: Any, notes: tuple[str, ...], max_rows: int | None) -> Table:
     objects = TableBuilder(name, "row")
     rows, shape_notes = find_rows(name, content)
-    for number, row in enumerate(rows, 1):
-        objects.add(number, row)
-        if max_rows is not None and len(objects.lines) > max_rows:
-            break
+    objects.add_all(enumerate(rows, 1), max_rows)
     return objects.table("neither an object nor a string", notes + shape_notes)
 
 

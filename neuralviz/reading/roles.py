@@ -46,12 +46,16 @@ def find_roles(
     """
     check_roles(name, columns, roles)
     for kind, of_kind in ROLES.items():
-        found = columns_of(kind, columns, roles)
+        chosen = find_role_columns(kind, columns, roles)
         needed = [role for role in of_kind if role not in OPTIONAL]
-        if all(role in found for role in needed) and set(roles) <= set(of_kind):
-            return kind, found
+        if all(role in chosen for role in needed) and set(roles) <= set(of_kind):
+            return kind, chosen
     lacking = [
-        [role for role in of_kind if role not in (*OPTIONAL, *columns_of(kind, columns, roles))]
+        [
+            role
+            for role in of_kind
+            if role not in (*OPTIONAL, *find_role_columns(kind, columns, roles))
+        ]
         for kind, of_kind in ROLES.items()
         if roles and set(roles) <= set(of_kind)
     ]
@@ -80,7 +84,7 @@ def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> 
         SettingsError: a declared role or its column does not exist.
     """
     all_roles = {role for of_kind in ROLES.values() for role in of_kind}
-    taken = set()
+    assigned = set()
     for role, column in roles.items():
         if role not in all_roles:
             raise SettingsError(
@@ -91,9 +95,9 @@ def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> 
                 continue
             raise SettingsError(f"The role {role} needs a column.")
         found_column = _named(column, columns)
-        if found_column in taken:
+        if found_column in assigned:
             raise SettingsError(f"The column “{found_column[:40]}” has two roles. Give it one.")
-        taken.add(found_column)
+        assigned.add(found_column)
         if not found_column:
             raise SettingsError(
                 f"{name} has no column “{column[:40]}” for the role {role}. Its columns are: "
@@ -119,22 +123,22 @@ def pair_columns(
         SettingsError: a declared role or its column does not exist, or a needed one has none.
     """
     check_roles(name, columns, roles)
-    if others := set(roles) - set(ROLES["pairs"]):
+    if unknown_roles := set(roles) - set(ROLES["pairs"]):
         raise SettingsError(
-            f"Pairs have no role {', '.join(sorted(others))}. Choose from: "
+            f"Pairs have no role {', '.join(sorted(unknown_roles))}. Choose from: "
             f"{', '.join(ROLES['pairs'])}."
         )
-    found = columns_of("pairs", columns, roles)
+    chosen = find_role_columns("pairs", columns, roles)
     for role in needed:
-        if role not in found:
+        if role not in chosen:
             raise SettingsError(
                 f"{name} needs a column for {role}. Its columns are: {_listed(columns)}. "
                 f"Assign a column to {role}."
             )
-    return found["text1"], found["text2"], found.get("score")
+    return chosen["text1"], chosen["text2"], chosen.get("score")
 
 
-def columns_of(
+def find_role_columns(
     kind: Kind, columns: Sequence[str], roles: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """The column of each role of a kind, the declared one or one by its name; some may have none.
@@ -146,24 +150,24 @@ def columns_of(
     """
     declared = {role: _named(column, columns) for role, column in (roles or {}).items()}
     free = [column for column in columns if column not in declared.values()]
-    found = {}
+    chosen = {}
     for role, names in ROLES[kind].items():
         column = declared.get(role)
         if column is None:
             column = next(filter(None, (_named(name, free) for name in names)), "")
         if column:
-            found[role] = column
-    return found
+            chosen[role] = column
+    return chosen
 
 
 def _named(name: str, columns: Sequence[str]) -> str:
     """The column of a name, or one that differs by capitals alone; empty if there is none."""
     if name in columns:
         return name
-    same = name.strip().lower()
-    return next((column for column in columns if column.strip().lower() == same), "")
+    folded = name.strip().lower()
+    return next((column for column in columns if column.strip().lower() == folded), "")
 
 
 def _listed(columns: Sequence[str]) -> str:
-    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
-    return found + " …" * (len(columns) > 12)
+    listed = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
+    return listed + " …" * (len(columns) > 12)

@@ -24,7 +24,7 @@ class Scale:
     high: float
 
     @classmethod
-    def of(cls, scores: np.ndarray) -> Scale:
+    def from_scores(cls, scores: np.ndarray) -> Scale:
         """A common scale, of which scores reach the upper part; else the range of the scores.
 
         Scales from 1 on are those of ratings: whole numbers, or scores of which the lowest is 1.
@@ -34,10 +34,10 @@ class Scale:
         """
         lowest, highest = float(np.min(scores)), float(np.max(scores))
         is_rating = lowest == 1 or bool((np.mod(scores, 1) == 0).all())
-        for low, high, above in _COMMON:
+        for low, high, threshold in _COMMON:
             if low == 1 and not is_rating:
                 continue  # from 0 on, of which these scores happen to lack the lowest
-            if low <= lowest and above < highest <= high:
+            if low <= lowest and threshold < highest <= high:
                 return cls(low, high)
         return cls(lowest, highest) if lowest < highest else FIVE
 

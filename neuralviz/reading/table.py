@@ -137,6 +137,13 @@ class TableBuilder:
             for column in self.columns.keys() - written.keys():
                 self.columns[column].append("")
 
+    def add_all(self, rows: Iterable[tuple[int, Any]], max_rows: int | None) -> None:
+        """Add numbered rows, at most one more than wanted."""
+        for line, row in rows:
+            self.add(line, row)
+            if max_rows is not None and len(self.lines) > max_rows:
+                break
+
     def table(self, reason: str, notes: tuple[str, ...] = ()) -> Table:
         """All rows; ``reason`` is what is said of those that were left out."""
         if self.wrong:

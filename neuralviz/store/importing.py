@@ -105,15 +105,7 @@ def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]
 def _keep_vectors(
     vectors: KeptVectors, read: ReadVectors, of_rows: np.ndarray, keys: np.ndarray, matched: str
 ) -> Imported:
-    """Keep the vectors of the rows whose texts are wanted.
-
-    Args:
-        vectors: where they are kept.
-        read: the file.
-        of_rows: [row] keys of the texts whose vectors they are.
-        keys: of the texts that are wanted.
-        matched: how it was found out which vector is whose.
-    """
+    """Keep the vectors of rows whose texts are wanted; ``of_rows`` has the [row] keys of texts."""
     different, first, place = np.unique(of_rows, return_index=True, return_inverse=True)
     is_wanted = np.isin(different, keys)
     differ = np.zeros(len(different), dtype=bool)
@@ -204,14 +196,7 @@ def _describe_near(
     keys: np.ndarray,
     of_texts: Mapping[str, np.ndarray],
 ) -> str:
-    """A sentence on texts that a column has with other capitals or blanks alone; empty for none.
-
-    Args:
-        read: the file.
-        texts: those that are wanted.
-        keys: of the texts.
-        of_texts: as of `_match_texts`.
-    """
+    """A sentence on texts that a column has with other capitals or blanks alone; empty for none."""
     n_near: dict[str, int] = {}
     for title, of_rows in of_texts.items():
         missing = {texts[index] for index in np.flatnonzero(~np.isin(keys, of_rows)).tolist()}

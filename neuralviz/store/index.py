@@ -73,7 +73,7 @@ class VectorIndex:
     recall: float
 
 
-def find_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
+def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     """The index of an embedder's vectors; None where there is none, and search is exact.
 
     Raises:
@@ -229,10 +229,7 @@ def rows_of_keys(
 def _find_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the database's own numbers of the rows of a table rise by one from row to row.
 
-    Args:
-        folder: of the database.
-        name: of the table.
-        version: of the table: rows are deleted or moved in another.
+    In another version of the table, rows may be deleted or moved.
 
     Returns:
         [run] the first number of each, rising, and [run] the position of its row.
@@ -266,7 +263,7 @@ def _find_work(
         if not (has_index(table, _VECTOR) and has_index(table, _KEY)):
             return "build", None, n_rows
         n_left = _count_unindexed(table)
-    current = find_index(database, embedder)
+    current = read_index(database, embedder)
     if current is None:
         return "measure", None, n_rows
     if n_rows > GROWTH * current.n_rows:

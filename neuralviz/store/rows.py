@@ -59,7 +59,6 @@ def corpus_rows(
     texts: Sequence[str],
     labels: Sequence[pa.Array],
     ids: Sequence[str] | None = None,
-    keys: np.ndarray | None = None,
 ) -> pa.Table:
     """Texts as rows of `texts_table`.
 
@@ -67,13 +66,12 @@ def corpus_rows(
         texts: none of them blank.
         labels: [column] an array of strings or doubles, a value a text.
         ids: no two alike; by default texts are numbered from 1.
-        keys: of `text_keys`, where they are known.
     """
     return pa.table(
         {
             "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
             "text": pa.array(texts, STRINGS),
-            "key": key_array(text_keys(texts) if keys is None else keys),
+            "key": key_array(text_keys(texts)),
             **{f"label_{place}": values for place, values in enumerate(labels)},
         }
     )

@@ -550,7 +550,7 @@ def test_columns_of_a_kind_that_somebody_chose_are_guessed_as_well() -> None:
 def test_thresholds_and_training_follow_one_scale_of_the_scores(
     scores: list[float], scale: tuple[float, float], bounds: tuple[float, float], said: str
 ) -> None:
-    of = Scale.of(np.array(scores, float))
+    of = Scale.from_scores(np.array(scores, float))
     assert (of.low, of.high) == scale
     assert of.scores(of.shares(np.array(scores))) == pytest.approx(scores)
     assert of.scores(np.array([0.8, 0.4])) == pytest.approx(bounds)

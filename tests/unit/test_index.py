@@ -22,7 +22,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import database
 from neuralviz.store import index as indexes
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.index import build_index, find_index, index_texts, rows_of_keys
+from neuralviz.store.index import build_index, index_texts, read_index, rows_of_keys
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def test_without_an_index_the_answer_is_exact(store: CorpusStore):
     vectors, embedder = in_groups(400), embedder_in(store)
     corpus = add(store, embedder, "few", [str(row) for row in range(400)], vectors)
     assert build_index(store.database, embedder, smallest=SMALLEST) is None
-    assert find_index(store.database, embedder) is None
+    assert read_index(store.database, embedder) is None
     queries = in_groups(20, 2)
     for metric in ("cosine", "euclidean", "manhattan"):
         found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
@@ -95,7 +95,7 @@ def test_without_an_index_the_answer_is_exact(store: CorpusStore):
 
 def test_the_index_finds_nearly_all(full: tuple, vectors: np.ndarray):
     store, embedder, large, _ = full
-    index = find_index(store.database, embedder)
+    index = read_index(store.database, embedder)
     assert index is not None
     assert (index.n_rows, index.recall >= 0.95) == (N + SMALL, True)
     queries = in_groups(100, 3)
@@ -249,7 +249,7 @@ def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
                 for _ in range(2)
             ]
             first, second = (run.result() for run in runs)
-        assert first == second == find_index(store.database, embedder)
+        assert first == second == read_index(store.database, embedder)
         assert (first.n_rows, done) == (n_texts, ["built", "measured"])
         done.clear()
         add(store, embedder, f"{n_texts}", [f"b{row}" for row in range(1400)], in_groups(1400, 1))
@@ -301,12 +301,12 @@ def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusSto
         assert other.stdout.readline() == "here\n"
         other.kill()
         other.wait()
-        assert find_index(store.database, embedder) is None
+        assert read_index(store.database, embedder) is None
         np.testing.assert_array_equal(store.vectors.get(embedder, store.keys(corpus)), vectors)
     began = time.monotonic()
     index = build_index(store.database, embedder, smallest=SMALLEST)
     assert index is not None
-    assert (index == find_index(store.database, embedder), time.monotonic() - began < 20) == (1, 1)
+    assert (index == read_index(store.database, embedder), time.monotonic() - began < 20) == (1, 1)
     queries = in_groups(20, 9)
     found = nearest_in_corpus(store, corpus, embedder, queries, 5)
     assert recall(found, nearest(vectors, queries, 5)) >= 0.95

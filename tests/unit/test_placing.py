@@ -34,7 +34,7 @@ from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.index import find_index
+from neuralviz.store.index import read_index
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     monkeypatch.setattr(store.vectors, "get", look_at_all)
     manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
-    monkeypatch.setattr(searching, "find_search_index", lambda *_: None)
+    monkeypatch.setattr(searching, "read_index", lambda *_: None)
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
 
 
@@ -288,7 +288,7 @@ def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
     keys = text_keys(texts_of()[:n])
     store.vectors.put(embedder, keys, vectors_of()[:n], np.full((n, 2), np.nan))
     kept = make_map(store, corpus, embedder, PCA, fitting=HERE)
-    assert find_index(store.database, embedder) is not None
+    assert read_index(store.database, embedder) is not None
     store.vectors.forget(keys[:20])
     with pytest.raises(StoreError, match="1 of 1 texts are not embedded yet"):
         neighbours_of_rows(store, corpus, kept, np.array([3]), 5)

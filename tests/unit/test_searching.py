@@ -23,7 +23,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import index as indexing
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import has_index
-from neuralviz.store.index import build_index, find_index
+from neuralviz.store.index import build_index, read_index
 from neuralviz.store.vectors import text_keys, vectors_table
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_the_index_finds_what_is_near_and_says_how_much_of_it(store: CorpusStore
     vectors = clouds(1500, dim=dim)
     corpus, embedder = kept(store, "a", tuple(f"text {row}" for row in range(1500)), vectors)
     index = indexed(store.database, embedder)
-    assert index is not None and index == find_index(store.database, embedder)
+    assert index is not None and index == read_index(store.database, embedder)
     assert index.n_rows == 1500 and index.recall >= indexing.GOOD_RECALL
     queries = clouds(100, seed=1, dim=dim)
     found = nearest_in_corpus(store, corpus, embedder, queries, 10)
@@ -108,7 +108,7 @@ def test_without_an_index_or_with_another_distance_search_is_exact(store: Corpus
     queries = clouds(5, seed=1)
     for _ in range(2):
         for metric in ("cosine", "euclidean", "manhattan"):
-            if metric == "cosine" and find_index(store.database, embedder) is not None:
+            if metric == "cosine" and read_index(store.database, embedder) is not None:
                 continue
             found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
             exact = nearest(vectors, queries, 7, metric)

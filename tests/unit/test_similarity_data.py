@@ -84,7 +84,7 @@ def test_too_few_pairs_are_refused(pairs: ScoredPairs, said: str) -> None:
 
 
 def test_scores_are_shares_of_their_scale() -> None:
-    scale = Scale.of(np.array([1.0, 5.0, 3.0]))
+    scale = Scale.from_scores(np.array([1.0, 5.0, 3.0]))
     assert scale.shares(np.array([1.0, 2.0, 5.0])).tolist() == [0.0, 0.25, 1.0]
     assert scale.scores(np.array([0.0, 0.25, 1.0])).tolist() == [1.0, 2.0, 5.0]
     with pytest.raises(TextError, match="All scores of the train pairs are 2"):

@@ -110,6 +110,13 @@ def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> N
         assert table.columns == COLUMNS
 
 
+def test_what_looks_like_an_error_or_an_extra_field_is_read_as_written() -> None:
+    rows = [("1", "#SPILL!", "x"), ("2", "Two rivers.", "#CALC!")]
+    assert list(zip(*read_table(Source("t.xlsx", as_excel(rows))).values, strict=True)) == rows
+    table = read_table(Source("t.csv", b'id,text\n1,One river.,""\n'))
+    assert (table.values, table.notes) == ((["1"], ["One river."]), ())
+
+
 # --- delimited text ------------------------------------------------------------------------------
 
 

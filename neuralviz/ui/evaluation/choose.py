@@ -284,7 +284,7 @@ def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
     if not isinstance(data, ScoredData):
         return None
     row = st.container(horizontal=True)
-    of = Scale.of(data.scores)
+    of = Scale.from_scores(data.scores)
     others = "-of-1" if of == UNIT else f"-of-{of.low:g}-{of.high:g}"
     scale = "" if of == FIVE else others
     step = (of.high - of.low) / 20 if scale else 0.5
