@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -28,6 +29,13 @@ _WISHES = {
     "a valid number": "a number",
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
+}
+_OPTIONS = {  # by what notes and errors advise, which pages say as well
+    r"choose (?:line|row) (\d+) as the header": r"--header \1",
+    r"choose no header": "--no-header",
+    r"Assign a column to (\w+)": r"--role \1=…",
+    r"Assign columns to the roles of one of them": "--role ROLE=COLUMN",
+    r"match by row": "--in-order",
 }
 MANY_POSITIONS = 200_000  # masked positions of a run that takes minutes
 
@@ -160,7 +168,9 @@ def confirmed(question: str) -> bool:
 
 
 def say(sentence: str) -> None:
-    """A sentence on standard error, on one line."""
+    """A sentence on standard error, on one line, with the options for what it advises."""
+    for advice, option in _OPTIONS.items():
+        sentence = re.sub(advice, rf"\g<0> ({option})", sentence)
     stderr().print(Text(printable(sentence)), soft_wrap=True)
 
 

@@ -29,7 +29,7 @@ from neuralviz.cli.vectors import (
 from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
-from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
+from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
@@ -147,9 +147,8 @@ def evaluate(
     resamples: Annotated[
         int,
         typer.Option(
-            min=0,
-            max=100_000,
-            help=("Number of bootstrap resamples for the intervals; 0 for no intervals."),
+            metavar=f"0|{FEWEST_RESAMPLES}…{MOST_RESAMPLES}",
+            help="Number of bootstrap resamples for the intervals; 0 for no intervals.",
         ),
     ] = 1000,
     output: Annotated[
@@ -178,11 +177,7 @@ def evaluate(
     if method and experiment:
         raise SettingsError("Use either --method or --experiment, not both.")
     measures = _measures(measure or [])
-    if 0 < resamples < FEWEST_RESAMPLES:
-        raise SettingsError(
-            f"Intervals need at least {FEWEST_RESAMPLES} resamples. Use --resamples 0 for no "
-            "intervals."
-        )
+    settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     if output is not None:
         check_folder(output)
     typed = split_options(option or [])
@@ -196,7 +191,6 @@ def evaluate(
         texts = list(dict.fromkeys(text for one in sets for text in one.texts))
         imported = {name: _imported(name, texts) for name in files}
         rows = method_rows(method or (), typed, model, imported)
-    settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     for one in sets:
         check_measures(one, settings)
         say(f"{one.name}: {one.describe()}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +11,12 @@ import typer
 
 from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
 from neuralviz.cli.data_sets import RoleOption, split_roles
-from neuralviz.cli.vectors import progress_bars
+from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
 from neuralviz.errors import Stopped
-from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
+from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.roles import pair_columns
-from neuralviz.reading.pairs import find_columns, read_text_pairs
+from neuralviz.reading.pairs import read_text_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
@@ -45,6 +44,8 @@ def score(
         str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
     ],
     role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -58,12 +59,11 @@ def score(
 
     Writes the columns `sentence1`, `sentence2`, `predicted` and, if the table has it, `score`.
     """
+    line = header_line(header, no_header=no_header)
     if output is not None:
         check_destination(output)
     found = similarity.load_similarity_model(model)
-    roles = split_roles(role)
-    find = partial(pair_columns, roles=roles) if roles else find_columns
-    read = read_text_pairs(Source.at(pairs), find)
+    read = read_text_pairs(Source.at(pairs, line), split_roles(role))
     for note in read.notes:
         say(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:
@@ -84,12 +84,16 @@ def score(
     else:
         write_table(output, table)
         say(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
-    agreement = correlate(predicted[known], read.scores[known]).spearman
+    of = predicted[known], read.scores[known]
+    agreement = correlate(*of).spearman
     if np.isfinite(agreement):
         say(
             f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
             "Pairs that the model was trained on make it higher than it is on new ones."
         )
+        drawn = bootstrap_spearman(*of, cluster=read.at(np.flatnonzero(known)).numbers)
+        if len(drawn) and seem_reversed([interval(drawn)]):
+            say(f"It is clearly below chance (0). {REVERSE}")
 
 
 def _table(pairs: ScoredPairs, predicted: np.ndarray, *, has_scores: bool) -> pa.Table:

@@ -147,6 +147,7 @@ def _train(
     watch = Watch(texts, store.label_names(found, labels)) if labels is not None else None
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
+        training.check_family_can_be_saved(model, settings)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])
     with stop_on_interrupt() as should_stop:
         events = training.train(

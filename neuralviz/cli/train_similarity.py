@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ from neuralviz import evaluation
 from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
 from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import progress_bars
+from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.lab import kept_vectors
@@ -26,12 +25,11 @@ from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEven
 from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
 from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
 from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
-from neuralviz.evaluation.roles import ROLES, pair_columns
 from neuralviz.models.language_model import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
-from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.events import AutoencoderEpoch, SimilarityEpoch
 from neuralviz.training.similarity.folder import check_free_name
 from neuralviz.training.similarity.names import RUNG_NAMES
@@ -39,12 +37,11 @@ from neuralviz.training.similarity.settings import RUNGS
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from rich.progress import Progress, TaskID
 
     from neuralviz.evaluation.ladder_events import LadderEvent
-    from neuralviz.reading.pairs import ScoredPairs
 
 PairsArgument = Annotated[
     Path,
@@ -75,6 +72,8 @@ def train_similarity(
         Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
     ] = None,
     role: RoleOption = None,
+    header: HeaderOption = None,
+    no_header: NoHeaderOption = False,
     pooling: Annotated[
         str | None,
         typer.Option(
@@ -100,13 +99,13 @@ def train_similarity(
     given: dict[str, Any] = {"pooling": pooling or "mean", "rungs": rungs}
     first = DEFAULT_SEED
     settings = LadderSettings(seeds=tuple(range(first, first + seeds)), max_epochs=epochs, **given)
+    line = header_line(header, no_header=no_header)
     roles = split_roles(role)
-    split = similarity.split_pairs(
-        _read(pairs, roles),
-        None if dev is None else _read(dev, roles),
-        None if test is None else _read(test, roles),
+    others = (
+        None if path is None else read_pairs(Source.at(path, line), roles) for path in (dev, test)
     )
-    Scale.of(split.train.scores)  # looked at before a model is loaded
+    split = similarity.split_pairs(read_pairs(Source.at(pairs, line), roles), *others)
+    check_different(split.train.scores, "train")  # looked at before a model is loaded
     for note in split.notes:
         say(note)
     say(
@@ -137,17 +136,6 @@ def train_similarity(
         raise typer.Exit(INTERRUPTED)
     if name is not None:
         _save(ladder, str(Path(model).absolute()) if Path(model).is_dir() else model, name)
-
-
-def _read(path: Path, roles: Mapping[str, str]) -> ScoredPairs:
-    """The scored pairs of a table.
-
-    Raises:
-        NeuralvizError: they cannot be read, or there is no column for a role.
-    """
-    if not roles:
-        return read_pairs(Source.at(path))
-    return read_pairs(Source.at(path), partial(pair_columns, roles=roles, needed=ROLES["pairs"]))
 
 
 def _save(ladder: Ladder, model: str, name: str) -> None:

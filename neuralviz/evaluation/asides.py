@@ -56,8 +56,9 @@ def halves(data: ScoredData, measured: Measured, label: str) -> str:
         return ""
     similar, dissimilar = (is_high[which].mean() for which in (data.is_similar, data.is_dissimilar))
     return (
-        f"Of the pairs that people score {data.similar:g} or more, {label} puts {similar:.0%} in "
-        f"the upper half by cosine similarity; of those they score {data.dissimilar:g} or less, "
+        f"Of the pairs that people score {number(data.similar)} or more, {label} puts "
+        f"{similar:.0%} in the upper half by cosine similarity; of those they score "
+        f"{number(data.dissimilar)} or less, "
         f"{dissimilar:.0%}."
     )
 

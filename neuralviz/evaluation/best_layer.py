@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.bootstrap import bootstrap, interval
+from neuralviz.evaluation.bootstrap import (
+    bootstrap,
+    bootstrap_spearman,
+    interval,
+    paired_interval,
+    seem_reversed,
+)
+from neuralviz.evaluation.correlation import REVERSE, Correlation, correlate
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.evaluation.correlation import Correlation
-
-FEWEST_PAIRS = 10  # for an interval
 BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
 AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
+_NOTHING = np.zeros(0)
 
 
-class Measured(Protocol):
-    """A layer on pairs.
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One way to make a vector of a sentence, such as a layer, measured on pairs.
 
     Attributes:
-        cosines: [pair] of the vectors of the two sentences.
+        cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
         scores: [pair] by people.
-        correlation: of both.
+        numbers: [pair] as of `number_pairs`.
     """
 
-    @property
-    def cosines(self) -> np.ndarray: ...
-    @property
-    def scores(self) -> np.ndarray: ...
-    @property
-    def correlation(self) -> Correlation: ...
+    cosines: np.ndarray
+    scores: np.ndarray
+    numbers: np.ndarray
+
+    @cached_property
+    def correlation(self) -> Correlation:
+        """Of the cosines with the scores."""
+        return correlate(self.cosines, self.scores)
 
 
 @dataclass(frozen=True)
@@ -82,20 +91,46 @@ def best_layer(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> 
 
 
 def interval_of_difference(
-    first: Measured, second: Measured, coefficient: str, *, seed: int = 0
+    first: Measured, second: Measured, coefficient: str
 ) -> tuple[float, float] | None:
     """95% bootstrap interval of the difference of two coefficients on the same pairs.
 
-    Both are measured on the same resamples of the pairs. None where one is undefined or the pairs
-    are fewer than `FEWEST_PAIRS`.
+    Both are measured on the same resamples of the pairs. None where one is undefined or there are
+    too few pairs.
     """
-    if len(first.scores) < FEWEST_PAIRS:
+    drawn = [_resampled(one, coefficient) for one in (first, second)]
+    return paired_interval(*drawn) if all(map(len, drawn)) else None
+
+
+def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> float | None:
+    """The median coefficient where scores seem to say how different texts are; None elsewhere.
+
+    The lowest of many layers may be below 0 by chance; the median has to be that clearly.
+
+    Args:
+        by_layer, coefficient: as of `best_layer`.
+    """
+    known = [
+        (value, at, measured)
+        for at, measured in enumerate(one for layers in by_layer.values() for one in layers)
+        if np.isfinite(value := float(getattr(measured.correlation, coefficient)))
+    ]
+    if not known:
         return None
-    drawn = [bootstrap(one.cosines, one.scores, seed=seed) for one in (first, second)]
-    if not all(coefficient in of_layer for of_layer in drawn):
+    ordered = sorted(known)
+    median, _, middle = ordered[len(ordered) // 2]
+    if median >= 0:
         return None
-    differences = drawn[0][coefficient] - drawn[1][coefficient]
-    return interval(differences) if np.isfinite(differences).any() else None
+    drawn = [_resampled(one, coefficient) for one in (middle, ordered[-1][2])]
+    bounds = [interval(one) if np.isfinite(one).any() else None for one in drawn]
+    return median if seem_reversed(bounds) else None
+
+
+def _resampled(one: Measured, coefficient: str) -> np.ndarray:
+    """[resample] a coefficient; empty as of `bootstrap`."""
+    if coefficient == "spearman":
+        return bootstrap_spearman(one.cosines, one.scores, cluster=one.numbers)
+    return bootstrap(one.cosines, one.scores, cluster=one.numbers).get(coefficient, _NOTHING)
 
 
 def best_layer_in_words(
@@ -103,6 +138,7 @@ def best_layer_in_words(
     name: str,
     n_pairs: int,
     bounds: tuple[float, float] | None,
+    median: float | None = None,
 ) -> str:
     """Which layer follows the scores best, and whether that is decided; then its pooling.
 
@@ -111,18 +147,22 @@ def best_layer_in_words(
         name: of the coefficient.
         n_pairs: that were measured.
         bounds: of `interval_of_difference`; without, nothing is said of what the pairs decide.
+        median: of `reversed_median`.
     """
     if best is None:
         return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
     value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
+    below = f"The pooling is {POOLING_NAMES[best.pooling]}."
+    if median is not None or best.value <= -AS_MUCH:
+        said = (
+            f"No layer agrees with the human scores: the highest {name} is {value}, at layer "
+            f"{best.layer}"
+        )
+        if median is None:
+            return f"{said}.\n\n{below}"
+        return f"{said}; the median, {number(median, '.2f')}, is clearly below 0. {REVERSE}"
     which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
     said = f"{which} agrees best with the human scores: {name} {value}"
-    below = f"The pooling is {POOLING_NAMES[best.pooling]}."
-    if best.value <= -0.005:  # which is not written as 0
-        below = (
-            "All layers are below 0: higher scores go with lower cosines. If a higher score means "
-            f"here that the sentences differ more, reverse the scores.\n\n{below}"
-        )
     if best.rival is None:
         return f"{said}.\n\n{below}"
     behind = f"layer {best.rival}" if best.is_last else "the last layer"

@@ -24,7 +24,7 @@ from neuralviz.evaluation.correlation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
-FEWEST_DRAWN = 8  # texts, or groups: what is drawn from fewer says nothing of others
+MOST_RESAMPLES = 100_000
+FEWEST_DRAWN = 8  # texts, pairs or groups: what is drawn from fewer says nothing of others
 MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
 AT_ONCE = 2 * 10**6  # pairs drawn, of as many resamples as that makes
 LARGEST_MATRIX = 2048  # pairs that are all compared with each other, 17 MB
@@ -83,7 +84,12 @@ def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float
 
 
 def draws(
-    n: int, resamples: int = RESAMPLES, seed: int = 0, *, should_stop: ShouldStop = never
+    n: int,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    *,
+    cluster: np.ndarray | None = None,
+    should_stop: ShouldStop = never,
 ) -> Iterator[np.ndarray]:
     """How often each of ``n`` things is in each resample, for some resamples at a time.
 
@@ -91,16 +97,21 @@ def draws(
         n: things that are drawn from, at random and with replacement, ``n`` a resample.
         resamples: how many; fewer where there are very many things.
         seed: decides what is drawn.
+        cluster: [thing] number, 0 … of its cluster: those of a cluster are drawn together, as many
+            clusters as there are. None: each thing is a cluster.
         should_stop: asked for every resample.
 
     Yields:
-        [resample, thing] counts; nothing where fewer than `FEWEST_RESAMPLES` can be drawn.
+        [resample, thing] counts; nothing where fewer than `FEWEST_RESAMPLES` can be drawn, or from
+        fewer than `FEWEST_DRAWN` clusters.
 
     Raises:
         Stopped: ``should_stop`` said so.
     """
     resamples = min(resamples, MAX_RESAMPLED // max(1, n))
-    if resamples < FEWEST_RESAMPLES:
+    cluster = np.arange(n) if cluster is None else cluster
+    n_clusters = int(cluster.max(initial=-1)) + 1
+    if resamples < FEWEST_RESAMPLES or n_clusters < FEWEST_DRAWN:
         return
     draw = np.random.default_rng(seed)
     at_once = max(1, AT_ONCE // n)
@@ -109,8 +120,23 @@ def draws(
         for row in counts:
             if should_stop():
                 raise Stopped
-            row[:] = np.bincount(draw.integers(n, size=n), minlength=n)
+            drawn = draw.integers(n_clusters, size=n_clusters)
+            row[:] = np.bincount(drawn, minlength=n_clusters)[cluster]
         yield counts
+
+
+def seem_reversed(bounds: Iterable[tuple[float, float] | None]) -> bool:
+    """Whether scores seem to say how different texts are.
+
+    Args:
+        bounds: 95% intervals of the correlations of methods that did not learn from the scores;
+            None where there is none.
+
+    Returns:
+        True where no correlation is clearly above 0 and at least one is clearly below.
+    """
+    known = [one for one in bounds if one is not None]
+    return all(low <= 0 for low, _ in known) and any(high < 0 for _, high in known)
 
 
 def bootstrap(
@@ -119,17 +145,18 @@ def bootstrap(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> dict[str, np.ndarray]:
     """The coefficients of other samples of such pairs, made by drawing pairs again (Efron 1979).
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples, seed, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draws`.
 
     Returns:
         [resample] by the names of `COEFFICIENTS`; empty when the coefficients are undefined, or
-        there are too many pairs to draw them `FEWEST_RESAMPLES` times.
+        there are too few pairs, or too many to draw them `FEWEST_RESAMPLES` times.
 
     Raises:
         Stopped: ``should_stop`` said so.
@@ -139,7 +166,7 @@ def bootstrap(
         return {}
     drawn = [
         correlate_resamples(x, y, counts)
-        for counts in draws(len(x), resamples, seed, should_stop=should_stop)
+        for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop)
     ]
     return dict(zip(COEFFICIENTS, np.concatenate(drawn).T, strict=True)) if drawn else {}
 
@@ -150,13 +177,14 @@ def bootstrap_spearman(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
     """Spearman's coefficient alone, of the very samples of `bootstrap`, in a fraction of its time.
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples, seed, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draws`.
 
     Returns:
         [resample] NaN where a resample is constant; empty as of `bootstrap`.
@@ -168,7 +196,7 @@ def bootstrap_spearman(
     drawn = [np.zeros(0)]
     if why_undefined(x, y):
         return drawn[0]
-    for counts in draws(len(x), resamples, seed, should_stop=should_stop):
+    for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
         of_x, of_y = _Ties(x, counts), _Ties(y, counts)
         with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
             found = _pearson(of_x.ranks, of_y.ranks, counts)
@@ -184,6 +212,7 @@ def bootstrap_pairs(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
     """The share of broken comparisons (Eq. 4) in other samples of such pairs.
@@ -191,7 +220,7 @@ def bootstrap_pairs(
     Args:
         products: [pair] finite.
         is_similar, is_dissimilar: [pair] which comparisons are made from.
-        resamples, seed, should_stop: as of `draws`; the pairs drawn are those of `bootstrap`.
+        resamples, seed, cluster, should_stop: as of `draws`; what is drawn is that of `bootstrap`.
 
     Returns:
         [resample] shares, 0 … 1, NaN where one of the kinds is not drawn; empty as of `bootstrap`.
@@ -201,7 +230,7 @@ def bootstrap_pairs(
     dissimilar = dissimilar[np.argsort(products[dissimilar], kind="stable")]
     not_above = np.searchsorted(products[dissimilar], products[similar] - TIE, "right")
     drawn = [np.zeros(0)]
-    for counts in draws(len(products), resamples, seed, should_stop=should_stop):
+    for counts in draws(len(products), resamples, seed, cluster=cluster, should_stop=should_stop):
         n_similar, n_dissimilar = counts[:, similar], counts[:, dissimilar]
         before = np.pad(n_dissimilar.cumsum(axis=1), ((0, 0), (1, 0)))
         broken = (n_similar * (before[:, -1:] - before[:, not_above])).sum(axis=1)
@@ -215,6 +244,7 @@ def bootstrap_share(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    cluster: np.ndarray | None = None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
     """A share in other samples of such texts, or of such groups of texts.
@@ -222,16 +252,14 @@ def bootstrap_share(
     Args:
         wrong, total: [thing] counts of each text or group; the share is the sum of the first by
             that of the second.
-        resamples, seed, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draws`.
 
     Returns:
         [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
     """
-    if len(total) < FEWEST_DRAWN:
-        return np.zeros(0)
     drawn = [
         _ratio(counts @ wrong, counts @ total)
-        for counts in draws(len(total), resamples, seed, should_stop=should_stop)
+        for counts in draws(len(total), resamples, seed, cluster=cluster, should_stop=should_stop)
     ]
     return np.concatenate([np.zeros(0), *drawn])
 
@@ -245,13 +273,13 @@ def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.
 
     Args:
         x, y: [pair] finite values, not all equal.
-        counts: [resample, pair] how often each pair is drawn, as many in all as there are pairs.
+        counts: [resample, pair] how often each pair is drawn.
 
     Returns:
         [resample, coefficient] in the order of `COEFFICIENTS`, as `correlate` of the pairs drawn;
         NaN where they are constant.
     """
-    n = len(x)
+    n = counts.sum(axis=1)
     of_x, of_y = _Ties(x, counts), _Ties(y, counts)
     fewest = np.minimum(of_x.n_values, of_y.n_values)
     ordered = _ordered(x, y, counts)
@@ -282,7 +310,7 @@ class _Ties:
         starts = np.searchsorted(values[order := np.argsort(values, kind="stable")], different)
         sizes = np.add.reduceat(counts[:, order], starts, axis=1)
         drawn = sizes > 0
-        n = counts.shape[1]
+        n = counts.sum(axis=1)
         self.n_values = drawn.sum(axis=1)
         self.untied = (n * (n - 1) - (sizes * (sizes - 1)).sum(axis=1)) / 2
         self.ranks = (sizes.cumsum(axis=1) - (sizes - 1) / 2)[:, group]
@@ -293,7 +321,7 @@ class _Ties:
 
 def _pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """[resample] Pearson's coefficient of values that count several times."""
-    n = counts.shape[1]
+    n = counts.sum(axis=1)
     x, y = (v - ((counts * v).sum(axis=1) / n)[:, None] for v in (x, y))
     together, of_x, of_y = ((counts * a * b).sum(axis=1) for a, b in ((x, y), (x, x), (y, y)))
     return together / np.sqrt(of_x * of_y)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 COEFFICIENTS = ("spearman", "kendall_c", "kendall_b", "pearson")
+REVERSE = (
+    "A higher score has to mean that the texts are more alike. If it means here that they are more "
+    "different, reverse the scores."
+)
 SAME = 1e-12  # values that differ by less, relative to their size, differ by rounding
 
 

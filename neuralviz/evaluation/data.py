@@ -20,23 +20,20 @@ from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
-from neuralviz.reading.pairs import FEWEST_PAIRS
+from neuralviz.maps.neighbourhoods import why_no_votes
+from neuralviz.reading.pairs import FEWEST_PAIRS, number_pairs, repeats_in_words
+from neuralviz.reading.roles import Kind
+from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 Measure = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe"
 ]
 
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
-FIVE, UNIT = (0.0, 5.0), (0.0, 1.0)  # scales
-_SCALES = (  # lowest score, highest score, and what the highest of the data is above
-    (*UNIT, 0.0), (-1.0, 1.0, 0.0), (*FIVE, 4.0), (1.0, 7.0, 5.0), (0.0, 10.0, 7.0),
-    (0.0, 100.0, 50.0),
-)  # fmt: skip
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
     "pairs": ("correlations", "pairs", "triplets", "uniformity"),
     "groups": ("triplets", "uniformity"),
@@ -119,39 +116,25 @@ class Thresholds:
 
     def of_scores(self, scores: np.ndarray) -> tuple[float, float]:
         """Both, those that are None by the range of the scores."""
-        low, high = scale_of(scores)
-        by_range = [round(low + (high - low) * at / FIVE[1], 9) for at in (SIMILAR, DISSIMILAR)]
+        shares = FIVE.shares(np.array([SIMILAR, DISSIMILAR]))
+        similar, dissimilar = Scale.of(scores).scores(shares).round(9).tolist()
         return (
-            by_range[0] if self.similar is None else self.similar,
-            by_range[1] if self.dissimilar is None else self.dissimilar,
+            similar if self.similar is None else self.similar,
+            dissimilar if self.dissimilar is None else self.dissimilar,
         )
 
     def note(self, scores: np.ndarray) -> str:
         """A sentence on thresholds that follow an uncommon scale; empty where they do not."""
-        low, high = scale_of(scores)
-        if (low, high) in (UNIT, FIVE) or None not in (self.similar, self.dissimilar):
+        scale = Scale.of(scores)
+        if scale in (UNIT, FIVE) or None not in (self.similar, self.dissimilar):
             return ""
         shown = [number(one) for one in (scores.min(), scores.max(), *self.of_scores(scores))]
         return (
             f"The scores lie between {shown[0]} and {shown[1]}: pairs count as similar from "
             f"{shown[2]} and as dissimilar up to {shown[3]}, which is 80% and 40% of the range "
-            f"from {number(low)} to {number(high)}. Set other thresholds if the scale is another."
+            f"from {number(scale.low)} to {number(scale.high)}. Set other thresholds if the scale "
+            "is another."
         )
-
-
-def scale_of(scores: np.ndarray) -> tuple[float, float]:
-    """The lowest and the highest score of the scale that scores are on.
-
-    A common one, of which they reach the upper part; else they span their own.
-
-    Args:
-        scores: [pair] finite.
-    """
-    low, high = float(scores.min()), float(scores.max())
-    for bottom, top, above in _SCALES:
-        if bottom <= low and above < high <= top:
-            return bottom, top
-    return (low, high) if low < high else FIVE
 
 
 BY_RANGE = Thresholds()
@@ -178,8 +161,8 @@ class ScoredData(DataSet):
     def __post_init__(self) -> None:
         if not self.similar > self.dissimilar:
             raise SettingsError(
-                f"The threshold for similar pairs ({self.similar:g}) must be above the one "
-                f"for dissimilar pairs ({self.dissimilar:g})."
+                f"The threshold for similar pairs ({number(self.similar)}) must be above the one "
+                f"for dissimilar pairs ({number(self.dissimilar)})."
             )
 
     @property
@@ -191,6 +174,13 @@ class ScoredData(DataSet):
     def is_dissimilar(self) -> np.ndarray:
         """[pair] whether it scores low."""
         return self.scores <= self.dissimilar
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """[pair] the same for pairs of the same two texts, as of `number_pairs`."""
+        return number_pairs(
+            [self.texts[at] for at in self.first], [self.texts[at] for at in self.second]
+        )
 
     @cached_property
     def similar_rows(self) -> np.ndarray:
@@ -209,8 +199,8 @@ class ScoredData(DataSet):
     def describe(self) -> str:
         return (
             f"{len(self.scores):,} scored pairs, {int(self.is_similar.sum()):,} of them similar "
-            f"(≥ {self.similar:g}), {int(self.is_dissimilar.sum()):,} dissimilar "
-            f"(≤ {self.dissimilar:g})"
+            f"(≥ {number(self.similar)}), "
+            f"{int(self.is_dissimilar.sum()):,} dissimilar (≤ {number(self.dissimilar)})"
         )
 
     def problem(self, measure: Measure) -> str:
@@ -219,13 +209,13 @@ class ScoredData(DataSet):
             return why_undefined(np.arange(len(self.scores)), self.scores)
         if measure == "triplets" and n_similar < 2:
             return (
-                f"{_scoring(n_similar)} {self.similar:g} or more; triplets need at least "
+                f"{_scoring(n_similar)} {number(self.similar)} or more; triplets need at least "
                 "two. Lower the threshold for similar pairs."
             )
         if measure == "pairs" and not (n_similar and n_dissimilar):
             return (
-                f"{_scoring(n_similar)} {self.similar:g} or more, {_scoring(n_dissimilar)} "
-                f"{self.dissimilar:g} or less; both kinds are needed. Change the thresholds."
+                f"{_scoring(n_similar)} {number(self.similar)} or more, {_scoring(n_dissimilar)} "
+                f"{number(self.dissimilar)} or less; both kinds are needed. Change the thresholds."
             )
         return ""
 
@@ -290,8 +280,8 @@ class LabelledData(DataSet):
         return f"{many(len(self.rows), 'text')} with {many(len(set(self.labels)), 'label')}"
 
     def problem(self, measure: Measure) -> str:
-        if measure == "neighbours" and len(set(self.labels)) < 2:
-            return "All texts have the same label. At least two different labels are needed."
+        if measure == "neighbours":
+            return why_no_votes(self.labels)
         return why_not_probed(self.labels, self.rows.tolist()) if measure == "probe" else ""
 
     def _contents(self) -> Iterable[object]:
@@ -363,6 +353,7 @@ def scored_data(
     n = len(scores)
     bounds = thresholds.of_scores(scores)
     notes += tuple(filter(None, [thresholds.note(scores)]))
+    notes += repeats_in_words(number_pairs(first, second))
     return ScoredData(name, texts, at[:n], at[n:], scores, *bounds, notes=notes)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of
 from neuralviz.maps.categories import TEXTS_A_LABEL
+from neuralviz.reading.roles import OPTIONAL, ROLES, columns_of
 from neuralviz.reading.rows import numbers_of
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Kind
+    from neuralviz.reading.roles import Kind
     from neuralviz.reading.table import Table
 
 LOOKED_AT = 500  # rows

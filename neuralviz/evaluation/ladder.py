@@ -27,8 +27,9 @@ from neuralviz.evaluation.ladder_events import (
 )
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.passes import encode_last
+from neuralviz.reading.scales import Scale
 from neuralviz.store.embedding import embed
-from neuralviz.training.similarity.data import Scale, check_different
+from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import (
     PairFeatures,
@@ -105,7 +106,7 @@ def look_at_layers(
     for pooling in poolings or model_poolings(model):
         embedder = LayerwiseEmbedder(model, pooling)
         vectors = yield from _features(embedder, texts, store, pooling, should_stop)
-        yield layer_cosines(pooling, pair_features(pairs, texts, vectors))
+        yield layer_cosines(pooling, pair_features(pairs, texts, vectors), pairs.numbers)
 
 
 def climb(
@@ -128,18 +129,21 @@ def climb(
         should_stop: asked again and again.
 
     Yields:
-        Progress of the features, the test pairs, baselines, then every rung.
+        Progress of the features, the train pairs' layers, the test pairs, baselines, then every
+        rung.
 
     Raises:
         TextError: the scores of train or dev pairs are all the same, or a text cannot be read.
         As `look_up` and `fit`.
     """
+    check_different(split.train.scores, "train")
     scale = Scale.of(split.train.scores)
     check_different(split.dev.scores, "dev")
     texts = different_texts(split.parts)
     embedder = LayerwiseEmbedder(model, settings.pooling)
     vectors = yield from _features(embedder, texts, store, settings.pooling, should_stop)
     raw = [pair_features(part, texts, vectors) for part in split.parts]
+    yield layer_cosines(settings.pooling, raw[0], split.train.numbers)
     yield TestPairs(
         split.test.sentences1,
         split.test.sentences2,
@@ -173,7 +177,7 @@ def climb(
             )
 
 
-def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
+def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
     """The cosines at every layer, and how they follow the scores."""
     cosines = _cosines(features)
     found = [correlate(column, features.scores) for column in cosines.T]
@@ -181,6 +185,7 @@ def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
         pooling,
         cosines,
         features.scores,
+        numbers,
         np.array([one.spearman for one in found]),
         np.array([one.pearson for one in found]),
     )

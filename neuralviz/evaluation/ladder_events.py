@@ -12,7 +12,7 @@ from neuralviz.training.similarity.events import AutoencoderEpoch, SimilarityEpo
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
-    from neuralviz.training.similarity.data import Scale
+    from neuralviz.reading.scales import Scale
     from neuralviz.training.similarity.events import SimilarityEnded, SimilarityEvent
     from neuralviz.training.similarity.settings import Rung
 
@@ -31,6 +31,7 @@ class LayerCosines:
         pooling: of the vectors.
         cosines: [pair, layer] of all pairs.
         scores: [pair] by people.
+        numbers: [pair] as of `number_pairs`.
         spearman, pearson: [layer] -1 … 1, NaN where undefined.
     """
 
@@ -39,6 +40,7 @@ class LayerCosines:
     pooling: str
     cosines: np.ndarray
     scores: np.ndarray
+    numbers: np.ndarray
     spearman: np.ndarray
     pearson: np.ndarray
 
@@ -66,7 +68,7 @@ class TestPairs:
     Attributes:
         sentences1, sentences2: of the pairs.
         scores: [pair] by people.
-        scale: of the scores of the train pairs.
+        scale: of people's scores, by the train pairs.
         n_train, n_dev: how many train and dev pairs there are.
         notes: sentences on how the pairs were divided.
         fingerprint: of the frozen model.

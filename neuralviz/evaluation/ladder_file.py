@@ -18,12 +18,12 @@ from neuralviz.evaluation.ladder_events import (
     RungResult,
     TestPairs,
 )
-from neuralviz.training.similarity.data import Scale
+from neuralviz.reading.scales import Scale
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.settings import SimilaritySettings
 
-FORMAT = 2  # raise it where the same settings give another result
-_OF_LAYERS = ("cosines", "scores", "spearman", "pearson")
+FORMAT = 3  # raise it where the same settings give another result
+_OF_LAYERS = ("cosines", "scores", "numbers", "spearman", "pearson")
 
 
 def ladder_bytes(ladder: Ladder) -> bytes:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.best_layer import FEWEST_PAIRS, best_layer, best_layer_in_words
-from neuralviz.evaluation.bootstrap import bootstrap_spearman, paired_interval
-from neuralviz.evaluation.correlation import Correlation
+from neuralviz.evaluation.best_layer import (
+    Measured,
+    best_layer,
+    best_layer_in_words,
+    interval_of_difference,
+    reversed_median,
+)
+from neuralviz.evaluation.bootstrap import seem_reversed
+from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
 from neuralviz.evaluation.ladder_table import (
     best_baseline,
@@ -43,32 +48,7 @@ _BASELINES = {
     SENTENCE: "the model's own sentence embedding",
     NEURAL: "its neural embedding",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """A layer as `best_layer` takes it."""
-
-    cosines: np.ndarray
-    scores: np.ndarray
-    correlation: Correlation
-
-    @classmethod
-    def of(cls, layers: LayerCosines, layer: int) -> _Layer:
-        spearman, pearson = float(layers.spearman[layer]), float(layers.pearson[layer])
-        found = Correlation(spearman, np.nan, np.nan, pearson, len(layers.scores))
-        return cls(layers.cosines[:, layer], layers.scores, found)
-
-
-@lru_cache(maxsize=8)  # the page draws it again and again
-def _difference(layers: LayerCosines, layer: int, rival: int) -> tuple[float, float] | None:
-    """The 95% interval of how much better one layer is than another, on the same pairs."""
-    if len(layers.scores) < FEWEST_PAIRS:
-        return None
-    first, second = (
-        bootstrap_spearman(layers.cosines[:, at], layers.scores) for at in (layer, rival)
-    )
-    return paired_interval(first, second) if len(first) and len(second) else None
+_UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
 
 
 def layers_point(
@@ -80,21 +60,52 @@ def layers_point(
         layers: by pooling.
         is_whole: whether they are all there, so that it can be told whether the pairs decide it.
     """
-    if not layers:
-        return "", None
-    by_layer = {
-        pooling: [_Layer.of(one, layer) for layer in range(len(one.spearman))]
-        for pooling, one in layers.items()
+    return _layers_point(tuple(layers.values()), is_whole) if layers else ("", None)
+
+
+@lru_cache(maxsize=8)
+def _are_reversed(poolings: tuple[LayerCosines, ...]) -> bool:
+    return reversed_median(_by_layer(poolings), "spearman") is not None
+
+
+def _by_layer(poolings: tuple[LayerCosines, ...]) -> dict[str, list[Measured]]:
+    return {
+        one.pooling: [Measured(column, one.scores, one.numbers) for column in one.cosines.T]
+        for one in poolings
     }
-    n_pairs = len(next(iter(layers.values())).scores)
+
+
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _layers_point(
+    poolings: tuple[LayerCosines, ...], is_whole: bool
+) -> tuple[str, BestLayer | None]:
+    by_layer = _by_layer(poolings)
     best = best_layer(by_layer, "spearman")
-    bounds = None
-    if is_whole and best is not None and best.rival is not None:
-        bounds = _difference(layers[best.pooling], best.layer, best.rival)
-    return best_layer_in_words(best, "Spearman", n_pairs, bounds), best
+    bounds = median = None
+    if is_whole and best is not None:
+        median = reversed_median(by_layer, "spearman")
+        if best.rival is not None:
+            of_pooling = by_layer[best.pooling]
+            bounds = interval_of_difference(
+                of_pooling[best.layer], of_pooling[best.rival], "spearman"
+            )
+    n_pairs = len(poolings[0].scores)
+    return best_layer_in_words(best, "Spearman", n_pairs, bounds, median), best
 
 
 def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
+    """What `_ladder_point` says, and whether scores seem to say how different texts are."""
+    said = _ladder_point(ladder, is_whole=is_whole)
+    untrained = [line.interval for line in ladder_lines(ladder) if line.name in _UNTRAINED]
+    if not said or not (seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values()))):
+        return said
+    return (
+        f"{said}\n\nBefore any training, the Spearman of the model's cosine similarities is "
+        f"clearly below chance (0). {REVERSE}"
+    )
+
+
+def _ladder_point(ladder: Ladder, *, is_whole: bool) -> str:
     """Which rung the dev pairs choose, and how far it is above the best baseline, in markdown.
 
     Args:

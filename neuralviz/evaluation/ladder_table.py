@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.bootstrap import (
-    FEWEST_DRAWN,
     bootstrap_spearman,
     interval,
     paired_interval,
 )
 from neuralviz.evaluation.data import digest_texts
 from neuralviz.evaluation.tables import STS_TEST
+from neuralviz.reading.pairs import number_pairs
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import PUBLISHED
 
@@ -210,12 +210,17 @@ def _resampled(found: Sequence[Baseline | RungResult], test: TestPairs) -> np.nd
 
 
 def _resampled_once(one: Baseline | RungResult, test: TestPairs) -> np.ndarray:
-    if len(test.scores) < FEWEST_DRAWN:
-        return np.zeros(0)
-    return _resampled_as_bytes(one.predicted.tobytes(), test.scores.astype(float).tobytes())
+    arrays = one.predicted, test.scores.astype(float), _numbers(test)
+    return _resampled_as_bytes(*(values.tobytes() for values in arrays))
+
+
+@lru_cache(maxsize=4)
+def _numbers(test: TestPairs) -> np.ndarray:
+    return number_pairs(test.sentences1, test.sentences2)
 
 
 @lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
-def _resampled_as_bytes(predicted: bytes, scores: bytes) -> np.ndarray:
+def _resampled_as_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarray:
     """The resampled correlation of float64 values; keeps nothing alive but these."""
-    return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores))
+    cluster = np.frombuffer(numbers, np.int64)
+    return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores), cluster=cluster)

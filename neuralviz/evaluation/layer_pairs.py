@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import ModelError, TextError, never
-from neuralviz.evaluation.correlation import Correlation, correlate
+from neuralviz.evaluation.best_layer import Measured
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
@@ -27,24 +26,6 @@ if TYPE_CHECKING:
 PAIRS_AT_ONCE = 32
 WINDOWS = (1, 2, 3, 4)
 DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at 1
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """One way to make a vector of a sentence, measured on pairs.
-
-    Attributes:
-        cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
-        scores: [pair] by people.
-    """
-
-    cosines: np.ndarray
-    scores: np.ndarray
-
-    @cached_property
-    def correlation(self) -> Correlation:
-        """Of the cosines with the scores."""
-        return correlate(self.cosines, self.scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +121,8 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
     ``cosines`` is [pooling, pair] of the first so many pairs.
     """
     done = pairs.first(cosines.shape[1])
-    measured = iter([Measured(row.copy(), done.scores) for row in cosines])
+    numbers = done.numbers
+    measured = iter([Measured(row.copy(), done.scores, numbers) for row in cosines])
 
     def take(n: int) -> tuple[Measured, ...]:
         return tuple(next(measured) for _ in range(n))

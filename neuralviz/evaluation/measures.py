@@ -12,6 +12,7 @@ import numpy as np
 from neuralviz import evaluation
 from neuralviz.errors import NeuralvizError, SettingsError, never
 from neuralviz.evaluation.bootstrap import (
+    FEWEST_DRAWN,
     Intervals,
     bootstrap,
     bootstrap_pairs,
@@ -41,7 +42,7 @@ from neuralviz.evaluation.sampling import (
 )
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
-from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right, knn_voted, outvoted
+from neuralviz.maps.neighbourhoods import find_outvoted, knn_accuracy, knn_right, knn_voted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
 
@@ -244,10 +245,13 @@ def _correlations(found: Measured, given: _Given) -> Measured:
     if undefined := why_undefined(products, scores):
         failed: dict[Measure, str] = found.failed | {"correlations": undefined}
         return replace(found, correlations=coefficients, failed=failed)
-    resampled = bootstrap(products, scores, **given.drawing)
+    numbers = given.data.numbers
+    resampled = bootstrap(products, scores, cluster=numbers, **given.drawing)
     notes = found.notes
     if not resampled and given.settings.resamples:
-        notes += ((f"No bootstrap intervals: {coefficients.n:,} pairs are too many."),)
+        n = int(numbers.max()) + 1
+        much = "few" if n < FEWEST_DRAWN else "many"
+        notes += (f"No bootstrap intervals: {many(n, 'different pair')} are too {much}.",)
     intervals = Intervals.of(resampled) if resampled else None
     return _resampled(
         replace(found, correlations=coefficients, intervals=intervals, notes=notes), resampled
@@ -257,7 +261,9 @@ def _correlations(found: Measured, given: _Given) -> Measured:
 def _pairs(found: Measured, given: _Given) -> Measured:
     data = given.data
     counted = count_pairs(found.same, found.diff)
-    errors = bootstrap_pairs(found.products, data.is_similar, data.is_dissimilar, **given.drawing)
+    errors = bootstrap_pairs(
+        found.products, data.is_similar, data.is_dissimilar, cluster=data.numbers, **given.drawing
+    )
     return _resampled(replace(found, pairs=counted), {"pairs": errors})
 
 
@@ -267,7 +273,10 @@ def _triplets(found: Measured, given: _Given) -> Measured:
     vectors = given.units[rows]
     counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
     worst = worst_triplets(vectors, data.grouping, rows, WORST, should_stop=stop)
-    errors = bootstrap_share(*counted.by_group, **given.drawing)
+    cluster = None
+    if isinstance(data, ScoredData):  # a group a similar pair
+        _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
+    errors = bootstrap_share(*counted.by_group, cluster=cluster, **given.drawing)
     return _resampled(
         replace(found, triplets=counted.together, worst_triplets=worst.among(rows)),
         {"triplets": errors},
@@ -280,15 +289,21 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
     notes = found.notes
     if near.k < k:
         notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
-    fewest = min(Counter(data.labels).values())
-    if fewest <= near.k:
+    sizes = Counter(Counter(data.labels).values())  # labels by their number of texts
+    if sizes[1]:
+        who = "label has" if sizes[1] == 1 else "labels have"
         notes += (
-            (
-                f"The rarest label has only {many(fewest, 'text')}, so at most {fewest - 1} of "
-                f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours."
-            ),
+            f"{sizes[1]:,} {who} a single text, for which no neighbour can vote. Give such texts "
+            "the label of others, or leave them out.",
         )
-    missed = outvoted(near, data.labels, k, WORST)
+    fewest = min(filter(lambda size: size > 1, sizes), default=near.k + 1)
+    if fewest <= near.k:
+        others = " of several texts" if sizes[1] else ""
+        notes += (
+            f"The rarest label{others} has only {fewest} texts, so at most {fewest - 1} of "
+            f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours.",
+        )
+    missed = find_outvoted(near, data.labels, k, WORST)
     return replace(
         found,
         neighbours=knn_accuracy(near, data.labels, k),

@@ -7,7 +7,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from neuralviz.evaluation.bootstrap import RESAMPLES
+from neuralviz.errors import SettingsError
+from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
 from neuralviz.maps.neighbourhoods import K
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
 
-KEY_VERSION = 2  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
+KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class MeasureSettings:
         resamples: of the bootstrap intervals; 0 for none.
         seed: of all that is drawn: bootstrap samples, and pairs and texts where there are many.
         max_compared: relations that are compared one by one, for what methods break in common.
+
+    Raises:
+        SettingsError: there are too few or too many resamples.
     """
 
     measures: tuple[Measure | Literal["all"], ...] = ()
@@ -36,6 +40,13 @@ class MeasureSettings:
     resamples: int = RESAMPLES
     seed: int = 0
     max_compared: int = MAX_COMPARED
+
+    def __post_init__(self) -> None:
+        if self.resamples and not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
+            raise SettingsError(
+                f"Intervals need {FEWEST_RESAMPLES} to {MOST_RESAMPLES:,} resamples. Use 0 for no "
+                "intervals."
+            )
 
     def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
         """Those that are asked for."""

@@ -16,8 +16,8 @@ from neuralviz.evaluation.data import (
     scored_data,
     with_notes,
 )
-from neuralviz.evaluation.roles import find_roles
 from neuralviz.reading.lines import tidy
+from neuralviz.reading.roles import find_roles
 from neuralviz.reading.rows import usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
@@ -75,7 +75,7 @@ def data_of(
     else:
         data = _paraphrases(name, table, columns)
     if kind != "pairs" and thresholds != BY_RANGE:
-        note = f"{name} has no scores; --similar and --dissimilar have no effect."
+        note = f"{name} has no scores, so the thresholds have no effect."
         data = replace(data, notes=(*data.notes, note))
     return replace(data, columns=columns)
 

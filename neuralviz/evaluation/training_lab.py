@@ -20,7 +20,7 @@ from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.spaces import knn_by_space
 from neuralviz.store.refusing import folder_error
-from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
@@ -30,8 +30,6 @@ from neuralviz.training.snapshots import Watch
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.training.events import TrainingEvent
-    from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
     from neuralviz.training.snapshots import Snapshot
 
@@ -39,7 +37,7 @@ MOST_TEXTS = 4000  # that are measured, read up to the model's window
 TESTED = 0.1  # of the texts with a label, as in the authors' program
 TEST_SEED = 42
 SEEDS = (1, 2, 3)
-_FORMAT = 2  # raise it where the same row gives other numbers
+_FORMAT = 3  # raise it where the same row gives other numbers
 
 
 @dataclass(frozen=True)
@@ -86,15 +84,15 @@ def fill_table(
         Where it is, and every cell once it is finished or found.
 
     Raises:
-        NeuralvizError: fewer than two different labels, or as of `neuralviz.training.train`.
+        NeuralvizError: fewer than two different labels, none that texts share, or as of
+            `neuralviz.training.train`.
         StoreError: a cell cannot be written.
         Stopped: ``should_stop`` said so; the same call goes on there.
     """
-    labelled = [i for i, label in enumerate(labels) if label]
-    if len({labels[i] for i in labelled}) < 2:
+    if len(set(filter(None, labels))) < 2:
         raise NeuralvizError("The experiment needs a column with at least two different labels.")
-    if len(labelled) < 2 * K:
-        raise NeuralvizError(f"The experiment needs {2 * K} texts with a label or more.")
+    if len({text for text, label in zip(texts, labels, strict=True) if label}) < 2 * K:
+        raise NeuralvizError(f"The experiment needs {2 * K} different texts with a label or more.")
     lab = _Lab(model, texts, labels, folder, should_stop)
     wanted = [
         (row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]
@@ -121,7 +119,8 @@ class _Lab:
         self.model, self.texts, self.should_stop = model, texts, should_stop
         self._own_folder = folder
         self.folder = folder or tables_folder()  # of the cells
-        self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None)
+        # As the authors' program, it reads a text's beginning.
+        self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None, is_whole=False)
         self._before: dict[tuple[Any, ...], Snapshot] = {}
         self.labels = np.array([labels[i] for i in self.watch.watched])
         _, tested = train_test_split(
@@ -151,10 +150,9 @@ class _Lab:
     ) -> Generator[RowProgress, None, TrainingCell]:
         if not row.is_trained:
             yield RowProgress(row.label, seed, 0, 0, 0, 0)
-            learner = make_learner(self.model, row.settings)
-            snapshot = self._watch(row.settings).look(learner, 0, self.should_stop)
-            return self._measured(row, seed, snapshot)
+            return self._measured(row, seed, self._at_start(row.settings))
         accuracy = _read_json(beside / "epochs.json")  # by step
+        accuracy["0"] = _last(self._at_start(row.settings))
         texts = self._trained_on(row)
         n_pairs = len(PairSource(texts, row.settings.pairs, seed))
         schedule = Schedule.of(row.settings, n_pairs)
@@ -164,13 +162,14 @@ class _Lab:
             self.model,
             texts,
             row.settings,
-            watch=self._watch(row.settings),
+            watch=self.watch,
             watch_every=schedule.per_epoch,
+            watch_before=False,
             folder=beside / "checkpoints",
             should_stop=self.should_stop,
         ):
             if event.snapshot is not None:
-                accuracy[str(_step(event))] = _last(event.snapshot)
+                accuracy[str(event.snapshot.step)] = _last(event.snapshot)
                 _write(beside / "epochs.json", accuracy)
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
@@ -194,10 +193,14 @@ class _Lab:
             epochs=tuple(accuracy.get(str(end)) for end in ends),
         )
 
-    def _watch(self, settings: TrainingSettings) -> Watch:
-        """The watch, which looks only once at encoders that begin alike."""
+    def _at_start(self, settings: TrainingSettings) -> Snapshot:
+        """What is seen before any step; encoders that begin alike are looked at once."""
         seed = settings.seed if settings.start == "random" else None
-        return _Watch(self.watch, self._before, (settings.part, settings.pooling, seed))
+        start = settings.part, settings.pooling, seed
+        if start not in self._before:
+            learner = make_learner(self.model, settings)
+            self._before[start] = self.watch.look(learner, 0, self.should_stop)
+        return self._before[start]
 
     def _trained_on(self, row: TrainingRow) -> list[str]:
         """All texts, or all but those that are tested and those that say the same."""
@@ -225,47 +228,6 @@ class _Lab:
         key = self._data.copy()
         key.update(json.dumps(decides).encode())
         return key.hexdigest()[:32]
-
-
-class _Watch(Watch):
-    """Another watch, that reads as the authors do, and remembers what it has seen at the start.
-
-    Args:
-        watch: what looks.
-        seen: what was seen before any step.
-        start: of this encoder.
-    """
-
-    def __init__(
-        self, watch: Watch, seen: dict[tuple[Any, ...], Snapshot], start: tuple[Any, ...]
-    ) -> None:
-        self._watch, self._seen, self._start = watch, seen, start
-        self.measured = watch.measured
-
-    def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:  # type: ignore[override]
-        if step:
-            return self._watch.look(_CutOff(learner), step, should_stop)
-        if self._start not in self._seen:
-            self._seen[self._start] = self._watch.look(_CutOff(learner), 0, should_stop)
-        return self._seen[self._start]
-
-
-class _CutOff:
-    """A learner that cuts off what is behind its window, as the authors' program does."""
-
-    def __init__(self, learner: Learner) -> None:
-        self._learner = learner
-
-    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> np.ndarray:
-        """[layer, text, dim] vectors of the texts' beginnings."""
-        return self._learner.of_layers(texts, should_stop, is_whole=False)
-
-
-def _step(event: TrainingEvent) -> int:
-    """The step whose encoder an event's snapshot is of."""
-    if isinstance(event, TrainingStarted):
-        return 0
-    return event.result.step if isinstance(event, TrainingEnded) else event.step
 
 
 def _last(snapshot: Snapshot) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralviz.evaluation.bootstrap import paired_interval
 from neuralviz.evaluation.claims import Claim, Name, listed, spoken_by, written
+from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
 from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
@@ -100,12 +101,13 @@ def verdict(
         return f"No method has a {by.title} on these data."
     name = spoken_by(results, name)
     claim = Claim.of(by, results.data[data], ranked[0].measured, quote)
+    why = by.why_no_interval(results.data[data], results.plan.settings.resamples)
     if len(ranked) == 1:
-        said = [_alone(claim, ranked[0], name)]
+        is_sure = by.interval(ranked[0].measured) is not None
+        said = [_alone(claim, ranked[0], name), "" if is_sure else f"But {why}."]
     elif by.measure in _BY_SCORES and all(_is_worse_than_guessing(by, one) for one in ranked):
         said = [_all_worse(claim, ranked, name)]  # the scores may well be the other way round
     else:
-        why = by.why_no_interval(results.data[data], results.plan.settings.resamples)
         said = _compared(claim, ranked, why, name)
         said.append(_better_elsewhere(results, data, claim, ranked[0], finished, name))
     said += [
@@ -335,10 +337,7 @@ def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], name: Name) -> 
         are = "is" if len(worse) == 1 else "are"
         said += f" {listed(_names(worse, name))} {are} clearly worse than that."
     if by.measure in _BY_SCORES:
-        said += (
-            " A higher score has to mean that the texts are more alike. If it means here that they "
-            "are more different, reverse the scores."
-        )
+        said += f" {REVERSE}"
     return said
 
 

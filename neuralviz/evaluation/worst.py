@@ -92,7 +92,7 @@ def _worst_pair(data: ScoredData, measured: Measured, label: str, quote: Quote) 
         finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
     return (
         f"{label} is furthest from people on {one} and {other}: they give it "
-        f"{float(data.scores[at]):g}, but {finds} (cosine similarity "
+        f"{number(float(data.scores[at]))}, but {finds} (cosine similarity "
         f"{number(float(cosine), '.2f')})."
     )
 

@@ -97,10 +97,12 @@ class Yardstick:
             n = len(np.unique(data.grouping.group[data.grouping.anchors]))
             if n < FEWEST_DRAWN:
                 return f"{many(n, 'group')} are too few to say how sure that is"
-        if isinstance(data, ScoredData) and self.measure == "triplets":
-            n = int(data.is_similar.sum())
+        if isinstance(data, ScoredData):
+            is_used = data.is_similar if self.measure == "triplets" else slice(None)
+            what = "different similar pair" if self.measure == "triplets" else "different pair"
+            n = len(np.unique(data.numbers[is_used]))
             if n < FEWEST_DRAWN:
-                return f"{many(n, 'similar pair')} are too few to say how sure that is"
+                return f"{many(n, what)} are too few to say how sure that is"
         return "nothing says how sure that is"
 
 

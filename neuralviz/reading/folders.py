@@ -109,7 +109,8 @@ def _read_each(
         try:
             read = read_texts(source, wanted, mode=mode, max_texts=most - n_texts)
         except TextError as error:
-            skipped.append(str(error))
+            why = str(error)
+            skipped.append(why if name in why else f"Could not read {name}: {why}")
             continue
         found.append((name, read))
         n_texts += len(read.texts)

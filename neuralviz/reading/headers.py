@@ -173,8 +173,8 @@ def header_notes(
     if not header:
         return (
             f"No {unit} of {name} seems to name its columns, so {unit} {first:,} was read as "
-            f"data: {describe_row(row)}. If it names the columns, choose it as the header "
-            f"(--header {first}).",
+            f"data: {describe_row(row)}. If it names the columns, choose {unit} {first:,} as the "
+            "header.",
         )
     notes: tuple[str, ...] = ()
     if header > first:
@@ -185,7 +185,7 @@ def header_notes(
     if not is_clear:
         notes += (
             f"It is not clear whether {unit} {header:,} of {name} names its columns. It was read "
-            f"as the header: {describe_row(row)}. If it is data, choose no header (--no-header).",
+            f"as the header: {describe_row(row)}. If it is data, choose no header.",
         )
     return notes
 

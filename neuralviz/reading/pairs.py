@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.missing import blank_missing
+from neuralviz.reading.roles import ROLES, pair_columns
 from neuralviz.reading.rows import check_numbers, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
 
-SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
-SCORE_COLUMNS = ("score", "similarity")
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
+NO_ROLES: Mapping[str, str] = MappingProxyType({})
 _NO_SCORES = np.zeros(0)
-FindColumns = Callable[[str, Sequence[str]], tuple[str, str, str | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,11 @@ class ScoredPairs:
     def __len__(self) -> int:
         return len(self.sentences1)
 
+    @property
+    def numbers(self) -> np.ndarray:
+        """[pair] as of `number_pairs`."""
+        return number_pairs(self.sentences1, self.sentences2)
+
     def at(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
         """The pairs at some places, in that order."""
         return replace(
@@ -63,54 +68,45 @@ class ScoredPairs:
 
     def first(self, n: int) -> ScoredPairs:
         """The same with the first ``n`` pairs alone."""
-        return replace(
-            self,
-            sentences1=self.sentences1[:n],
-            sentences2=self.sentences2[:n],
-            scores=self.scores[:n],
-            labels={name: values[:n] for name, values in self.labels.items()},
-        )
+        return self.at(range(min(n, len(self))))
 
 
-def find_columns(name: str, columns: Sequence[str]) -> tuple[str, str, str | None]:
-    """The columns of two sentences and of their score by their names; None without a score.
+def number_pairs(first: Sequence[str], second: Sequence[str]) -> np.ndarray:
+    """[pair] the number, 0 … of its two texts, in whichever order; the same of repeated pairs."""
+    known: dict[frozenset[str], int] = {}
+    both = (frozenset(texts) for texts in zip(first, second, strict=True))
+    return np.array([known.setdefault(texts, len(known)) for texts in both], dtype=np.int64)
 
-    Raises:
-        TextError: there are none of two sentences.
+
+def repeats_in_words(numbers: np.ndarray) -> tuple[str, ...]:
+    """A sentence on repeated pairs; none where there are none.
+
+    Args:
+        numbers: of `number_pairs`.
     """
-    by_name = _by_name(columns)
-    pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
-    if pair is None:
-        raise TextError(
-            f"{name} needs the columns “sentence1” and “sentence2” in its header line. "
-            f"It has: {_list_names(columns)}."
-        )
-    first, second = (columns[by_name[one]] for one in pair)
-    return first, second, next((columns[by_name[s]] for s in SCORE_COLUMNS if s in by_name), None)
+    n = len(numbers) - len(np.unique(numbers))
+    which = f"{many(n, 'pair')} repeat{'s' * (n == 1)} the texts of another pair"
+    return (f"{which}. Intervals count such pairs as one.",) if n else ()
 
 
 def read_pairs(
-    source: Source, find: FindColumns = find_columns, *, max_rows: int | None = None
+    source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
     """Read scored pairs from a table in a file (see ``source.TABLES``).
 
     Args:
         source: a table with the columns ``sentence1``, ``sentence2`` (or
             ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
-        find: gives the names of the two sentences' columns and of the score's, for the name of
-            the file and all its columns, where they are others.
+        roles: role to column, of those that are not called as in `ROLES`.
         max_rows: of the table; those behind are left out, with a note.
 
     Raises:
-        TextError: it is no such table, a column is missing, or fewer than 3 pairs can be used.
+        TextError: it is no such table, or fewer than 3 pairs can be used.
+        SettingsError: a column is missing.
     """
     table = read_table(source, max_rows=max_rows)
-    first, second, score = find(source.name, table.columns)
-    if score is None:
-        raise TextError(
-            f"{source.name} needs the columns “sentence1”, “sentence2” and “score” in its header "
-            f"line. It has: {_list_names(table.columns)}."
-        )
+    first, second, score = pair_columns(source.name, table.columns, roles, ROLES["pairs"])
+    assert score is not None
     rows = usable_rows(table, texts=(first, second), numbers=(score,))
     used = rows.places
     if len(used) < FEWEST_PAIRS:
@@ -120,11 +116,12 @@ def read_pairs(
         )
     by_name = _by_name(table.columns)
     labels = blank_missing(table)
+    repeats = repeats_in_words(number_pairs(*rows.texts))
     return ScoredPairs(
         sentences1=rows.texts[0],
         sentences2=rows.texts[1],
         scores=rows.numbers[0],
-        notes=rows.notes,
+        notes=(*rows.notes, *repeats),
         labels={
             label: tuple(tidy(labels.values[by_name[label]][place]) for place in used)
             for label in LABEL_COLUMNS
@@ -134,23 +131,24 @@ def read_pairs(
 
 
 def read_text_pairs(
-    source: Source, find: FindColumns = find_columns, *, max_rows: int | None = None
+    source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
     """Read pairs of sentences from a table; a column of scores may be there or not.
 
     Args:
         source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
-        find: as of `read_pairs`; it gives None for the score's column where there is none.
+        roles: as of `read_pairs`.
         max_rows: of the table; those behind are left out, with a note.
 
     Returns:
         The pairs; scores are NaN where there is none, or none that is a number.
 
     Raises:
-        TextError: it is no such table, a column of sentences is missing, or no pair can be used.
+        TextError: it is no such table, or no pair can be used.
+        SettingsError: a column of sentences is missing.
     """
     table = read_table(source, max_rows=max_rows)
-    first, second, score = find(source.name, table.columns)
+    first, second, score = pair_columns(source.name, table.columns, roles)
     rows = usable_rows(table, texts=(first, second))
     if not rows.places:
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
@@ -159,12 +157,6 @@ def read_text_pairs(
         read = check_numbers(table, score)
         scores = np.array([np.nan if read[at] is None else read[at] for at in rows.places], float)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
-
-
-def _list_names(columns: Sequence[str]) -> str:
-    """The first few names of columns."""
-    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
-    return found + " …" * (len(columns) > 12)
 
 
 def _by_name(columns: Sequence[str]) -> dict[str, int]:

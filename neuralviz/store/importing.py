@@ -189,8 +189,8 @@ def _keys_of_rows(
     beside = f"the columns {names}" if names else "no column beside the vectors"
     raise TextError(
         f"{read.name} has neither the texts nor the IDs of “{corpus.name}”: it has {beside}. "
-        "Add a column “text” or “id”. If its rows are in the order of the corpus, use --in-order "
-        "(on the page: “Match by row”)." + near
+        "Add a column “text” or “id”. If its rows are in the order of the corpus, match by "
+        "row." + near
     )
 
 

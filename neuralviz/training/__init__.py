@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neuralviz.training.folders import read_folder
     from neuralviz.training.learner import make_learner
     from neuralviz.training.loop import restored, train
-    from neuralviz.training.saving import save_encoder
+    from neuralviz.training.saving import check_family_can_be_saved, save_encoder
     from neuralviz.training.snapshots import Watch
     from neuralviz.training.untrained import measure_untrained
 
@@ -26,6 +26,7 @@ _MODULES = {
     "TrainingStarted": "events",
     "TrainingStep": "events",
     "Watch": "snapshots",
+    "check_family_can_be_saved": "saving",
     "identity": "checkpoints",
     "make_learner": "learner",
     "measure_untrained": "untrained",
@@ -40,6 +41,7 @@ __all__ = [
     "TrainingStarted",
     "TrainingStep",
     "Watch",
+    "check_family_can_be_saved",
     "identity",
     "make_learner",
     "measure_untrained",

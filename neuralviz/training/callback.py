@@ -215,7 +215,9 @@ class _Layers:
         self.encoder = encoder
 
     @torch.no_grad()
-    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> list[np.ndarray]:
+    def of_layers(
+        self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
+    ) -> list[np.ndarray]:
         """A [text, dim] float32 array of every layer, without dropout."""
         order = np.argsort([-len(text) for text in texts], kind="stable")
         was_training = self.encoder.training

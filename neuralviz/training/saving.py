@@ -17,9 +17,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoProcessor, PreTrainedTokenizerFast
 
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError, SettingsError, StoreError
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import RECORD_FILE
 from neuralviz.training.learner import TransformerLearner
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.events import Trained
     from neuralviz.training.learner import Learner
+    from neuralviz.training.settings import TrainingSettings
 
 UNFINISHED = ".unfinished-encoder"
 ABANDONED = 86400.0  # seconds, after which nobody is still writing
@@ -93,6 +94,27 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
         raise StoreError(f"Could not save the encoder: {reason}.") from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> None:
+    """Refuse a model that sentence-transformers could not read again, before anything is trained.
+
+    Raises:
+        SettingsError: its family reads pictures or sounds, too, and lacks what prepares them.
+    """
+    if settings.part == "table":
+        return
+    with tempfile.TemporaryDirectory() as folder, quiet_transformers():
+        model.network.config.save_pretrained(folder)
+        _as_it_reads(model).save_pretrained(folder)
+        try:
+            AutoProcessor.from_pretrained(folder, local_files_only=True)
+        except Exception as error:  # each family's processor raises its own
+            raise SettingsError(
+                "The encoder could not be saved: sentence-transformers takes this model for one "
+                "that reads pictures or sounds, too. Choose a model of another family, or train "
+                "the embedding table alone."
+            ) from error
 
 
 def _delete_unfinished(folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError, never
 from neuralviz.maps.distances import check_vectors
-from neuralviz.maps.neighbourhoods import K, knn_right
+from neuralviz.maps.neighbourhoods import K, knn_right, why_no_votes
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many, short_repr
 
@@ -48,7 +48,7 @@ class Layered(Protocol):
     """What gives texts a vector at every layer, such as a `Learner`."""
 
     def of_layers(
-        self, texts: Sequence[str], should_stop: ShouldStop = ...
+        self, texts: Sequence[str], should_stop: ShouldStop = ..., *, is_whole: bool = ...
     ) -> Iterable[np.ndarray]:
         """A [text, dim] float32 array of every layer, the embedding output first."""
         ...
@@ -56,6 +56,8 @@ class Layered(Protocol):
 
 class Watch:
     """Takes snapshots on the same texts every time, each read whole.
+
+    With labels, a text that is there several times is watched once: it would vote for itself.
 
     What a snapshot costs has a bound: of texts that are too long together, fewer are watched. Where
     `FEWEST_TEXTS` of them are too long still, the beginning of each is read.
@@ -67,6 +69,7 @@ class Watch:
         n_texts: texts that are watched, drawn from those with a label where there are labels; all,
             where there are no more.
         characters: of all watched texts together, at most; None for any number.
+        is_whole: False cuts off what is behind the learner's window.
         k: neighbours that vote.
         seed: of the draw.
 
@@ -75,7 +78,7 @@ class Watch:
         measured: how many texts are watched and what is read of them, as a sentence.
 
     Raises:
-        NeuralvizError: there is not one label a text.
+        NeuralvizError: there is not one label a text, or no two texts share a label.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Watch:
         *,
         n_texts: int = MOST_TEXTS,
         characters: int | None = MOST_CHARACTERS,
+        is_whole: bool = True,
         k: int = K,
         seed: int = 42,
     ) -> None:
@@ -96,7 +100,10 @@ class Watch:
         if labels is not None and len({label for label in labels if label}) < 2:
             labels = None
         if labels is not None:
-            candidates = np.flatnonzero([bool(label) for label in labels])
+            if why := why_no_votes(labels):
+                raise NeuralvizError(why)
+            first = {text: at for at, text in reversed(list(enumerate(texts))) if labels[at]}
+            candidates = np.sort(list(first.values()))
         drawn = np.random.default_rng(seed).permutation(candidates)[:n_texts]
         beginning = None  # characters of a text that are read
         if characters is not None:
@@ -111,6 +118,7 @@ class Watch:
         self.measured = _in_words(len(drawn), len(candidates), labels is not None, beginning)
         self._texts = [texts[i][:beginning] for i in self.watched]
         self._labels = None if labels is None else [labels[i] for i in self.watched]
+        self._is_whole = is_whole
         self._k = k
 
     @property
@@ -125,7 +133,7 @@ class Watch:
             Stopped: ``should_stop`` said so.
             TextError: its vectors are no usable numbers: the learning rate is far too high.
         """
-        layers = list(learner.of_layers(self._texts, should_stop))
+        layers = list(learner.of_layers(self._texts, should_stop, is_whole=self._is_whole))
         check_vectors(layers[-1])
         accuracy = right = None
         if self.has_labels:

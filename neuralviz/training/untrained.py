@@ -60,7 +60,9 @@ class _Untrained:
     def __init__(self, model: TextModel, store: VectorStore) -> None:
         self._model, self._store = model, store
 
-    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> list[np.ndarray]:
+    def of_layers(
+        self, texts: Sequence[str], should_stop: ShouldStop = never, *, is_whole: bool = True
+    ) -> list[np.ndarray]:
         """[text, dim] of that layer; a text without a token has zeros."""
         encoded = self._model.encoder.encode_batch_fast(list(texts), add_special_tokens=False)
         readable = [i for i, one in enumerate(encoded) if one.ids and texts[i].strip()]

@@ -1,4 +1,4 @@
-"""What the pages of the app share."""
+"""The pages of the app, and what they share."""
 
 from pathlib import Path
 

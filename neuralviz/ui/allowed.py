@@ -1,4 +1,4 @@
-"""What this server allows whoever looks at its pages."""
+"""What this server allows its visitors: its settings and limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class TooMuchError(NeuralvizError):
-    """More than this server takes at once."""
+    """The input exceeds a limit of this server."""
 
 
 def begin_serving() -> ServerSettings:
-    """Note that this process is a server, before Streamlit knows it; gives what it allows.
+    """Note that this process is a server, before Streamlit knows; return its settings.
 
-    Whether others can reach it is put into the environment: its workers know it, too.
+    The environment tells its workers whether others can reach it.
 
     Raises:
         SettingsError: a variable of the environment makes no sense.
@@ -43,7 +43,7 @@ def begin_serving() -> ServerSettings:
 
 @cache
 def allowed() -> ServerSettings:
-    """The settings of this server; one that others can reach has limits.
+    """The settings of this server; it has limits if others can reach it.
 
     Raises:
         SettingsError: a variable of the environment makes no sense.
@@ -56,17 +56,17 @@ def allowed() -> ServerSettings:
 
 
 def has_visitors() -> bool:
-    """Whether others than the user of this machine look at the pages."""
+    """Whether the pages have other visitors than the user of this machine."""
     return allowed().open or allowed().demo
 
 
-def where_it_goes(what: str = "The file") -> str:
-    """Where something that is put in goes, as a sentence.
+def where_it_goes(subject: str = "The file") -> str:
+    """A sentence on where the user's input goes.
 
     Args:
-        what: begins the sentence.
+        subject: begins the sentence.
     """
-    return f"{what} goes to this server." if has_visitors() else f"{what} stays on this machine."
+    return f"{subject} {'goes to this server' if has_visitors() else 'stays on this machine'}."
 
 
 def n_within_limits(texts: Sequence[str]) -> int:
@@ -75,24 +75,24 @@ def n_within_limits(texts: Sequence[str]) -> int:
     n = len(texts) if most_texts is None else min(len(texts), most_texts)
     if most_characters is None:
         return n
-    left = most_characters
+    remaining = most_characters
     for place in range(n):
-        left -= len(texts[place])
-        if left < 0:
+        remaining -= len(texts[place])
+        if remaining < 0:
             return place
     return n
 
 
-def most_rows(most: int, texts_in_row: int = 1) -> int:
-    """How many rows of a table this server takes: ``most`` or fewer."""
+def most_rows(limit: int, texts_in_row: int = 1) -> int:
+    """How many rows of a table this server takes: ``limit`` or fewer."""
     most_texts = allowed().max_texts
-    return most if most_texts is None else max(1, min(most, most_texts // texts_in_row))
+    return limit if most_texts is None else max(1, min(limit, most_texts // texts_in_row))
 
 
 def most_typed(n_fields: int = 1) -> int | None:
-    """How much may be typed into each of some text fields; None for as much as one likes."""
-    most = allowed().max_characters
-    return None if most is None else most // n_fields
+    """The most characters for each of ``n_fields`` text fields; None without a limit."""
+    limit = allowed().max_characters
+    return None if limit is None else limit // n_fields
 
 
 def check_within_limits(texts: Sequence[str]) -> None:
@@ -102,12 +102,12 @@ def check_within_limits(texts: Sequence[str]) -> None:
         TooMuchError: there are more, or they are too long; the message says what it takes.
     """
     if n_within_limits(texts) < len(texts):
-        raise TooMuchError(too_much())
+        raise TooMuchError(describe_limits())
 
 
-def too_much() -> str:
+def describe_limits() -> str:
     """What this server takes at once, as a sentence."""
     most_texts, most_characters = allowed().max_texts, allowed().max_characters
-    most = [many(most_texts, "text")] if most_texts is not None else []
-    most += [many(most_characters, "character")] if most_characters is not None else []
-    return f"This server takes up to {' and '.join(most)} at once."
+    limits = [many(most_texts, "text")] if most_texts is not None else []
+    limits += [many(most_characters, "character")] if most_characters is not None else []
+    return f"This server takes up to {' and '.join(limits)} at once."

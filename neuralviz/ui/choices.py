@@ -1,4 +1,4 @@
-"""Choices of one of a few options, which a link brings back."""
+"""A choice among a few options, which a link restores."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def choose_one(
     """
     if st.query_params.get(key) == "":
         del st.query_params[key]
-        st.rerun()  # a widget reads the address that a script run begins with
+        st.rerun()  # widgets read the address as it was when the script run began
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)
-    if chosen is None:  # gone back to, an address without the key undoes what the session held
+    if chosen is None:  # *Back* to an address without the key empties the session's value
         return settings.get("default", options[0])
     return chosen

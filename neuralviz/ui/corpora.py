@@ -1,4 +1,4 @@
-"""Saved corpora, and whose they are."""
+"""The saved corpora that a browser may see and change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
 BROWSER = "neuralviz_browser"  # the cookie that tells browsers apart
-_SESSION = "browser"  # where the session keeps who it is when there is no cookie
+_SESSION = "browser"  # session state: an identity in place of the cookie
 
 
 def corpus_store() -> CorpusStore:
@@ -34,7 +34,7 @@ def may_change(corpus: Corpus) -> bool:
 
 
 def whose_corpora() -> str:
-    """Who sees a corpus that is added, as a sentence; empty on a machine of one's own."""
+    """A sentence on who sees an added corpus; empty where the machine has one user."""
     if allowed().private:
         return "Only this browser sees the corpora that you add here."
     if allowed().open:
@@ -43,9 +43,9 @@ def whose_corpora() -> str:
 
 
 def _browser() -> str:
-    """Who looks: the same for all pages of a browser, and nobody can tell the cookie from it.
+    """A digest that identifies the browser on all its pages, and does not reveal its cookie.
 
-    A browser without cookies is known for as long as its page is open.
+    A browser without cookies has one for as long as its page is open.
     """
     cookie = st.context.cookies.get(BROWSER)
     if not cookie:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> list[str]:
-    """A text area for each field, side by side; what is typed outlives a visit to another page.
+    """A text area for each field, side by side; typed text outlives a visit to another page.
 
     Args:
         page: names the page; the key of a field is ``page-label`` in lower case.
@@ -47,9 +47,9 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
 
 
 def example_pills(page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]) -> None:
-    """Examples to put into a page's widgets; the one that they hold is marked.
+    """Examples that fill a page's widgets; the example that they hold is marked.
 
-    To be called after the widgets, whose values tell which one that is; a container puts the pills
+    Call it after the widgets, whose values tell which example that is; a container puts the pills
     above them.
 
     Args:
@@ -59,13 +59,13 @@ def example_pills(page: str, examples: Mapping[str, Mapping[str, str]], keys: li
     """
     key, held = f"{page}-example", None
     for name, values in examples.items():
-        if all(st.session_state.get(one) == value for one, value in values.items()):
+        if all(st.session_state.get(widget_key) == value for widget_key, value in values.items()):
             held = name
     st.session_state[key] = held
 
     def open_example() -> None:
         name = st.session_state[key]
-        if name is not None:  # a second click on the same one
+        if name is not None:  # None after a second click on the same example
             st.session_state.update(examples[name])
             keep_texts(page, keys)
 
@@ -84,6 +84,6 @@ def field_keys(page: str, labels: Iterable[str]) -> list[str]:
 
 
 def keep_texts(page: str, keys: list[str]) -> None:
-    """Keep what is in the fields on this machine and put its id into the address."""
+    """Save the fields' texts on this machine and put their id into the address."""
     texts = tuple(st.session_state.get(key, "") for key in keys)
-    put_in_address(page, View(texts), over=True)
+    put_in_address(page, View(texts), overwrite=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that is made when somebody downloads it."""
+    """A file that is made when a user downloads it."""
 
     label: str
     make: Callable[[], str | bytes]
@@ -41,7 +41,7 @@ def show_figure(
     handlers: Handlers = NO_HANDLERS,
     about: About = NOTHING,
     page: Callable[[], str] | None = None,
-    more: Sequence[Download] = (),
+    downloads: Sequence[Download] = (),
     columns: PointColumns | None = None,
     window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
@@ -59,7 +59,7 @@ def show_figure(
         handlers: as of `live_figure`.
         about: title and settings, for what is downloaded.
         page: makes the standalone page; by default it is the figure on white, with ``about``.
-        more: files that are offered beside these.
+        downloads: further files to offer.
         columns, window: as of `live_figure`; a figure with columns needs a ``page``.
 
     Returns:
@@ -82,7 +82,7 @@ def show_figure(
         download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
             download_table("Numbers", numbers, name, key=key, about=about)
-        for file in more:
+        for file in downloads:
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
@@ -107,20 +107,21 @@ def download_table(
     """
     make = table if callable(table) else lambda: table
     named = file_name(name, about)
-    said = {"title": about.title, **about.settings} if about != NOTHING else {}
+    metadata = {"title": about.title, **about.settings} if about != NOTHING else {}
+    parquet = f"{named}.parquet"
     download(f"{label} (CSV)", lambda: frame_csv(make()), f"{named}.csv", key=key)
-    download(f"{label} (Parquet)", lambda: frame_parquet(make(), said), f"{named}.parquet", key=key)
+    download(f"{label} (Parquet)", lambda: frame_parquet(make(), metadata), parquet, key=key)
 
 
 def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:
-    """A button whose file is made when it is pressed, without running the page again."""
+    """A button whose file is made at its press, without another run of the page."""
     file = file_name(name)
     st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
 
 
 @contextmanager
 def swiped(key: str, least: int) -> Iterator[None]:
-    """A place for a figure that keeps ``least`` px on a narrow screen, to be swiped in the page."""
+    """A place whose figure stays ``least`` px wide on a narrow screen, where it can be swiped."""
     place = f".st-key-{key}"
     with st.container(key=key):
         st.html(

@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
     from neuralviz.reading.source import Source
 
-FOUND = "detect automatically"
+DETECTED = "detect automatically"
 _LINES = 20
 _CHOICES: dict[str, int | None] = {
-    FOUND: None,
+    DETECTED: None,
     "none": 0,
     **{f"line {number}": number for number in range(1, _LINES + 1)},
 }
 
 
-def choose_header(source: Source, key: str, where: DeltaGenerator | None = None) -> Source:
+def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
     """Ask which line names the columns; nothing is asked where the format names them.
 
     Args:
         source: the file.
         key: of the widget.
-        where: it is drawn; by default where the page is.
+        place: it is drawn; by default where the page is.
 
     Returns:
         The file to be read so.
     """
     if source.ending not in WITHOUT_NAMES:
         return source
-    chosen = (where or st).selectbox(
+    chosen = (place or st).selectbox(
         "Header",
         list(_CHOICES),
         key=key,

@@ -1,4 +1,4 @@
-"""What is being typed when a link to another page is pressed."""
+"""Sends text that is being typed before a link opens another page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _leaving = script("leaving")
 
 
 def send_before_leaving() -> None:
-    """Let links between pages lead on once what is typed in a field has been sent."""
+    """Make links between pages wait until the text typed in a field has been sent."""
     with st.sidebar:
         _leaving(key="leaving")

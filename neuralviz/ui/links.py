@@ -1,4 +1,4 @@
-"""What a link brings back: the address holds settings and the id of a view, never its texts."""
+"""What a link restores: the address holds settings and the id of a view, never its texts."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from neuralviz.ui.views import View, load_view, save_view
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-RUN = "run"  # what the id of a run is called in the address
-COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
-GIVEN = ("Paste", "Upload")  # sources of what a user gives
-_here = threading.local()  # of the thread that draws a page: what waits for the end of `one_entry`
-LATE_SECONDS = 2.0  # a click that was on its way when the address changed comes with the old one
+RUN = "run"  # query parameter: the id of a run
+COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
+USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
+_drawing = threading.local()  # of the drawing thread: values that wait for the end of `one_entry`
+LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
 
 
 @contextmanager
 def one_entry() -> Iterator[None]:
-    """What is put into the address meanwhile becomes one entry of the browser's history.
+    """Make all changes of the address within it one entry of the browser's history.
 
-    So *Back* leads from a run to the one before, and never to a view with another one's run.
+    So *Back* leads from a run to the run before, never to a view with another view's run.
     """
     held: dict[str, str] = {}
-    _here.held = held
+    _drawing.held = held
     try:
         yield
     finally:
-        _here.held = None
+        _drawing.held = None
         if held:
             st.query_params.update(held)
 
 
 def put(values: Mapping[str, str]) -> None:
     """Put values into the address by their names."""
-    held = getattr(_here, "held", None)
+    held = getattr(_drawing, "held", None)
     if held is None:
         st.query_params.update(values)
     else:
         held.update(values)
 
 
-def put_in_address(key: str, view: View, *, over: bool = False) -> None:
+def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
     """Keep a view on this machine and let the address bring it back.
 
-    An address keeps its view: others get another one. With ``over``, for what is put in with every
-    edit, the session writes over what it kept under ``key`` before, never over a link's view.
+    An address keeps its view: others get another one. ``overwrite`` is for what changes with every
+    edit: the session then replaces what it kept under ``key`` before, never a link's view.
 
     Args:
         key: names the inputs on the page.
         view: what is in them.
-        over: see above.
+        overwrite: see above.
     """
     kept, view_id = st.session_state.get(f"{key}-own-view", (None, None))
     if kept != view:
         try:
-            view_id = save_view(view, view_id if over else None)
+            view_id = save_view(view, view_id if overwrite else None)
         except OSError:
             st.toast("The texts could not be saved, so the link does not include them.")
             return
@@ -75,39 +75,39 @@ def put_in_address(key: str, view: View, *, over: bool = False) -> None:
 
 
 def open_view(key: str) -> View | None:
-    """The address's view, when it has just been asked for.
+    """The view that the address names, if the page does not show it yet.
 
     An address without a view gets the one that was last shown under ``key``; where an example is
     shown now, the address is of that, and has none.
     """
-    asked, shown = st.query_params.get("view"), st.session_state.get(f"{key}-view")
-    if asked in (None, "", shown):
-        if st.session_state.get(f"{key}-source", GIVEN[0]) not in GIVEN:
+    view_id, shown_id = st.query_params.get("view"), st.session_state.get(f"{key}-view")
+    if view_id in (None, "", shown_id):
+        if st.session_state.get(f"{key}-source", USER_SOURCES[0]) not in USER_SOURCES:
             st.query_params.pop("view", None)
-        elif shown:
-            st.query_params["view"] = shown
+        elif shown_id:
+            st.query_params["view"] = shown_id
         return None
-    replaced, when = st.session_state.get(f"{key}-replaced", (None, 0.0))
-    if shown and asked == replaced and time.monotonic() - when < LATE_SECONDS:
-        st.query_params["view"] = shown  # else a double click would bring the texts before back
+    replaced, replaced_time = st.session_state.get(f"{key}-replaced", (None, 0.0))
+    if shown_id and view_id == replaced and time.monotonic() - replaced_time < LATE_SECONDS:
+        st.query_params["view"] = shown_id  # else a double click would restore the former texts
         return None
-    st.session_state[f"{key}-view"] = asked
-    view = load_view(asked)
+    st.session_state[f"{key}-view"] = view_id
+    view = load_view(view_id)
     if view is None:
         st.toast("The texts in this link are not saved here. Showing an example instead.")
     return view
 
 
 def is_shared(view: str) -> bool:
-    """Whether the results under an id are those of what everybody on this machine can open."""
+    """Whether everybody on this machine can open the results under an id."""
     return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def kept_under(key: str) -> str:
-    """The id that results of what is in the inputs are kept under; empty where they have none yet.
+    """The id under which results of the inputs are saved; empty where they have none yet.
 
-    What a user gives gets its own by `put_in_address`; all else has one for everybody.
+    A user's own texts get an id by `put_in_address`; everything else shares one.
     """
-    if st.session_state.get(f"{key}-source") in GIVEN:
+    if st.session_state.get(f"{key}-source") in USER_SOURCES:
         return st.session_state.get(f"{key}-view") or ""
     return COMMON_VIEW

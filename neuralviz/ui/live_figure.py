@@ -1,4 +1,4 @@
-"""A plotly figure that stays the same node of the page while its data move."""
+"""A plotly figure that stays the same node of the page while its data change."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _component = streamlit.components.v2.component(
     isolate_styles=False,
 )
 _columns = script("point_columns", "<div class='neuralviz-columns' hidden></div>")
-MOST_AREAS = 100  # that are selected together
+MOST_AREAS = 100  # in one selection
 
 
 @dataclass(frozen=True)
 class Handlers:
-    """What is called when somebody points at a figure, before the script (or fragment) runs again.
+    """Callbacks for clicks, selections and hovering, called before the script or fragment reruns.
 
     Attributes:
         click: called with the click on a point or a cell; ``"rerun"`` runs the script alone.
@@ -69,7 +69,7 @@ class Handlers:
 
     @property
     def selects(self) -> Literal["", "points", "areas"]:
-        """What is handed over of a lasso or a box; empty where nothing is."""
+        """What the browser sends of a lasso or a box; empty for nothing."""
         if self.areas != "ignore":
             return "areas"
         return "points" if self.select != "ignore" else ""
@@ -79,8 +79,8 @@ NO_HANDLERS = Handlers()
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A figure as it goes to the browser.
+class DrawnFigure:
+    """A figure as JSON for the browser.
 
     Attributes:
         content: its data and layout as JSON; megabytes, when there are many points.
@@ -94,29 +94,31 @@ class Drawn:
     title: str | None
 
     @classmethod
-    def of(cls, figure: go.Figure) -> Drawn:
-        """The figure, drawn."""
+    def from_figure(cls, figure: go.Figure) -> DrawnFigure:
+        """Convert a plotly figure."""
         content = unstyled_json(figure).encode()
         digest = hashlib.blake2b(content, digest_size=16).hexdigest()
         return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
 
 
-def drawn_once(key: str, shown: tuple[object, ...], make: Callable[[], go.Figure]) -> Drawn:
-    """The figure of some things, made anew only when they are not those of the last time.
+def draw_once(
+    key: str, dependencies: tuple[object, ...], make: Callable[[], go.Figure]
+) -> DrawnFigure:
+    """A figure that is made again only when its dependencies have changed.
 
     Args:
         key: names the figure in this session.
-        shown: all that the figure depends on.
+        dependencies: all that the figure depends on.
         make: makes it.
     """
     kept = st.session_state.get(f"{key}-drawn")
-    if kept is None or kept[0] != shown:
-        kept = st.session_state[f"{key}-drawn"] = shown, Drawn.of(make())
+    if kept is None or kept[0] != dependencies:
+        kept = st.session_state[f"{key}-drawn"] = dependencies, DrawnFigure.from_figure(make())
     return kept[1]
 
 
 def live_figure(
-    figure: go.Figure | Drawn,
+    figure: go.Figure | DrawnFigure,
     *,
     key: str,
     height: int = 360,
@@ -149,7 +151,7 @@ def live_figure(
         The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
         else None. Of a heatmap, ``point`` is ``[row, column]``.
     """
-    drawn = figure if isinstance(figure, Drawn) else Drawn.of(figure)
+    drawn = figure if isinstance(figure, DrawnFigure) else DrawnFigure.from_figure(figure)
     layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
     spec = {
         "layout": layout,
@@ -182,9 +184,9 @@ def live_figure(
             handlers.areas(_areas(st.session_state[key]["areas"]))
 
     def hand_over_window() -> None:
-        found = st.session_state[key]["window"]
-        if callable(handlers.window) and found["of"] == layout["uirevision"]:
-            handlers.window(found["sides"] and tuple(map(float, found["sides"])))
+        event = st.session_state[key]["window"]
+        if callable(handlers.window) and event["of"] == layout["uirevision"]:
+            handlers.window(event["sides"] and tuple(map(float, event["sides"])))
 
     result = _component(
         key=key,
@@ -200,6 +202,6 @@ def live_figure(
 
 
 def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
-    """Lassos and boxes as they come from the browser; those that are none are left out."""
-    areas = [np.array([one["x"], one["y"]], dtype=float).T for one in sent[:MOST_AREAS]]
-    return [one for one in areas if len(one) > 2 and np.isfinite(one).all()]
+    """The browser's lassos and boxes as arrays; invalid ones are left out."""
+    areas = [np.array([area["x"], area["y"]], dtype=float).T for area in sent[:MOST_AREAS]]
+    return [area for area in areas if len(area) > 2 and np.isfinite(area).all()]

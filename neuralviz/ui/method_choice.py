@@ -1,4 +1,4 @@
-"""The widgets that say how texts are embedded."""
+"""The widgets that choose an embedding method and its settings."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def choose_method(
     defaults: Mapping[str, str],
     *,
     optional: bool = False,
-    more: Mapping[str, EmbedderSpec] | None = None,
+    extra_methods: Mapping[str, EmbedderSpec] | None = None,
 ) -> EmbedderSpec | None:
-    """A method with its settings and its model; a link brings all of it back.
+    """Widgets for a method, its settings and its model; a link restores them all.
 
     Args:
         key: begins the keys of all its widgets.
@@ -55,8 +55,8 @@ def choose_method(
         first: the method at the start.
         defaults: of options, as of `embedder_spec`.
         optional: whether ``none`` can be chosen.
-        more: what can be chosen beside the methods, as it is. Then ``first`` is the first of all,
-            so that the session may choose it anew.
+        extra_methods: further choices, by name. With them, ``first`` heads the list, so that the
+            session may choose it anew.
 
     Returns:
         What was chosen; None for ``none``.
@@ -68,8 +68,8 @@ def choose_method(
     options = [*METHODS, *JOINED]
     if optional:
         options.insert(0, NOTHING)
-    if more is not None:
-        options = list(dict.fromkeys([first, *options, *more]))
+    if extra_methods is not None:
+        options = list(dict.fromkeys([first, *options, *extra_methods]))
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False)
     method = row.selectbox(
         label,
@@ -82,33 +82,34 @@ def choose_method(
     )
     if not method or method == NOTHING:
         return None
-    if more and method in more:
-        return more[method]
-    for part in embedder_spec(method).singles:  # what was typed makes sense
+    if extra_methods and method in extra_methods:
+        return extra_methods[method]
+    for part in embedder_spec(method).singles:  # raises where the typed method is not valid
         check_may_load(part.model_id)
     named, parts = read_methods(method), []
     with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
-        for place, (name, own) in enumerate(named):
+        for place, (name, fixed) in enumerate(named):
             if len(named) > 1:
                 st.markdown(f"**{name}**")
-            if own:
-                st.caption(plain("; ".join(f"{of}: {value}" for of, value in own.items())))
+            if fixed:
+                st.caption(plain("; ".join(map(": ".join, fixed.items()))))
             n_before = [earlier for earlier, _ in named[:place]].count(name)
             part_key = f"{key}-{name}" + f"-{n_before + 1}" * bool(n_before)
-            parts.append(embedder_spec(name, _ask_settings(part_key, name, own, defaults) | own))
+            settings = _ask_settings(part_key, name, fixed, defaults) | fixed
+            parts.append(embedder_spec(name, settings))
     return concatenate_specs(parts)
 
 
 def _ask_settings(
-    key: str, method: str, own: Mapping[str, str], defaults: Mapping[str, str]
+    key: str, method: str, fixed: Mapping[str, str], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options and the model of a method, but for those that it has of its own."""
+    """Widgets for the options and the model of a method, but for those in ``fixed``."""
     typed: dict[str, str] = {}
-    has_tolerance = is_fast(own.get("precision", ""))
-    other = select_defaults(method, defaults)
+    has_tolerance = is_fast(fixed.get("precision", ""))
+    method_defaults = select_defaults(method, defaults)
     for option in METHODS[method].options:
-        default = other.get(option.name, option.default)
-        if option.name in own:
+        default = method_defaults.get(option.name, option.default)
+        if option.name in fixed:
             continue
         if option.name == "precision":
             value: str = choose_precision("Precision", f"{key}-precision", default)
@@ -119,7 +120,7 @@ def _ask_settings(
             value = _ask(f"{key}-{option.name}", option, default)
         if value != option.default:
             typed[option.name] = value
-    if "model" not in own:
+    if "model" not in fixed:
         usual = METHODS[method].model_id
         usual = chosen_model_id() if usual == BUNDLED else usual
         model = st.selectbox(

@@ -1,4 +1,4 @@
-"""The model that is looked at: chosen in the sidebar, loaded late, shared by all sessions."""
+"""The model of the sidebar: loaded when it is first needed, shared by all sessions."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def suggestions() -> list[str]:
 
 
 def trained_names(kind: ModelKind) -> list[str]:
-    """The encoders that were trained here, for what takes models of a kind."""
+    """Names of the encoders trained here that serve as models of a kind."""
     if kind == "masked":
         return []
     with_tables = kind == "sentence-transformer"
-    return [one.name for one in trained_encoders() if with_tables or not one.is_table]
+    return [encoder.name for encoder in trained_encoders() if with_tables or not encoder.is_table]
 
 
 def offline_models(kind: ModelKind) -> list[str]:
-    """The models that need no network, for what takes models of a kind."""
-    ours = {"masked": [BUNDLED], "text": [BUNDLED, MINILM], "sentence-transformer": [MINILM]}
-    return [*ours[kind], *trained_names(kind)]
+    """The models of a kind that need no network."""
+    shipped = {"masked": [BUNDLED], "text": [BUNDLED, MINILM], "sentence-transformer": [MINILM]}
+    return [*shipped[kind], *trained_names(kind)]
 
 
 def chosen_model_id() -> str:
@@ -98,12 +98,12 @@ def model_or_none(model_id: str) -> LanguageModel | None:
     Nothing but what comes with neuralviz is loaded without being asked for: an address can name
     any model.
     """
-    return _or_none(model_id, shared_model)
+    return _load_or_none(model_id, shared_model)
 
 
 def text_model_or_stop(model_id: str) -> TextModel:
     """`model_or_stop` for any model whose layers can be followed, sentence encoders included."""
-    model = _or_none(model_id, shared_text_model)
+    model = _load_or_none(model_id, shared_text_model)
     if model is None:
         st.stop()
     return model
@@ -132,27 +132,28 @@ def _is_wanted(model_id: str) -> bool:
     if is_at_hand(model_id) or is_loaded(model_id):
         return True
     offer = st.empty()
-    offer.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {_where(model_id)}")
+    source = _describe_source(model_id)
+    offer.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {source}")
     pressed = st.button("Load", icon=":material/download:")
     if pressed:
-        offer.empty()  # why it could not be loaded would stand below it, out of sight
+        offer.empty()  # else the reason of a failure would stand below it, out of sight
     return pressed
 
 
-def _where(model_id: str) -> str:
+def _describe_source(model_id: str) -> str:
     """Where a model that is not loaded would come from."""
     if model_id.startswith(("/", ".", "~")):
         return "It will be read from this folder on the machine that runs neuralviz."
-    said = (
+    download_note = (
         "If neuralviz does not have it yet, it will be downloaded from the Hugging Face Hub "
         "(usually several hundred megabytes)."
     )
     if "/" in model_id or model_id in SUGGESTIONS:
-        return said
-    return f"You have no trained encoder of this name. {said}"
+        return download_note
+    return f"You have no trained encoder of this name. {download_note}"
 
 
-def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
+def _load_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     was_at_hand = is_at_hand(model_id) or is_loaded(model_id)
     if not _is_wanted(model_id):
         return None
@@ -163,12 +164,12 @@ def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
         show_error(error)
         return None
     if not was_at_hand:
-        st.rerun()  # the offer goes, and the sidebar says where the model computes
+        st.rerun()  # so that the offer goes and the sidebar names the device
     return model
 
 
-def _set_aside() -> None:
-    """Take what loading a model made out of the reach of Python's garbage collector.
+def _freeze_loaded() -> None:
+    """Exclude the objects of loaded models from Python's garbage collection.
 
     Streamlit collects garbage after every script run, and every tick of a live figure is one. With
     torch in the process each collection goes through hundreds of thousands of objects and holds
@@ -178,11 +179,11 @@ def _set_aside() -> None:
     gc.freeze()
 
 
-add_loading_hook(_set_aside)
+add_loading_hook(_freeze_loaded)
 
 
 def load_bundled() -> None:
-    """Load the bundled model, for the first run not to wait for it."""
+    """Load the bundled model, so that the first run need not wait for it."""
     try:
         shared_model(BUNDLED)
     except NeuralvizError as error:

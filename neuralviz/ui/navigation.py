@@ -1,4 +1,4 @@
-"""The pages, and what stands beside all of them: the script that every visit runs."""
+"""The script that every visit runs: the pages, the sidebar, the stage."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from neuralviz import ui
 from neuralviz.paths import app_folder
-from neuralviz.ui import live_figure  # noqa: F401  registers its files, before other threads
+from neuralviz.ui import live_figure  # noqa: F401  registers its files before other threads start
 from neuralviz.ui.leaving import send_before_leaving
 from neuralviz.ui.model_choice import load_bundled, model_sidebar
 from neuralviz.ui.pace import slot
@@ -47,7 +47,7 @@ model_sidebar()
 send_before_leaving()
 if is_served():
     import_pages_soon()
-    WARMING.soon(open_large_map)
-    WARMING.soon(load_bundled)
+    WARMING.call_soon(open_large_map)
+    WARMING.call_soon(load_bundled)
 with slot():
     page.run()

@@ -1,4 +1,4 @@
-"""How often what is live is drawn anew: when there is news, and less often the more people look.
+"""How often live runs are redrawn: when there is news, and less often with more runs.
 
 All pages of all sessions are drawn by one process, whose work is done by one core at a time.
 """
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.jobs import Run
 
-SHARE = 0.15  # of a core that may go into drawing live parts; to send them takes as much again
-NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
-AT_FIRST = 0.03  # seconds of a core, before anything was measured
-LOOK_EVERY = 0.1  # seconds between two looks for news, at least
-LOOKS = 20  # for news in the time between two drawings, where that is long
+SHARE = 0.15  # of a core, for drawing live runs; sending them takes as much again
+NEWEST_COUNTS = 0.1  # the weight of the last drawing in the mean
+AT_FIRST = 0.03  # seconds: the mean before the first drawing
+LOOK_EVERY = 0.1  # seconds between two checks for news, at least
+LOOKS = 20  # checks for news between two drawings, where the time is long
 DRAWN_AT_ONCE = 2
-SLOT_SECONDS = 10.0  # until one draws without a slot
-CALM_SECONDS = 2.0  # without a page that is drawn: the browser has it, too
-LONGEST_CALM = 15.0  # seconds that work in the background waits for it
-WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
+SLOT_SECONDS = 10.0  # until a page is drawn without a slot
+CALM_SECONDS = 2.0  # since the last drawing: by then the browser has it, too
+LONGEST_CALM = 15.0  # seconds that background work waits for calm, at most
+WITHOUT_NEWS = 2.0  # seconds until a redraw without news: the place in the queue changes
 
 
 class Drawings:
-    """How long it takes to draw what is live."""
+    """The mean time that a core takes to draw a live run."""
 
     def __init__(self) -> None:
         self._mean = AT_FIRST
@@ -55,7 +55,7 @@ DRAWINGS = Drawings()
 
 
 class Calm:
-    """Whether pages are being drawn; what works in the background waits until none is."""
+    """Tracks whether pages are being drawn; background work waits until none is."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,8 +64,8 @@ class Calm:
         self._first = threading.Event()
 
     @contextmanager
-    def broken(self) -> Iterator[None]:
-        """While a page is drawn."""
+    def drawing(self) -> Iterator[None]:
+        """A context in which a page is drawn."""
         with self._lock:
             self._n_drawn += 1
         try:
@@ -95,9 +95,9 @@ class Calm:
             should_stop: ends it at once.
         """
         end = time.monotonic() + LONGEST_CALM
-        while (now := time.monotonic()) < end and not should_stop():
+        while (clock := time.monotonic()) < end and not should_stop():
             with self._lock:
-                rest = CALM_SECONDS - (0 if self._n_drawn else now - self._since)
+                rest = CALM_SECONDS - (0 if self._n_drawn else clock - self._since)
             if rest <= 0:
                 return
             time.sleep(min(rest, LOOK_EVERY))
@@ -107,48 +107,48 @@ CALM = Calm()
 
 _NO_KEY = "nothing is kept here"
 _SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
-_here = threading.local()
+_drawing = threading.local()
 
 
 @contextmanager
 def slot() -> Iterator[None]:
-    """A place among those who draw: more at once only slow each other and what else is done.
+    """One of the few places for drawing: more pages at once would only slow each other.
 
-    Whoever waits longer than a moment draws all the same.
+    After `SLOT_SECONDS`, the page is drawn without a place.
     """
-    if getattr(_here, "has_slot", False):  # a part of a page that is drawn
+    if getattr(_drawing, "has_slot", False):  # a part of a page that is drawn
         yield
         return
-    _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
+    _drawing.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
     try:
-        with CALM.broken():
+        with CALM.drawing():
             yield
     finally:
-        if _here.has_slot:
+        if _drawing.has_slot:
             _SLOTS.release()
-        _here.has_slot = False
+        _drawing.has_slot = False
 
 
 @contextmanager
 def letting_others_draw() -> Iterator[None]:
-    """While a page waits for something, its place is another's."""
-    had_slot = getattr(_here, "has_slot", False)
+    """A context in which a waiting page gives its drawing place to another."""
+    had_slot = getattr(_drawing, "has_slot", False)
     if had_slot:
         _SLOTS.release()
-        _here.has_slot = False
+        _drawing.has_slot = False
     yield
     if had_slot:
-        _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
+        _drawing.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
 
 
 def pause(seconds: float) -> None:
-    """Wait a moment; a click that runs the whole page ends what is drawn here."""
+    """Wait; a click that runs the whole page ends the drawing here."""
     time.sleep(seconds)
-    st.session_state.get(_NO_KEY)  # Streamlit lets go where the session's state is read
+    st.session_state.get(_NO_KEY)  # reading the session state lets Streamlit stop the script
 
 
-def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
-    """Return when a live run that was just drawn should be drawn anew; at once if few look at runs.
+def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
+    """Return when a live run that was just drawn needs a redraw; at once if there are few runs.
 
     What was drawn reaches the browser meanwhile: Streamlit throws away what it has not sent yet
     when the same part of a page is drawn again.
@@ -156,10 +156,12 @@ def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
     Args:
         run: that is looked at.
         n_events: that the run had when it was drawn.
-        every: seconds after which the browser asks for the next drawing.
+        interval: seconds after which the browser asks for the next drawing.
     """
     began = time.monotonic()
-    while (pace := _pace()) > every and not _is_due(run, n_events, time.monotonic() - began, pace):
+    while (pace := _pace()) > interval and not _is_due(
+        run, n_events, time.monotonic() - began, pace
+    ):
         pause(max(LOOK_EVERY, pace / LOOKS))
 
 

@@ -1,4 +1,4 @@
-"""How every page begins."""
+"""The parts that all pages share: header, columns, errors, and users' text as markdown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.ui.questions import question_card
-from neuralviz.ui.tour import tour_card
+from neuralviz.ui.questions import show_question_card
+from neuralviz.ui.tour import show_tour_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
 _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
-WORD_JOINER = "\u2060"  # cannot be seen
+WORD_JOINER = "\u2060"  # invisible
 
 
 def page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
-    """Title, what is being looked at, and on demand how to read it.
+    """Draw the title, a line on the page, and a popover on how to read it.
 
     Args:
         title: name of the page.
@@ -42,7 +42,7 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
             st.markdown(reading_md)
             st.markdown(formula_md)
             st.caption(source)
-    if not (tour_card(title) or question_card(title)):
+    if not (show_tour_card(title) or show_question_card(title)):
         st.markdown(line)
 
 
@@ -58,16 +58,16 @@ def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:
 
 
 @contextmanager
-def dimmed(key: str, when: bool) -> Iterator[None]:
-    """A place for results, which fade when they belong to other texts or settings than asked for.
+def dimmed(key: str, is_old: bool) -> Iterator[None]:
+    """A place for results, faded when they belong to other texts or settings than the widgets.
 
     Args:
         key: names the place on the page.
-        when: whether they do.
+        is_old: whether to fade them.
     """
     # the same elements either way, so that no figure is drawn anew
-    shown = 0.4 if when else 1
-    st.html(f"<style>.st-key-result-{key} {{ --result-opacity: {shown} }}</style>")
+    opacity = 0.4 if is_old else 1
+    st.html(f"<style>.st-key-result-{key} {{ --result-opacity: {opacity} }}</style>")
     with st.container(key=f"result-{key}"):
         yield
 
@@ -82,6 +82,6 @@ def plain(text: str) -> str:
     return _AT_START.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", apart))
 
 
-def show_error(error: NeuralvizError, then: str = "") -> None:
-    """Show what is wrong and what to do, and ``then`` a sentence on what is shown in its place."""
-    st.error(plain(f"{error} {then}".rstrip()))
+def show_error(error: NeuralvizError, replacement: str = "") -> None:
+    """Show what is wrong and what to do; ``replacement`` says what is shown instead."""
+    st.error(plain(f"{error} {replacement}".rstrip()))

@@ -1,4 +1,4 @@
-"""What a page shows, said in a sentence above its figures."""
+"""The sentence above a page's figures that says what they show."""
 
 from __future__ import annotations
 

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def choose_precision(label: str, key: str, first: str) -> Precision:
-    """Ask for the precision; what the machine would have to emulate is not offered.
+    """Widget for the precision; one that the machine would have to emulate is not offered.
 
     Args:
         label, key: of the widget; a link brings its value back.
         first: chosen at the start, ``exact`` or ``fast``.
     """
-    offered = [one for one in PRECISIONS if "bf16" not in one or _computes_in_bf16(key)]
-    asked = st.query_params.get(key, first)
-    if asked not in offered:
+    offered = [name for name in PRECISIONS if "bf16" not in name or _computes_in_bf16(key)]
+    requested = st.query_params.get(key, first)
+    if requested not in offered:
         st.toast(
             plain(
-                f"The precision “{asked[:40]}” in this link is not available here. Using "
+                f"The precision “{requested[:40]}” in this link is not available here. Using "
                 f"{first} instead."
             ),
             icon=":material/warning:",
@@ -36,20 +36,20 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
     return st.selectbox(
         label,
         offered,
-        index=[str(one) for one in offered].index(first),
+        index=[str(name) for name in offered].index(first),
         key=key,
         bind="query-params",
-        help="\n".join(f"- **{one}**: {PRECISION_LINES[one]}" for one in offered),
+        help="\n".join(f"- **{name}**: {PRECISION_LINES[name]}" for name in offered),
     )
 
 
 def _computes_in_bf16(key: str) -> bool:
-    """Whether the machine does, as far as is known.
+    """Whether the machine computes in bfloat16, as far as is known.
 
     Only torch can tell, and it is not imported for that unless a link asks for bfloat16.
     """
-    asked = "bf16" in st.query_params.get(key, "")
-    return (asked or "torch" in sys.modules) and _native_bf16()
+    is_requested = "bf16" in st.query_params.get(key, "")
+    return (is_requested or "torch" in sys.modules) and _native_bf16()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What people ask, and the figure that answers it."""
+"""Ten questions, each with the figure that answers it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import streamlit as st
 from neuralviz.paths import app_folder
 from neuralviz.ui.scripts import script
 
-_ASKED = "asked"  # in the address: the number of the question
-_LIST = "questions"  # in the session: whether the list is open
-_MICRO_TUNING, _COMPARE, _CORPUS, _EVALUATION, _LAYERS, _HOW = (
+_QUESTION = "asked"  # query parameter: the number of the question
+_LIST = "questions"  # session state: whether the list is open
+_MICRO_TUNING, _COMPARE, _CORPUS, _EVALUATION, _LAYERS, _HOW_IT_WORKS = (
     ("pages/micro_tuning.py", "Micro-tuning"),
     ("pages/compare.py", "Compare"),
     ("pages/corpus_map.py", "Corpus map"),
@@ -28,19 +28,19 @@ class Question:
     """A question, and where its answer is.
 
     Attributes:
-        asked: as people ask it.
+        sentence: as people ask it.
         answer: what to look at on the page, or to do there; markdown.
         page: its file and its title.
-        at: CSS selectors of what answers it, what is there first; behind it, what there is when
-            the visitor has done what ``answer`` says.
+        selectors: CSS selectors of the answer: what the page shows at first, then what it shows
+            when the visitor has done what ``answer`` says.
         address: what the page opens with.
         session: what its widgets hold, by their keys, where no address may say so.
     """
 
-    asked: str
+    sentence: str
     answer: str
     page: tuple[str, str]
-    at: tuple[str, ...]
+    selectors: tuple[str, ...]
     address: Mapping[str, str] = field(default_factory=dict)
     session: Mapping[str, str | bool | int] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ QUESTIONS = (
     Question(
         "What is a neural embedding?",
         "The change in a model's weights after training on one text, as one vector.",
-        _HOW,
+        _HOW_IT_WORKS,
         (".st-key-slide-step",),
         session={"step": 9},
     ),
@@ -128,21 +128,21 @@ QUESTIONS = (
 _pointer = script("pointer")
 
 
-def questions() -> None:
-    """All questions, each with a link to what answers it."""
+def show_questions() -> None:
+    """A popover with all questions, each with a link to its answer."""
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
             if st.button(
-                f"**{question.asked}**",
+                f"**{question.sentence}**",
                 type="tertiary",
                 on_click=_close_list,
                 help=question.answer,
             ):
-                _open(number, question)
+                _open_answer(number, question)
 
 
-def question_card(title: str) -> bool:
-    """The question that the address asks, on the page that answers it, and a pointer to the answer.
+def show_question_card(title: str) -> bool:
+    """Show the question that the address names, and point to its answer, if this page has it.
 
     The card stays in sight until it is closed or another page is opened; what answers is framed,
     and the page scrolls to it, also when it comes later.
@@ -150,36 +150,36 @@ def question_card(title: str) -> bool:
     Returns:
         Whether the page with this title answers it.
     """
-    typed = st.query_params.get(_ASKED, "")
+    typed = st.query_params.get(_QUESTION, "")
     number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
     if number is None or QUESTIONS[number - 1].page[1] != title:
-        st.session_state.pop(_ASKED, None)
+        st.session_state.pop(_QUESTION, None)
         return False
     question = QUESTIONS[number - 1]
-    if st.session_state.get(_ASKED) != number:
-        st.session_state[_ASKED] = number
+    if st.session_state.get(_QUESTION) != number:
+        st.session_state[_QUESTION] = number
         st.session_state.update(question.session)
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{question.asked}** {question.answer}")
+        st.markdown(f"**{question.sentence}** {question.answer}")
         if st.button("All questions", type="tertiary", key="asked-list"):
             st.session_state[_LIST] = True
-            if title != _HOW[1]:
-                st.switch_page(app_folder() / _HOW[0])
-            del st.query_params[_ASKED]
+            if title != _HOW_IT_WORKS[1]:
+                st.switch_page(app_folder() / _HOW_IT_WORKS[0])
+            del st.query_params[_QUESTION]
             st.rerun()
         if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
-            del st.query_params[_ASKED]
+            del st.query_params[_QUESTION]
             st.rerun()
-    _pointer(key="pointer", data={"at": list(question.at)})
+    _pointer(key="pointer", data={"at": list(question.selectors)})
     return True
 
 
-def _open(number: int, question: Question) -> None:
-    """Ask a question on the page that answers it, from the one with the list."""
-    if question.page == _HOW:  # no switch to where one is: its widgets are in the address
-        st.query_params[_ASKED] = str(number)
+def _open_answer(number: int, question: Question) -> None:
+    """Open the page that answers a question, with the question."""
+    if question.page == _HOW_IT_WORKS:  # the list is on this page
+        st.query_params[_QUESTION] = str(number)
         st.rerun()
-    address = {_ASKED: str(number), **question.address}
+    address = {_QUESTION: str(number), **question.address}
     st.switch_page(app_folder() / question.page[0], query_params=address)
 
 

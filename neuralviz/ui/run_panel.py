@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LIVE_SECONDS = 0.5
-LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
+LONG_SECONDS = 5.0  # a shorter run shows no time left
 _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 
@@ -59,7 +59,7 @@ def run_panel(
     every: float = LIVE_SECONDS,
     patience: float = 0.0,
 ) -> None:
-    """How far a run is, and its result; drawn again until the run is over, then the page runs.
+    """Show the progress and the result of a run, redrawn until it is over; then the page runs.
 
     User text in the sentences is shown as it is.
 
@@ -75,17 +75,17 @@ def run_panel(
     """
     with letting_others_draw():
         live = not run.wait(patience)
-    st.session_state[_page_draws(runs, run)] = True
-    shown = runs, run, show, words or Words(), bar_stays
-    with st.container():  # else what is below moves up where Streamlit takes a drawing back
+    st.session_state[_page_draws_key(runs, run)] = True
+    arguments = runs, run, show, words or Words(), bar_stays
+    with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
-            st.fragment(_live_panel, run_every=every)(*shown, every)
+            st.fragment(_live_panel, run_every=every)(*arguments, every)
         else:
-            st.fragment(_panel)(*shown)
+            st.fragment(_panel)(*arguments)
 
 
-def _page_draws(runs: SessionRuns, run: Run[Any]) -> str:
-    """Where the session keeps that the panel is drawn with the whole page, which must go on."""
+def _page_draws_key(runs: SessionRuns, run: Run[Any]) -> str:
+    """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
     return f"{runs.kind}-page-draws-{run.id}"
 
 
@@ -95,7 +95,7 @@ def _live_panel(
     show: Callable[[R, bool], None],
     words: Words,
     bar_stays: bool,
-    every: float,
+    interval: float,
 ) -> None:
     """The panel of a run that goes on.
 
@@ -103,15 +103,15 @@ def _live_panel(
     and Streamlit then takes back what the fragment has just drawn. Were it the same as that of a
     run that is over, the result would vanish.
     """
-    on_its_own, n_events = _on_its_own(runs, run), run.n_events
-    if on_its_own and run.is_over:
+    is_drawn_alone, n_events = _is_drawn_alone(runs, run), run.n_events
+    if is_drawn_alone and run.is_over:
         st.rerun()
     with slot(), whole_elements():
         began = time.thread_time()
         _draw(runs, run, show, words, bar_stays, live=True)
     DRAWINGS.note(time.thread_time() - began)
-    if on_its_own:
-        wait_for_news(run, n_events, every)
+    if is_drawn_alone:
+        wait_for_news(run, n_events, interval)
         if run.is_over:
             st.rerun()
 
@@ -124,16 +124,16 @@ def _panel(
     bar_stays: bool,
 ) -> None:
     """The panel of a run that is over."""
-    _on_its_own(runs, run)
+    _is_drawn_alone(runs, run)
     _draw(runs, run, show, words, bar_stays, live=False)
 
 
-def _on_its_own(runs: SessionRuns, run: Run[Any]) -> bool:
+def _is_drawn_alone(runs: SessionRuns, run: Run[Any]) -> bool:
     """Whether only the panel is drawn; runs the page if the run was started again."""
-    on_its_own = not st.session_state.pop(_page_draws(runs, run), False)
-    if on_its_own and (runs.of(run.task) or run) is not run:
+    is_drawn_alone = not st.session_state.pop(_page_draws_key(runs, run), False)
+    if is_drawn_alone and (runs.find(run.task) or run) is not run:
         st.rerun()
-    return on_its_own
+    return is_drawn_alone
 
 
 def _draw(
@@ -145,20 +145,20 @@ def _draw(
     *,
     live: bool,
 ) -> None:
-    """Why it could not be started again, how far it is, and its result."""
-    refusal = st.session_state.pop(_refusal(runs, run), "")
+    """Draw why a restart failed, the progress, and the result."""
+    refusal = st.session_state.pop(_refusal_key(runs, run), "")
     if refusal:
         st.error(plain(refusal))
     with st.container(key=f"{runs.kind}-state-{run.id}"):
-        _state(runs, run, words, bar_stays)
+        _show_state(runs, run, words, bar_stays)
     if run.has_nothing and not words.after_error:
-        return  # figures of nothing would say nothing
+        return  # figures would be empty
     show(run.result, live)
 
 
-def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:
+def _show_state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:
     """Progress with a *Stop*, the place in the queue, or how the run ended."""
-    status = run.status  # read once: the run goes on meanwhile
+    status = run.status  # read once: it may change meanwhile
     progress = run.progress
     share, text = progress.share, progress.doing or words.begins
     if status == "failed":
@@ -167,16 +167,16 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
             _offer_restart(runs, run)
         return
     if status == "done":
-        text = words.done(run.result) if words.done else _done(run)
+        text = words.done(run.result) if words.done else _describe_done(run)
     elif status == "stopped":
-        text = words.stopped(run.result) if words.stopped else _stopped(run)
-        text = f"{text} {when(run)}".rstrip()
+        text = words.stopped(run.result) if words.stopped else _describe_stopped(run)
+        text = f"{text} {describe_time(run)}".rstrip()
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = 0.0, _waiting(place, run_queue().seconds_until_start(run))
+        share, text = 0.0, _describe_wait(place, run_queue().seconds_until_start(run))
     else:
-        text += time_left(run)
-    over = status not in ("queued", "running")
-    if over and not bar_stays:
+        text += describe_time_left(run)
+    is_over = status not in ("queued", "running")
+    if is_over and not bar_stays:
         if text:
             (st.caption if status == "done" else st.info)(plain(text))
         if status == "stopped":
@@ -188,21 +188,21 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
             st.html(_AS_HIGH_AS_A_BUTTON, width="content")
             return
         st.progress(share, plain(text))
-        if over:
+        if is_over:
             _offer_restart(runs, run)
         else:
             key = f"{runs.kind}-stop-{run.id}"
             st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
 
 
-def _waiting(place: int, seconds: float | None) -> str:
-    """How many runs are ahead of one, and when its turn comes, if that is known."""
+def _describe_wait(place: int, seconds: float | None) -> str:
+    """How many runs are ahead of a queued one, and when it starts, if that is known."""
     ahead = f"Waiting: {many(place, 'run')} ahead of this one"
     return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
 
 
-def _refusal(runs: SessionRuns, run: Run[Any]) -> str:
-    """Where the session keeps why a run could not be started again, until that is shown."""
+def _refusal_key(runs: SessionRuns, run: Run[Any]) -> str:
+    """Key of the reason why a restart failed, kept until it is shown."""
     return f"{runs.kind}-refusal-{run.id}"
 
 
@@ -221,15 +221,15 @@ def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
 
 
 def _restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """Start the run again, or keep why that cannot be done."""
+    """Start the run again, or keep the reason why that fails."""
     try:
         runs.start(run.task, again=True)
     except SettingsError as error:
-        st.session_state[_refusal(runs, run)] = str(error)
+        st.session_state[_refusal_key(runs, run)] = str(error)
 
 
-def when(run: Run[Any]) -> str:
-    """The day and time of a result that was kept from an earlier visit, as a sentence; else empty.
+def describe_time(run: Run[Any]) -> str:
+    """A sentence with the day and time of a result from an earlier visit; else empty.
 
     In UTC: a link may be opened elsewhere.
     """
@@ -238,34 +238,36 @@ def when(run: Run[Any]) -> str:
     return f"Result of {datetime.fromtimestamp(run.finished, UTC):%d %B %Y, %H:%M} UTC."
 
 
-def _done(run: Run[Any]) -> str:
+def _describe_done(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.unit:
         return done_in(run)
-    return f"{progress.total:,.0f} {progress.unit} in {_took(run)}. {when(run)}".rstrip()
+    sentence = f"{progress.total:,.0f} {progress.unit} in {_describe_duration(run)}."
+    return f"{sentence} {describe_time(run)}".rstrip()
 
 
 def done_in(run: Run[Any]) -> str:
-    """How long a run took, as a sentence; of one that was kept, when that was."""
-    return when(run) or f"Done in {_took(run)}."
+    """A sentence on how long a run took; of a result from an earlier visit, on its time."""
+    return describe_time(run) or f"Done in {_describe_duration(run)}."
 
 
-def _took(run: Run[Any]) -> str:
+def _describe_duration(run: Run[Any]) -> str:
     return f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
 
 
-def _stopped(run: Run[Any]) -> str:
+def _describe_stopped(run: Run[Any]) -> str:
     progress = run.progress
-    if not progress.done:
+    if not progress.n_done:
         return "Stopped before the first result."
-    counted = f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
-    where = counted if progress.unit else progress.doing
-    return f"Stopped after {where}. The result so far is shown."
+    counted = f"{progress.n_done:,.0f} of {progress.total:,.0f} {progress.unit}"
+    progress_note = counted if progress.unit else progress.doing
+    return f"Stopped after {progress_note}. The result so far is shown."
 
 
-def time_left(run: Run[Any]) -> str:
-    """How long a run that takes longer than a moment still takes, to be put after its counts."""
-    left = run.seconds_left
-    if left is None or left < 1 or run.seconds + left < LONG_SECONDS:
+def describe_time_left(run: Run[Any]) -> str:
+    """The time that a long run still takes, as a phrase that follows its counts."""
+    remaining = run.seconds_left
+    if remaining is None or remaining < 1 or run.seconds + remaining < LONG_SECONDS:
         return ""
-    return f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"
+    time_left = f"{remaining / 60:.0f} min" if remaining >= 90 else f"{remaining:.0f} s"
+    return f", about {time_left} left"

@@ -1,4 +1,4 @@
-"""Scripts of our own that run in the browser, as components of a page."""
+"""The app's own scripts for the browser, as components of a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ASSETS = Path(__file__).with_name("assets")
 
 
 def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
-    """Register the component that runs ``assets/NAME.js``; once, where a module is imported."""
+    """Register the component that runs ``assets/NAME.js``; call it once, at import."""
     return streamlit.components.v2.component(
         f"neuralviz_{name}",
         html=html,

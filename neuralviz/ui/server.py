@@ -1,4 +1,4 @@
-"""The server around the pages: how it begins and ends, and what it answers to machines.
+"""The server around the pages: its start and end, and its answers to machines.
 
 GET /livez     whether the process serves
 GET /readyz    whether it can work: the model is loaded and a worker answers
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
-SWITCH_SECONDS = 0.0005  # a tenth of Python's own: what comes from workers never waits for drawing
-FIRST_PAGE_SECONDS = 4.0  # after which workers start though nobody has opened a page
-BROWSER_SECONDS = 1.5  # that a browser takes to draw what it was sent
+SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
+FIRST_PAGE_SECONDS = 4.0  # after which workers start even if no page was opened
+BROWSER_SECONDS = 1.5  # that a browser takes to draw a page
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
@@ -72,20 +72,20 @@ class Server:
             self._workers,
             max_of_owner=settings.max_runs,
             spare_mb=settings.spare_memory_mb,
-            start_after=_first_page,
+            start_after=_wait_for_first_page,
         )
         self._metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
         self.is_ending = False
         self._why_not_kept = ""
         if self._workers is None:
-            WARMING.soon(load_bundled)
+            WARMING.call_soon(load_bundled)
         if settings.json_logs:
             log_as_json()
         self._queue.at_every_end(log_run)
 
     def why_not_ready(self) -> str:
-        """Why it cannot work yet, or any more; empty where it can."""
+        """Why the server cannot work yet, or any more; empty where it can."""
         if self.is_ending:
             return "The server is ending."
         if self._cannot_keep():
@@ -95,23 +95,23 @@ class Server:
         return "" if self._workers.is_ready() else "No worker is ready."
 
     def _cannot_keep(self) -> bool:
-        """Whether nothing can be saved; the log says why, once."""
-        why = why_not_writable(home())
-        if why and why != self._why_not_kept:
-            _log.error("%s", why)
-        self._why_not_kept = why
-        return bool(why)
+        """Whether nothing can be saved; logs the reason once."""
+        reason = why_not_writable(home())
+        if reason and reason != self._why_not_kept:
+            _log.error("%s", reason)
+        self._why_not_kept = reason
+        return bool(reason)
 
     def metrics(self) -> bytes:
         """The counts in Prometheus' text format."""
         return self._metrics.text()
 
     def end(self, *, at_once: bool) -> None:
-        """End all work; what is under way gets its time, unless it should end at once."""
+        """End all runs; running ones get their grace time unless ``at_once``."""
         self._queue.close(grace=0 if at_once else self._grace)
 
 
-def _first_page() -> None:
+def _wait_for_first_page() -> None:
     """Return when a browser has drawn a first page, which workers that load would delay; or when
     nobody has opened one for a while.
     """
@@ -125,60 +125,60 @@ def _server() -> Server:
 
 
 def routes() -> list[Route]:
-    """What is answered beside the pages."""
+    """The routes beside the pages."""
     return [
-        Route("/livez", _live),
-        Route("/readyz", _ready),
-        Route("/metrics", _counts),
+        Route("/livez", _answer_live),
+        Route("/readyz", _answer_ready),
+        Route("/metrics", _answer_metrics),
     ]
 
 
 def middleware() -> list[Middleware]:
-    """What every request passes through."""
+    """The middleware that every request passes."""
     return [Middleware(BrowserCookie)] if allowed().private else []
 
 
 @asynccontextmanager
 async def lifespan(_app: App) -> AsyncIterator[None]:
-    """Begin with the server, and end with it: Ctrl-C at once, SIGTERM when running work is done."""
+    """Start and end the runs with the server: Ctrl-C ends at once, SIGTERM after running work."""
     server = _server()
-    asked = _heed_signals(server)
+    received = _heed_signals(server)
     yield
     server.is_ending = True
-    await run_in_threadpool(server.end, at_once=signal.SIGTERM not in asked)
+    await run_in_threadpool(server.end, at_once=signal.SIGTERM not in received)
 
 
-def _live(_request: Request) -> Response:
+def _answer_live(_request: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-def _ready(_request: Request) -> Response:
+def _answer_ready(_request: Request) -> Response:
     why_not = _server().why_not_ready()
     return PlainTextResponse(why_not or "ok", status_code=503 if why_not else 200)
 
 
-def _counts(_request: Request) -> Response:
+def _answer_metrics(_request: Request) -> Response:
     return Response(_server().metrics(), media_type=CONTENT_TYPE)
 
 
 def _heed_signals(server: Server) -> set[int]:
-    """Have the first signal end the server in good order; gives the signals that have come.
+    """Make the first signal end the server in good order; the set of signals received.
 
     uvicorn raises a signal again once it has ended, which then looks like an abort. The second
     signal is its own affair.
     """
-    asked: set[int] = set()
+    received: set[int] = set()
 
     def heed(number: int, before: Handler) -> Handler:
         web_server: Any = getattr(before, "__self__", None)
 
         def handle(number: int, frame: FrameType | None) -> None:
             server.is_ending = True
-            if asked or not hasattr(web_server, "should_exit"):
-                asked.add(number)
+            if received or not hasattr(web_server, "should_exit"):
+                received.add(number)
                 before(number, frame)
                 return
-            asked.add(number)
+            received.add(number)
             web_server.config.timeout_graceful_shutdown = CONNECTION_SECONDS
             web_server.should_exit = True
 
@@ -188,11 +188,11 @@ def _heed_signals(server: Server) -> set[int]:
         before = signal.getsignal(number)
         if callable(before):
             signal.signal(number, heed(number, before))
-    return asked
+    return received
 
 
 class BrowserCookie:
-    """Gives every browser a cookie of its own, which tells its corpora from those of others."""
+    """Gives every browser its own cookie, which identifies its corpora."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -227,7 +227,7 @@ def _cookie(scope: MutableMapping[str, Any]) -> str:
 
 
 def check_settings() -> None:
-    """End with a sentence where a setting makes no sense, before anything is served.
+    """End the process with a sentence where a setting is not valid, before anything is served.
 
     Raises:
         SystemExit: with the sentence.

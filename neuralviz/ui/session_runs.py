@@ -1,5 +1,5 @@
-"""Runs of a browser session: one in place of another, the second click of a double click, and
-the way back to a run that the address names.
+"""The runs of a browser session: one replaces another, a double click starts only one, and the
+address leads back to a run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
-from neuralviz.jobs.returning import returning, work_of
+from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run, result_key
+from neuralviz.jobs.returning import digest_work, returning_runs
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import RUN, is_shared, put
 from neuralviz.ui.session import is_here, session_id
@@ -34,9 +34,9 @@ class SessionRuns:
 
     Attributes:
         kind: names them; begins the keys of their widgets.
-        at_once: so many may be queued or under way. One more is refused; where it is one, it takes
-            the place of the former instead, which is stopped.
-        kept: so many are remembered with their results.
+        at_once: how many may be queued or running. One more is refused; where it is 1, a new run
+            replaces the former, which is stopped.
+        kept: how many are remembered with their results.
     """
 
     kind: str
@@ -44,36 +44,36 @@ class SessionRuns:
     kept: int = 4
 
     def all(self) -> list[Run[Any]]:
-        """The runs, the one that was asked for last at the end."""
+        """The runs of this kind, the last requested one at the end."""
         return list(st.session_state.get(self._key, ()))
 
     def last(self) -> Run[Any] | None:
-        """The run that was asked for last."""
+        """The run that was requested last."""
         runs = self.all()
         return runs[-1] if runs else None
 
     def last_to_show(self) -> Run[Any] | None:
-        """The one of them that was asked for last, those aside that ended with nothing to show."""
+        """The last requested run that has something to show."""
         return next((run for run in reversed(self.all()) if not run.has_nothing), None)
 
-    def of(self, task: Task[Any, R]) -> Run[R] | None:
+    def find(self, task: Task[Any, R]) -> Run[R] | None:
         """The last run of this very task, if it is remembered."""
         return next((run for run in reversed(self.all()) if run.task == task), None)
 
     def view_of(self, run: Run[Any]) -> str:
-        """The id under which the result of a run is kept; empty where it has none."""
+        """The id of the view under which a run's result is saved; empty where it has none."""
         return self._views.get(run.id, "")
 
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
-        """The run of this very task as the last one.
+        """Find the run of this very task, and make it the last one.
 
         Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
         the run that the address names.
         """
-        run = self.of(task)
+        run = self.find(task)
         if run is None and view:
             number = st.session_state.get(self._count, 0) + 1
-            run = _of_address(task, view, number)
+            run = _find_in_address(task, view, number)
             if run is not None:
                 st.session_state[self._count] = number
                 self._views[run.id] = view
@@ -83,7 +83,7 @@ class SessionRuns:
         return run
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
-        """The session's last run if it is wanted, else the one under way that the address names.
+        """The session's last run if it fits, else the one under way that the address names.
 
         Args:
             is_wanted: whether a task is what the page is about.
@@ -93,10 +93,10 @@ class SessionRuns:
         if last is not None and is_wanted(last.task):
             return last
         run_id = st.query_params.get(RUN, "")
-        here = is_here(session_id())
-        run = returning().join(run_id, is_wanted, here) if run_id else None
+        is_connected = is_here(session_id())
+        run = returning_runs().join(run_id, is_wanted, is_connected) if run_id else None
         if run is None and unnamed:
-            run = returning().join_last(is_wanted, here)
+            run = returning_runs().join_last(is_wanted, is_connected)
         if run is not None:
             if run not in self.all():
                 self._met.add(run.id)
@@ -104,7 +104,7 @@ class SessionRuns:
         return run
 
     def is_met(self, run: Run[Any]) -> bool:
-        """Whether somebody else has started it, or another tab."""
+        """Whether another session has started the run."""
         return run.id in self._met
 
     def start(
@@ -124,7 +124,7 @@ class SessionRuns:
         Raises:
             SettingsError: too many runs of this kind are not over yet.
         """
-        run = self.of(task)
+        run = self.find(task)
         runs = self.all()
         if run is not None and not (again and run.is_over):
             runs.remove(run)
@@ -132,7 +132,7 @@ class SessionRuns:
             unfinished = [earlier for earlier in runs if not earlier.is_over]
             if self.at_once == 1:
                 for earlier in unfinished:
-                    if earlier.id not in self._met:  # somebody else's goes on
+                    if earlier.id not in self._met:  # another session's goes on
                         earlier.stop()
                     runs.remove(earlier)
             elif len(unfinished) >= self.at_once:
@@ -145,11 +145,11 @@ class SessionRuns:
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
             if view and isinstance(task, KeptTask):
-                # nobody wants to meet what somebody else has stopped, or lacked the memory for
-                keep = keeper(view, in_part=not is_shared(view))
-                run = _begin(task, work_of(result_key(task)), number, keep)
+                # a shared result must be whole, not one that another user stopped
+                keep = make_keeper(view, in_part=not is_shared(view))
+                run = _begin(task, digest_work(result_key(task)), number, keep)
             elif work:
-                run = _begin(task, work_of(work), number)
+                run = _begin(task, digest_work(work), number)
             else:
                 session = session_id()
                 run = run_queue().submit(task, is_here(session), number, owner=session)
@@ -159,11 +159,11 @@ class SessionRuns:
         return run
 
     def _remember_last(self, run: Run[Any]) -> None:
-        """Hold on to a run as the one that was asked for last."""
-        self._remember([*(one for one in self.all() if one is not run), run])
+        """Remember a run as the last requested one."""
+        self._remember([*(earlier for earlier in self.all() if earlier is not run), run])
 
     def _remember(self, runs: list[Run[Any]]) -> None:
-        """Hold on to runs; those that have been over for longest go first."""
+        """Remember runs; the oldest finished ones are dropped first."""
         finished = [earlier for earlier in runs[:-1] if earlier.is_over]
         for oldest in finished[: max(0, len(runs) - self.kept)]:
             runs.remove(oldest)
@@ -171,7 +171,7 @@ class SessionRuns:
 
     @property
     def _views(self) -> dict[int, str]:
-        """By id of a run, the view under which its result is kept."""
+        """The view under which each run's result is saved, by id of the run."""
         return st.session_state.setdefault(f"{self.kind}-runs-views", {})
 
     @property
@@ -189,34 +189,34 @@ class SessionRuns:
 
 
 def known_run(work: str) -> KnownRun | None:
-    """What is known of the run that the address names, where it did this work."""
+    """The record of the run that the address names, if it did this work."""
     run_id = st.query_params.get(RUN, "")
-    return returning().find(run_id, work_of(work)) if run_id else None
+    return returning_runs().find(run_id, digest_work(work)) if run_id else None
 
 
 def _begin(
     task: Task[Any, R], work: str, number: int, keep: Callable[[Run[R]], None] | None = None
 ) -> Run[R]:
-    """Start a run that the address leads back to."""
+    """Start a run whose id the address keeps."""
     session, unwatched = session_id(), allowed().unwatched_seconds
 
     def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
         watchers.add(is_here(session))
         return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
-    run_id, run = returning().begin(work, submit, keep)
+    run_id, run = returning_runs().begin(work, submit, keep)
     put({RUN: run_id})
     return run
 
 
-def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
-    """The run that the address names, or the result that is kept of its task."""
+def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
+    """The run that the address names, or the saved result of its task."""
     run_id = st.query_params.get(RUN, "")
-    wanted = partial(eq, task)
-    run = returning().join(run_id, wanted, is_here(session_id())) if run_id else None
+    is_wanted = partial(eq, task)
+    run = returning_runs().join(run_id, is_wanted, is_here(session_id())) if run_id else None
     if run is None:
-        run = reopened(task, view, number)
+        run = reopen_run(task, view, number)
     if run is None and run_id:
-        why = returning().why_no_result(run_id, work_of(result_key(task)))
-        run = None if why is None else Run.failed(task, why, number)
+        reason = returning_runs().why_no_result(run_id, digest_work(result_key(task)))
+        run = None if reason is None else Run.from_error(task, reason, number)
     return run

@@ -30,21 +30,21 @@ def stage_switch() -> None:
 
 @contextmanager
 def off_stage(key: str) -> Iterator[None]:
-    """What stands beside the figures of a slide, and is not seen on the stage."""
+    """A part of a slide that the stage hides."""
     with st.container(key=f"off-stage-{key}"):
         yield
 
 
 @contextmanager
 def stage_only(key: str) -> Iterator[None]:
-    """What a slide needs on the stage alone, because on the page it stands beside the slide."""
+    """A part of a slide that only the stage shows, because the page has it beside the slide."""
     with st.container(key=f"stage-only-{key}"):
         yield
 
 
 @contextmanager
 def on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iterator[None]:
-    """What a stop of the tour asks the visitor to press or to type into.
+    """A button or field that a stop of the tour asks the visitor to use.
 
     On the tour it is seen on the stage, too, in large type: within a slide where it stands, beside
     slides at the foot of each. While something is typed the arrow keys stay in the field.
@@ -59,7 +59,7 @@ def on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iter
 
 @contextmanager
 def slide(key: str) -> Iterator[None]:
-    """What is shown together on the stage: a point and the figures that prove it.
+    """A slide of the stage: a main sentence and the figures that prove it.
 
     Off the stage it is a part of the page like any other. On the stage slides follow each other in
     the order of the page; widgets, captions and downloads within them are not seen, and their

@@ -11,7 +11,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.allowed import n_within_limits, too_much, where_it_goes
+from neuralviz.ui.allowed import describe_limits, n_within_limits, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.header import choose_header
 from neuralviz.ui.links import open_view, put_in_address
@@ -63,7 +63,7 @@ def texts_input(
     """
     kept = open_view(key)
     if kept is not None:
-        _bring_back(key, kept)
+        _restore(key, kept)
     st.session_state.setdefault(f"{key}-source", "Example")
     source = st.segmented_control(
         "Texts",
@@ -73,29 +73,29 @@ def texts_input(
         persist_state="session",
     )
     if source == "Paste":
-        read = _pasted(key, height)
-        said = [f"{many(len(read.texts), 'text')}." if read.texts else "No text yet."]
+        read = _ask_pasted(key, height)
+        notes = [f"{many(len(read.texts), 'text')}." if read.texts else "No text yet."]
     elif source == "Upload":
-        read = _uploaded(key)
+        read = _ask_upload(key)
         name = st.session_state[f"{key}-kept-file"].name if read.texts else ""
-        said = [f"{many(len(read.texts), 'text')} from {name}."] if read.texts else []
+        notes = [f"{many(len(read.texts), 'text')} from {name}."] if read.texts else []
     else:
-        read, said = _example(key, examples), []
+        read, notes = _show_example(key, examples), []
     n_texts, n_allowed = len(read.texts), n_within_limits(read.texts)
     n_used = min(n_allowed, max_texts)
-    said += read.notes
+    notes += read.notes
     if n_used < n_texts:
-        why = [too_much()] if n_allowed < max_texts else []
-        said += [*why, f"Using the first {n_used:,} of {n_texts:,} texts."]
+        limit_note = [describe_limits()] if n_allowed < max_texts else []
+        notes += [*limit_note, f"Using the first {n_used:,} of {n_texts:,} texts."]
     # One paragraph, and for pasted texts always: one that came as the field is left would push a
     # button away that is being pressed, and the press would be lost. A long one moves it by a line.
-    if said:
-        st.caption(plain(" ".join(said)))
+    if notes:
+        st.caption(plain(" ".join(notes)))
     return read.first(n_used)
 
 
-def _bring_back(key: str, view: View) -> None:
-    """Have the widgets hold what is kept of a view."""
+def _restore(key: str, view: View) -> None:
+    """Fill the widgets from a saved view."""
     if view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
         st.session_state[f"{key}-kept-file"] = view.file
@@ -109,7 +109,7 @@ def _bring_back(key: str, view: View) -> None:
 
 
 def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
-    """Let the address bring the texts of an input back, with the file that they came from."""
+    """Save an input's texts and their file, so that the address restores them."""
     if st.session_state.get(f"{key}-source") != "Upload":
         put_in_address(key, View(tuple(texts)))
         return
@@ -119,7 +119,7 @@ def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
     put_in_address(key, View(tuple(texts), file, tuple(choices)))
 
 
-def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> ReadTexts:
+def _show_example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> ReadTexts:
     name = choose_one(
         st.pills,
         "Example",
@@ -137,12 +137,12 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
     with st.container(height=height, border=False):
         st.text("\n".join(numbered[:SHOWN_TEXTS]) if len(numbered) > 1 else read.texts[0])
     if len(numbered) > FEW_TEXTS:
-        which = "them all" if len(numbered) <= SHOWN_TEXTS else f"the first {SHOWN_TEXTS}"
-        st.caption(f"{len(numbered):,} texts. Scroll to read {which}.")
+        scope = "them all" if len(numbered) <= SHOWN_TEXTS else f"the first {SHOWN_TEXTS}"
+        st.caption(f"{len(numbered):,} texts. Scroll to read {scope}.")
     return read
 
 
-def _pasted(key: str, height: int) -> ReadTexts:
+def _ask_pasted(key: str, height: int) -> ReadTexts:
     mode = _ask_mode(f"{key}-mode")
     pasted = st.text_area(
         "Your texts",
@@ -167,7 +167,7 @@ def _ask_mode(key: str) -> Mode:
     )
 
 
-def _uploaded(key: str) -> ReadTexts:
+def _ask_upload(key: str) -> ReadTexts:
     file = st.file_uploader(
         "File",
         type=["txt", "md", *(ending[1:] for ending in TABLES)],
@@ -181,12 +181,12 @@ def _uploaded(key: str) -> ReadTexts:
         return ReadTexts(())
     source: Source = st.session_state[kept]
     mode: Mode = "line" if source.is_table else _ask_mode(f"{key}-file-mode")
-    left, right = st.columns(2)
+    column_place, header_place = st.columns(2)
     try:
-        source = choose_header(source, f"{key}-header-{source.name}", right)
+        source = choose_header(source, f"{key}-header-{source.name}", header_place)
         read = _read(source, mode=mode)
         if len(read.columns) > 1:
-            column = left.selectbox(
+            column = column_place.selectbox(
                 "Text column",
                 read.columns,
                 index=read.columns.index(read.column),
@@ -196,5 +196,5 @@ def _uploaded(key: str) -> ReadTexts:
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
-    said = read.describe_header(source.name)
-    return replace(read, notes=(said, *read.notes)) if said else read
+    note = read.describe_header(source.name)
+    return replace(read, notes=(note, *read.notes)) if note else read

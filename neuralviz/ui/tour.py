@@ -11,8 +11,8 @@ from neuralviz.paths import app_folder
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 
-_STOP = "tour"  # in the address: the number of a stop, while the tour goes on
-_OPENED = "tour-opened"  # in the session: the number of the stop that was opened last
+_STOP = "tour"  # query parameter: the number of a stop, during the tour
+_OPENED = "tour-opened"  # session state: the number of the last opened stop
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Stop:
         page: its file.
         title: as it is in the list of pages.
         question: that the page answers.
-        say: what to say and to do there, in markdown.
+        instructions: what to say and to do there, in markdown.
         address: what the page opens with.
         texts: key of the page's texts, where it has some: its examples are shown.
         fields: what is in fields of the page, by their keys.
@@ -32,7 +32,7 @@ class Stop:
     page: str
     title: str
     question: str
-    say: str
+    instructions: str
     address: Mapping[str, str] = field(default_factory=dict)
     texts: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -92,8 +92,8 @@ STOPS = (
 )
 
 
-def tour_card(title: str) -> bool:
-    """What is said at the stop that the page with this title is, with *Back* and *Next*.
+def show_tour_card(title: str) -> bool:
+    """Show the tour's card on the page with this title, with *Back* and *Next*.
 
     Returns:
         Whether the tour goes on, and the page is one of its stops.
@@ -105,11 +105,11 @@ def tour_card(title: str) -> bool:
     says_no_more = set(st.query_params) <= {_STOP, "stage"}
     if says_no_more and st.session_state.get(_OPENED) != number and (address := _prepare(number)):
         st.query_params.update({_STOP: str(number), **address})
-        st.rerun()  # a widget reads the address that a script run begins with
+        st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
         with slide("tour"):
             show_point(f"{number}\\. {stop.question}", key="tour")
-            st.markdown(stop.say)
+            st.markdown(stop.instructions)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
                 go_to(number - 1)
@@ -125,19 +125,19 @@ def tour_card(title: str) -> bool:
 
 
 def is_at(title: str) -> bool:
-    """Whether the page with this title is the stop that the address is at."""
+    """Whether the tour is at the page with this title."""
     number = _number(title)
     return number is not None and st.query_params.get(_STOP) == str(number)
 
 
-def start_button() -> None:
-    """The button that begins the tour."""
+def show_start_button() -> None:
+    """A button that begins the tour."""
     if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
         go_to(1)
 
 
 def go_to(number: int) -> None:
-    """Open a stop with its example; behind the last one, the page that explains every step."""
+    """Open a stop with its example; after the last stop, the How it works page."""
     if number > len(STOPS):
         st.switch_page(app_folder() / "pages/how_it_works.py")
     address = _prepare(number)
@@ -146,7 +146,7 @@ def go_to(number: int) -> None:
 
 
 def _prepare(number: int) -> dict[str, str]:
-    """Fill in what a stop opens with; what else has to be in the address."""
+    """Fill a stop's widgets in the session state; the rest of its settings, for the address."""
     st.session_state[_OPENED] = number
     stop = STOPS[number - 1]
     if stop.texts:
@@ -160,18 +160,18 @@ def _prepare(number: int) -> dict[str, str]:
 
 
 def _example_corpus() -> str:
-    """Id of the example on this machine, whatever other corpora there are; empty before the first.
+    """Id of the example corpus on this machine; empty before it exists.
 
     Imported here: every page asks for its stop, and the database takes its time to load.
     """
     from neuralviz.maps.example import NAME
     from neuralviz.store.corpora import CorpusStore
 
-    return next((one.id for one in CorpusStore().corpora() if one.name == NAME), "")
+    return next((corpus.id for corpus in CorpusStore().corpora() if corpus.name == NAME), "")
 
 
 def _number(title: str) -> int | None:
-    """Of the stop that the page with this title is, while the tour goes on.
+    """The number of the stop whose page has this title; None outside the tour.
 
     Any stop's number in the address says that it does: behind *Back* of the browser, a page has the
     number of the stop that it led to.

@@ -1,4 +1,4 @@
-"""What a view shows, kept on this machine under an id that cannot be guessed.
+"""The inputs of a view, saved on this machine under an id that cannot be guessed.
 
 An address holds settings and this id, never the texts. What came of them is kept under the same id
 (`store.results`).
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEPT_VIEWS = 5000
-KEPT_BYTES = 1 << 30  # of all views; those that nobody has opened for longest go first
+KEPT_BYTES = 1 << 30  # of all views; the views opened longest ago are deleted first
 KEPT_DAYS = 365  # since a view was last opened
-LARGEST_FILE = 1 << 26  # bytes; of a larger one only the texts are kept
-_making_key = threading.Lock()  # for the sessions that need it first together
+LARGEST_FILE = 1 << 26  # bytes; of a larger file only the texts are saved
+_making_key = threading.Lock()  # two sessions may need the first key together
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
 
 
@@ -47,7 +47,7 @@ class View:
 
 
 def save_view(view: View, view_id: str | None = None) -> str:
-    """Keep a view and return its id; those that were opened longest ago are dropped.
+    """Save a view and return its id; deletes the views opened longest ago.
 
     Args:
         view: texts and file.
@@ -62,18 +62,18 @@ def save_view(view: View, view_id: str | None = None) -> str:
         raise ValueError(f"{view_id} is not a valid view ID")
     folder = home() / "views"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
+    record: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
     content = view.file.content if view.file is not None else None
     if view.file is not None and isinstance(content, bytes) and len(content) <= LARGEST_FILE:
-        about["file"] = view.file.name
+        record["file"] = view.file.name
         _write(folder / f"{view_id}.file", content)
-    _write(folder / f"{view_id}.json", json.dumps(about).encode())
+    _write(folder / f"{view_id}.json", json.dumps(record).encode())
     prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, most=KEPT_VIEWS, unit=attrgetter("stem"))
     return view_id
 
 
 def save_once(view: View) -> str:
-    """Keep a view under an id that is made of it: the same view has the same id on this machine.
+    """Save a view under an id computed from it: the same view has the same id on this machine.
 
     A secret of the machine goes into it, so that nobody can work it out from the texts.
 
@@ -81,8 +81,8 @@ def save_once(view: View) -> str:
         OSError: the folder cannot be written.
     """
     content = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
-    made = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
-    return save_view(view, urlsafe_b64encode(made.digest()).decode())
+    digest = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
+    return save_view(view, urlsafe_b64encode(digest.digest()).decode())
 
 
 def _secret() -> bytes:
@@ -97,7 +97,7 @@ def _secret() -> bytes:
 
 
 def load_view(view_id: str) -> View | None:
-    """What is kept under ``view_id``; None when there is nothing or the id is not one.
+    """The view saved under ``view_id``; None when there is none or the id is not valid.
 
     Also reads the lists of texts that were written before views had files.
     """
@@ -105,15 +105,15 @@ def load_view(view_id: str) -> View | None:
         return None
     path = home() / "views" / f"{view_id}.json"
     try:
-        about = json.loads(path.read_text("utf-8"))
-        if isinstance(about, list):
-            about = {"texts": about}
-        texts = tuple(about["texts"])
-        choices = tuple((str(name), str(value)) for name, value in about.get("choices", ()))
+        record = json.loads(path.read_text("utf-8"))
+        if isinstance(record, list):
+            record = {"texts": record}
+        texts = tuple(record["texts"])
+        choices = tuple((str(name), str(value)) for name, value in record.get("choices", ()))
         file = None
-        if "file" in about:
+        if "file" in record:
             content = path.with_suffix(".file")
-            file = Source(str(about["file"]), content.read_bytes())
+            file = Source(str(record["file"]), content.read_bytes())
             content.touch()
         path.touch()
     except (OSError, ValueError, TypeError, KeyError):
@@ -124,7 +124,7 @@ def load_view(view_id: str) -> View | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # another writes the same
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # others may write it, too
     try:
         part.write_bytes(content)
         part.replace(path)

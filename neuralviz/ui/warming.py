@@ -1,4 +1,4 @@
-"""What is loaded in the background before anybody asks for it, while no page is being drawn."""
+"""Loads modules and data in the background before a user needs them, while no page is drawn."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-AFTER = 2.0  # seconds: a first page is asked for and drawn before anything takes the cores
-END_SECONDS = 10.0  # for what is under way to end when the process does
+AFTER = 2.0  # seconds: the first page is drawn before the work begins
+END_SECONDS = 10.0  # for running work to end with the process
 
 
 class Warming:
@@ -36,12 +36,12 @@ class Warming:
         self._thread: threading.Thread | None = None
         atexit.register(self.end)
 
-    def soon(self, work: Callable[[], object], *, first: bool = False) -> None:
-        """Have a function called in the background, once a process.
+    def call_soon(self, work: Callable[[], object], *, first: bool = False) -> None:
+        """Call a function in the background, once a process.
 
         Args:
             work: is called without arguments; what it raises is logged.
-            first: before what waits without it.
+            first: call it before functions without this flag.
         """
         with self._lock:
             if work in self._asked or self._is_ending.is_set():
@@ -75,7 +75,7 @@ class Warming:
                 work = queue.popleft()
             try:
                 work()
-            except BaseException:  # of native code, too; the next one is called all the same
+            except BaseException:  # also of native code; the next function is still called
                 if threading.main_thread().is_alive():  # imports fail once Python has begun to end
                     _log.exception("Could not prepare in the background")
 
@@ -85,16 +85,16 @@ WARMING = Warming()
 
 @cache
 def import_pages_soon() -> None:
-    """Have the pages imported that were not visited yet, and the database that some of them read.
+    """Import the pages in the background, and the database that some of them read.
 
     Only after `neuralviz.ui.live_figure`, in a script run: Streamlit makes its files known to
     browsers only there.
     """
-    packages = (found.name for found in pkgutil.iter_modules(ui.__path__) if found.ispkg)
+    packages = (package.name for package in pkgutil.iter_modules(ui.__path__) if package.ispkg)
     for module in ("lancedb", *(f"{ui.__name__}.{name}.main" for name in packages)):
-        WARMING.soon(partial(import_module, module))
+        WARMING.call_soon(partial(import_module, module))
 
 
 def open_large_map() -> None:
-    """Read a large map, the page of corpora imported first; see `open_ahead` there."""
+    """Read a large map ahead: see `neuralviz.ui.corpus.kept.open_ahead`."""
     import_module(f"{ui.__name__}.corpus.kept").open_ahead()

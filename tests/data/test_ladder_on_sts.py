@@ -14,9 +14,10 @@ from neuralviz.evaluation.ladder_table import ladder_lines
 from neuralviz.models import load_text_model
 from neuralviz.plots.ladder import ladder_figure
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.scales import Scale
 from neuralviz.reading.source import Source
 from neuralviz.store.memory import MemoryVectors
-from neuralviz.training.similarity.data import Scale, split_pairs
+from neuralviz.training.similarity.data import split_pairs
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.settings import SimilaritySettings
 

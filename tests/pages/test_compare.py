@@ -19,8 +19,8 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.reading.source import Source
 from neuralviz.ui import precision
-from neuralviz.ui.compare.main import LABELS, _of_the_corpus, stopped_in_words
-from neuralviz.ui.compare.pair import framed_in_words
+from neuralviz.ui.compare.main import LABELS, _read_corpus_examples, describe_stopped
+from neuralviz.ui.compare.pair import describe_framed
 from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support.models import SENTENCES, save_family
@@ -344,15 +344,15 @@ def test_a_comparison_that_is_stopped_at_its_very_end_has_nothing_unfinished() -
     task = Compare((embedder_spec("mean"),), ("One.", "Two."), ())
     step = Step(0, np.arange(2), np.eye(2, dtype=np.float32), np.zeros(2, dtype=bool))
     half = Step(0, np.arange(1), np.eye(2, dtype=np.float32)[:1], np.zeros(1, dtype=bool))
-    assert stopped_in_words(task.fold(task.start(), [half])) == (
+    assert describe_stopped(task.fold(task.start(), [half])) == (
         "Stopped. mean: 1 of 2 texts embedded."
     )
-    assert stopped_in_words(task.fold(task.start(), [step])) == "Stopped after the last text."
+    assert describe_stopped(task.fold(task.start(), [step])) == "Stopped after the last text."
 
 
 def test_a_comparison_that_failed_with_nothing_gives_way_to_the_one_before(quick: AppTest) -> None:
     before = comparison(quick)
-    failed = Run.failed(replace(before.task, texts=("One text.", "Another.")), "It failed.")
+    failed = Run.from_error(replace(before.task, texts=("One text.", "Another.")), "It failed.")
     quick.session_state["compare-runs"] = [before, failed]
     quick.segmented_control(key="compare-source").set_value("Paste").run()
     assert not quick.exception
@@ -482,11 +482,11 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
 def test_the_framed_texts_are_said_for_the_stage(quick: AppTest) -> None:
     pair = tuple(quick.selectbox(key=f"compare-{which}").value for which in ("first", "second"))
     texts = comparison(quick).result[0].texts
-    said = framed_in_words(texts, pair)
+    said = describe_framed(texts, pair)
     assert [element.value for element in quick.markdown].count(said) == 2  # heatmaps, two methods
-    both = framed_in_words(("*a*", "b" * 100), (0, 1))
+    both = describe_framed(("*a*", "b" * 100), (0, 1))
     assert both == f"Framed: **1** \\*a\\*  \n**2** {'b' * 89}…"
-    assert framed_in_words(("a", "b"), (1, 1)) == "Framed: **2** b"
+    assert describe_framed(("a", "b"), (1, 1)) == "Framed: **2** b"
 
 
 def test_the_tour_says_what_the_comparison_shows() -> None:
@@ -494,7 +494,7 @@ def test_the_tour_says_what_the_comparison_shows() -> None:
     page = finish(opened(tour="2", compare_example="From the corpus", order="By topic"))
     done = comparison(page)
     assert done.task.methods == ("mean", "neural, fast", "sbert-wk")
-    labels = _of_the_corpus().labels
+    labels = _read_corpus_examples().labels
     counts = []
     for method in done.result:
         products = method.similarity.products.copy()

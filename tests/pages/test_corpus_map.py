@@ -42,12 +42,12 @@ from neuralviz.ui import precision
 from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.cluster_list import LIST_HEIGHT, table_height
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
-from neuralviz.ui.corpus.labels import point_of, spoken_labels
-from neuralviz.ui.corpus.lists import _nearest_texts
+from neuralviz.ui.corpus.labels import describe_maps, spoken_labels
+from neuralviz.ui.corpus.lists import _show_nearest_texts
 from neuralviz.ui.corpus.opened import OpenCorpus
-from neuralviz.ui.corpus.saved import Saved, find_saved, n_embedded
+from neuralviz.ui.corpus.saved_maps import Saved, count_embedded, find_saved
 from neuralviz.ui.corpus.settings import Place
-from neuralviz.ui.corpus.work import stopped_in_words
+from neuralviz.ui.corpus.work import describe_stopped
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.waiting import wait_until
@@ -143,7 +143,7 @@ def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kep
     assert not page.exception
     (example,) = kept.corpora()
     assert example.name == NAME
-    assert len(KeptMaps(kept).of(example)) == 2
+    assert len(KeptMaps(kept).list_maps(example)) == 2
     assert not [one for one in page.button if one.label.startswith("Make the")]
     page.checkbox(key=f"corpus-sure-{example.id}").check().run()
     page.button(key="corpus-delete").click().run()
@@ -163,7 +163,7 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     assert not page.exception
     assert not [one for one in page.button if one.label.startswith("Make the")]
     (corpus,) = [one for one in kept.corpora() if one.name == "mine"]
-    (one,) = KeptMaps(kept).of(corpus)
+    (one,) = KeptMaps(kept).list_maps(corpus)
     assert one.settings.reducer == "pca"
     before = KeptMaps(kept).points(one)[0]
     again = with_pca(opened())
@@ -247,7 +247,7 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: 
     assert "neural, exact, 5 epochs: 480 different texts" in said(page).replace("\\", "")
     assert [one for one in page.button if one.label == "Make the second map"]
     (example,) = visited.corpora()
-    assert len(KeptMaps(visited).of(example)) == 2  # nothing was computed
+    assert len(KeptMaps(visited).list_maps(example)) == 2  # nothing was computed
 
 
 def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):
@@ -323,7 +323,7 @@ def place(page: AppTest, sentence: str) -> list:
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value(sentence).run()
     (corpus,) = (one for one in CorpusStore().corpora() if one.name == "mine")
-    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(corpus)]
+    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).list_maps(corpus)]
     (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
     assert runs[-1].wait(120)
     page.run()
@@ -335,7 +335,7 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
     page = mapped
     (run,) = place(page, "The garden was full of people.")
     assert run.status == "done"
-    assert run.result.at.shape == (1, 2)
+    assert run.result.position.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
     assert page.expander[0].label.startswith("All neighbours of “The garden")
     (read,) = page.table  # what the stage shows
@@ -348,7 +348,7 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
 
 
 def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stays(mapped: AppTest):
-    lassoed = Selection.of_rows(np.array([3, 5]), len(TEXTS))
+    lassoed = Selection.from_rows(np.array([3, 5]), len(TEXTS))
     mapped.session_state["corpus-selected"] = lassoed
     mapped.session_state["corpus-selected-by"] = "in cluster containing, people"
     (run,) = place(mapped, "The garden was full of people.")
@@ -392,13 +392,13 @@ def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdow
     written, tables = [], []
     monkeypatch.setattr(st, "markdown", written.append)
     monkeypatch.setattr(st, "table", lambda table, **_: tables.append(table))
-    _nearest_texts(corpus, shown, np.array([1, 0]), None)
+    _show_nearest_texts(corpus, shown, np.array([1, 0]), None)
     (table,) = tables
     assert list(table) == ["**Nearest by a\\*b**", "topic", "form\\*"]
     assert table.iloc[:, 0].tolist() == ["two", "\\*\\*one\\*\\*"]
     assert table["topic"].tolist() == [plain("[y](z)"), "x"]
 
-    _nearest_texts(corpus, shown, np.array([1, 0]), np.array([False, False]))
+    _show_nearest_texts(corpus, shown, np.array([1, 0]), np.array([False, False]))
     assert written == ["The filter shows no text that is nearest by a\\*b."]
     assert len(tables) == 1
 
@@ -455,7 +455,7 @@ def test_the_search_of_a_link_outlives_a_page_that_was_not_drawn_to_its_end(
     mapped: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as cut_off:
-        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.forget_linked_search", lambda: None)
         page = linked(mapped, search="garden")
     page.text_input(key="corpus-search").set_value("").run()  # the browser never had it
     assert page.text_input(key="corpus-search").value == "garden"
@@ -468,7 +468,7 @@ def test_the_search_of_a_link_outlives_a_page_that_was_not_drawn_to_its_end(
 def test_the_search_of_a_link_is_for_its_corpus(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
     another = CorpusStore().add("another", ReadTexts(TEXTS))
     with monkeypatch.context() as cut_off:
-        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.forget_linked_search", lambda: None)
         page = linked(mapped, search="garden")
     first = page.selectbox(key="corpus").value
     page.selectbox(key="corpus").set_value(another.id).run()
@@ -479,7 +479,7 @@ def test_the_search_of_a_link_is_for_its_corpus(mapped: AppTest, monkeypatch: py
 
 def test_who_types_while_a_link_opens_is_heard(mapped: AppTest, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as cut_off:
-        cut_off.setattr("neuralviz.ui.corpus.main.search_shown", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.forget_linked_search", lambda: None)
         page = linked(mapped, search="garden")
     page.text_input(key="corpus-search").set_value("river").run()
     assert page.text_input(key="corpus-search").value == "river"
@@ -493,7 +493,7 @@ def test_a_click_is_followed_though_another_one_comes_before_the_browser_knows(
     assert lists.value == "Clusters"
     mapped.session_state["corpus-row"] = 4  # as a click on a point leaves it
     with monkeypatch.context() as cut_off:  # a run that did not come to its end
-        cut_off.setattr("neuralviz.ui.corpus.main.followed", lambda: None)
+        cut_off.setattr("neuralviz.ui.corpus.main.finish_following", lambda: None)
         mapped.run()
     mapped.segmented_control(key="corpus-list").set_value("Clusters").run()  # what it still shows
     assert mapped.segmented_control(key="corpus-list").value == "Text"
@@ -607,7 +607,7 @@ def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
     counted = []
 
     def count() -> int:
-        return n_embedded(corpus, find_saved(corpus, choice).embedders)
+        return count_embedded(corpus, find_saved(corpus, choice).embedders)
 
     has = KeptVectors.has
     monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))
@@ -681,7 +681,7 @@ def test_maps_of_one_method_with_two_models_are_told_apart(
     assert not page.exception
     assert page.selectbox(key="map-b").value == f"mean@{other}"
     assert not any("Make the map" in button.label for button in page.button)
-    maps = open_maps(corpus, KeptMaps(kept).of(corpus))
+    maps = open_maps(corpus, KeptMaps(kept).list_maps(corpus))
     assert {one.label for one in maps} == {"mean (bundled)", "mean (other)"}
     assert {plain(one.label) for one in maps} == set(spoken_labels(maps))
     shown = " ".join(element.value for element in page.markdown)
@@ -716,7 +716,7 @@ def test_what_is_said_of_a_map_that_was_stopped() -> None:
 
     def said_of(*events: EmbeddingEvent | ProjectionEvent) -> str:
         result = task.fold(task.start(), [MapEvent(0, event) for event in events])
-        return stopped_in_words(task, result)
+        return describe_stopped(task, result)
 
     begun, half, whole = (EmbeddingEvent(kept, none, None, none, n, 6, 0, 0) for n in (0, 3, 6))
     assert said_of() == "Stopped before the first text was embedded."
@@ -801,7 +801,7 @@ def test_a_share_is_of_the_texts_that_have_a_label(last: str, counted: str) -> N
         hits=lambda *_: np.array([True, False]),
         accuracy=lambda *_: SimpleNamespace(baseline=0.5),
     )
-    said = point_of(corpus, [shown], is_filtered=True)  # type: ignore[arg-type, list-item]
+    said = describe_maps(corpus, [shown], is_filtered=True)  # type: ignore[arg-type, list-item]
     assert f"a text's topic is right for **50%** of {counted}." in said
 
 
@@ -876,7 +876,7 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
     assert texts + "the time left is shown once the first" in said(page).replace("\\", "")
     monkeypatch.setattr(mapping, "LEAST_MEASURED", 0.0)
     spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)
-    task = MakeMaps.now(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
+    task = MakeMaps.for_current_models(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
     list(task.events(lambda: False))
     assert (
         0
@@ -904,10 +904,10 @@ def test_an_upload_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(choose.st, "session_state", {})
     first, second = Upload("1"), Upload("2")
-    (before,) = choose._sources([first])
-    again, other = choose._sources([first, second])
+    (before,) = choose._copy_uploads([first])
+    again, other = choose._copy_uploads([first, second])
     assert again is before
     assert (other.name, other.content) == ("a.csv", b"text\none\n")
-    choose._sources([second])
+    choose._copy_uploads([second])
     assert (first.n_copied, second.n_copied) == (1, 1)
     assert list(choose.st.session_state[choose._SOURCES_OF_FILES]) == ["2"]

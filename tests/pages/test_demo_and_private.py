@@ -132,14 +132,15 @@ def test_where_an_uploaded_file_goes(
         import streamlit as st
 
         from neuralviz.ui.evaluation import data
-        from neuralviz.ui.frozen_features import pairs
-        from neuralviz.ui.layers import pairs as of_layers
+        from neuralviz.ui.frozen_features import main
+        from neuralviz.ui.layers import pairs
         from neuralviz.ui.texts import texts_input
 
-        st.session_state["t-source"] = st.session_state["layers-pairs-source"] = "Upload"
+        for key in ("t", "layers-pairs", "frozen"):
+            st.session_state[f"{key}-source"] = "Upload"
         data._uploaded()
-        pairs._uploaded()
-        of_layers._pairs()
+        main._choose_pairs()
+        pairs._choose_pairs()
         texts_input("t", {"One": ["a"]})
 
     page = AppTest.from_function(app, default_timeout=20).run()

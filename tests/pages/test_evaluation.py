@@ -28,7 +28,7 @@ from neuralviz.evaluation.results_file import results_bytes
 from neuralviz.evaluation.tables import read_data
 from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
 from neuralviz.jobs.keeping import result_key
-from neuralviz.jobs.returning import STOPPED, returning, work_of
+from neuralviz.jobs.returning import STOPPED, digest_work, returning_runs
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
@@ -37,8 +37,9 @@ from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
+from neuralviz.ui import tables
 from neuralviz.ui import views as kept_views
-from neuralviz.ui.evaluation import choose, data
+from neuralviz.ui.evaluation import choose
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.pages import page_at
@@ -281,7 +282,9 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
     (run,) = runs(page)
     run.stop()
     run_id = page.query_params["run"]
-    wait_until(lambda: returning().find(run_id, work_of(result_key(run.task))).status == "stopped")
+    wait_until(
+        lambda: returning_runs().find(run_id, digest_work(result_key(run.task))).status == "stopped"
+    )
     back = opened(example="Forms", run=run_id)
     assert [one.value for one in back.error] == [plain(STOPPED)]
     assert "Run again" in [one.label for one in back.button]
@@ -993,7 +996,7 @@ def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
 def test_a_table_that_is_too_large_for_a_link_says_so(
     opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (kept_views, data):
+    for module in (kept_views, tables):
         monkeypatch.setattr(module, "LARGEST_FILE", 5)
     page = upload(opened(methods=["mean"]), SCORED, "mine.csv")
     button(page).click().run()

@@ -169,7 +169,7 @@ def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answ
     [
         (b"", "own.csv"),
         (b"sentence1,sentence2,score\na,b,high\nc,d,\n,e,NaN\n", "has 0 pairs"),
-        (b"text,label\na,b\n", "needs the columns"),
+        (b"text,label\na,b\n", "Choose columns for these roles: First text"),
     ],
     ids=["empty", "words for scores", "other columns"],
 )
@@ -227,3 +227,15 @@ def test_where_the_last_token_comes_first_the_pooling_begins_with_it() -> None:
     page = AppTest.from_function(script).run()
     assert [one.value for one in page.markdown] == ["last", "mean"]
     assert page.selectbox(key="frozen-pooling-last").options == ["mean of all tokens", "last token"]
+
+
+def test_columns_of_any_name_are_guessed_and_can_be_assigned() -> None:
+    rows = table(24).decode().splitlines()[1:]
+    content = "\n".join(["left,right,gold", *rows]).encode()
+    page = look(page_of(content))
+    assert "guessed from their content" in said(page)
+    boxes = {box.label: box for box in page.selectbox}
+    assert (boxes["Score"].value, boxes["Header"].value) == ("gold", "detect automatically")
+    assert "The table contains" not in boxes
+    boxes["Score"].set_value(None).run()
+    assert "Choose columns for these roles: Score." in said(page)

@@ -23,7 +23,7 @@ from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
-from neuralviz.ui.corpus import choose, large, sampled
+from neuralviz.ui.corpus import choose, large, samples
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead, open_map
 from neuralviz.ui.corpus.opened import OpenCorpus
 from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
@@ -131,7 +131,7 @@ def test_a_map_in_three_dimensions_is_read_ahead(kept: Kept):
     points = np.column_stack([points_of(N), np.zeros(N, np.float32)])
     solid = keep_map(kept.store, kept.corpus, points)
     open_ahead()
-    points, _ = open_map(kept.corpus, solid)._parts.known("points")
+    points, _ = open_map(kept.corpus, solid)._parts.peek("points")
     assert points.shape == (N, 3)
 
 
@@ -274,7 +274,7 @@ def test_no_pointer_has_all_vectors_looked_at(
     some = asking.sampled_rows(kept.corpus)
     clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
-    monkeypatch.setattr(KeptMaps, "of", lambda _self, _corpus: (is_of_sample,))
+    monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (is_of_sample,))
     search, searched = searching.nearest_in_corpus, []
 
     def note(*args: Any, **settings: Any) -> Any:
@@ -321,7 +321,7 @@ def test_what_is_measured_is_said_above_the_maps_and_listed_as_soon_as_it_is_kno
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
-    monkeypatch.setattr(sampled, "PATIENCE", 60)
+    monkeypatch.setattr(samples, "PATIENCE", 60)
     page = AppTest.from_file(PAGE, default_timeout=90)
     page.query_params.update({"corpus": kept.corpus.id, "map-b": "cls"})
     page.run()
@@ -341,10 +341,10 @@ def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) 
 
 def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:
     shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
-    assert large.fitted_in_words([shown]) == ""
+    assert large.describe_fit([shown]) == ""
     fitted = replace(shown, kept=replace(kept.map, n_fitted=200, recall=0.974))
-    assert large.fitted_in_words([fitted]) == (
+    assert large.describe_fit([fitted]) == (
         "The map was fitted on 200 of 2,500 texts; neighbours are approximate (97% of the 10 "
         "nearest found)."
     )
-    assert KeptMaps(kept.store).of(kept.corpus)[0].n_fitted is None
+    assert KeptMaps(kept.store).list_maps(kept.corpus)[0].n_fitted is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.reading.source import Source
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
@@ -44,7 +45,7 @@ def page(bundled, monkeypatch) -> AppTest:  # the model is loaded before the clo
 
 
 def upload(page: AppTest, content: bytes, name: str = "own.csv") -> AppTest:
-    page.session_state["layers-pairs-kept"] = (name, content)  # as the uploader leaves it
+    page.session_state["layers-pairs-kept"] = Source(name, content)  # as the uploader leaves it
     return page.segmented_control(key="layers-pairs-source").set_value("Upload").run()
 
 
@@ -52,7 +53,7 @@ def uploaded(content: bytes, name: str = "own.csv") -> AppTest:
     """The page with a file at once, so that no example is measured before it."""
     page = new_page()
     page.session_state["layers-pairs-source"] = "Upload"
-    page.session_state["layers-pairs-kept"] = (name, content)
+    page.session_state["layers-pairs-kept"] = Source(name, content)
     return page.run()
 
 
@@ -136,7 +137,6 @@ def test_more_than_the_page_uses(bundled, monkeypatch):
 
 def test_a_file_that_cannot_be_used_gets_a_sentence(page):
     for content, says in (
-        (b"text,score\nA,1\n", "needs the columns"),
         (b'a,b,score\nA,B,1\n"C,D,2\n', "unmatched quotation mark \\(line 3"),
         (b"a,b,score\nA,B,x\n", "0 pairs"),
         (bytes(range(256)) * 4, "not a text file"),

@@ -325,10 +325,10 @@ def test_a_model_that_cannot_be_tuned_gets_a_sentence(monkeypatch):
 
 
 def test_the_numbers_of_a_run_can_be_taken_away():
-    from neuralviz.ui.layers.blocks import _numbers
+    from neuralviz.ui.layers.blocks import _make_table
 
     run = tuned(layers_epochs="2").session_state["layers-marks-runs"][-1]
-    table = _numbers(run.task.grid, run.result)
+    table = _make_table(run.task.grid, run.result)
     assert len(table) == 2 * 54
     assert list(table.columns) == [
         "epoch", "layer", "kind", "block", "values", "norm", "root_mean_square",

@@ -18,9 +18,9 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import returning
-from neuralviz.jobs.keeping import reopened, result_key
+from neuralviz.jobs.keeping import reopen_run, result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.returning import STOPPED, work_of
+from neuralviz.jobs.returning import STOPPED, digest_work
 from neuralviz.jobs.run_table import RunTable
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
@@ -28,8 +28,8 @@ from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
+from neuralviz.ui.micro_tuning.results import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
@@ -81,9 +81,11 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
     bundled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded, table = recorded_run(), RunTable()
-    monkeypatch.setattr(returning, "_returning", returning.Returning(RunTable()))  # of this home
+    monkeypatch.setattr(
+        returning, "_returning", returning.ReturningRuns(RunTable())
+    )  # of this home
     task = TuneTexts(ModelRef.from_id("bundled"), recorded.texts, recorded.settings)
-    table.add("anId", work_of(result_key(task)))
+    table.add("anId", digest_work(result_key(task)))
     table.end("anId", "stopped")
     page = page_at("micro_tuning", run="anId").run()
     assert messages(page) == plain(STOPPED)
@@ -146,7 +148,7 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
 
 def test_on_the_tour_nobody_has_to_press_predict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the run was kept, and the model is not loaded: the blank has its slide."""
-    monkeypatch.setattr("neuralviz.ui.micro_tuning.trying.is_held", lambda *_: False)
+    monkeypatch.setattr("neuralviz.ui.micro_tuning.blanks.is_held", lambda *_: False)
     assert "Press **Predict**" in captions(page_at("micro_tuning").run())
     page = page_at("micro_tuning", tour="1", **{"micro-tuning-example": "From the corpus"}).run()
     assert last_run(page).wait(60)
@@ -825,7 +827,7 @@ def test_what_is_run_again_takes_the_place_of_what_was_kept(page: AppTest) -> No
     view = page.session_state["micro-tuning-view"]
 
     def kept() -> float | None:
-        again = reopened(second.task, view, 1)
+        again = reopen_run(second.task, view, 1)
         return None if again is None else again.finished
 
     wait_until(lambda: kept() == second.finished, 10)

@@ -54,11 +54,13 @@ def has(page: AppTest, selector: str) -> bool:
 def test_each_leads_to_its_answer(number: int, bundled: object) -> None:
     question, page = QUESTIONS[number - 1], opened(number)
     assert not page.exception
-    assert f"**{question.asked}** {question.answer}" in [one.value for one in page.markdown]
+    assert f"**{question.sentence}** {question.answer}" in [one.value for one in page.markdown]
     end = time.monotonic() + WAIT
-    while not has(page, question.at[0]) and time.monotonic() < end:
+    while not has(page, question.selectors[0]) and time.monotonic() < end:
         page.run()
-    assert has(page, question.at[0]), f"{question.at[0]} is not among {sorted(keys(page))}"
+    assert has(page, question.selectors[0]), (
+        f"{question.selectors[0]} is not among {sorted(keys(page))}"
+    )
     for key, value in question.session.items():
         assert page.session_state[key] == value
     assert f'"{question.page[1]}"' in (ROOT / question.page[0]).read_text("utf-8")
@@ -73,7 +75,7 @@ def test_the_first_one_opens_the_step_and_is_closed(bundled: object) -> None:
     page.button(key="asked-list").click().run()  # the list is on this very page
     assert not page.exception
     assert "asked" not in page.query_params
-    next(one for one in page.button if QUESTIONS[0].asked in one.label).click().run()
+    next(one for one in page.button if QUESTIONS[0].sentence in one.label).click().run()
     assert not page.exception
     assert page.subheader[0].value == "9. Embedding"
     page.button(key="stage-next").click().run()
@@ -89,20 +91,20 @@ def test_what_the_model_knows_needs_no_press(bundled: object) -> None:
 
 def test_how_long_it_takes_is_said_where_the_question_points(bundled: object) -> None:
     page = opened(9)
-    assert not has(page, QUESTIONS[8].at[1])
+    assert not has(page, QUESTIONS[8].selectors[1])
     next(button for button in page.button if button.label == "Tune").click().run()
     end = time.monotonic() + WAIT
     while not any("Done in" in one.value for one in page.caption):
         assert time.monotonic() < end
         page.run()
-    assert has(page, QUESTIONS[8].at[1])
+    assert has(page, QUESTIONS[8].selectors[1])
 
 
 @pytest.mark.parametrize("typed", ["", "0", "11", "-1", "one", "1.0", "²"])
 def test_no_other_number_asks(typed: str) -> None:
     page = AppTest.from_string(
-        "import streamlit as st\nfrom neuralviz.ui.questions import question_card\n"
-        "st.text(question_card('How it works'))"
+        "import streamlit as st\nfrom neuralviz.ui.questions import show_question_card\n"
+        "st.text(show_question_card('How it works'))"
     )
     page.query_params["asked"] = typed
     page.run()
@@ -114,7 +116,7 @@ def test_the_table_in_the_docs_has_them_all() -> None:
     rows = re.findall(
         r"^\| ([^|]+\?) \| ([^|]+) \|$", (ROOT / "docs/tour.md").read_text("utf-8"), re.M
     )
-    assert [asked for asked, _ in rows] == [question.asked for question in QUESTIONS]
+    assert [asked for asked, _ in rows] == [question.sentence for question in QUESTIONS]
     for (asked, clicks), question in zip(rows, QUESTIONS, strict=True):
         is_first = question.page[1] == "Micro-tuning"
         assert is_first or question.page[1] in clicks, asked

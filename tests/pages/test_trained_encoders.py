@@ -19,7 +19,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
-from neuralviz.ui.corpus.saved import Saved, find_saved
+from neuralviz.ui.corpus.saved_maps import Saved, find_saved
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.trained import CORPUS, save_trained

@@ -101,7 +101,7 @@ def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> N
     assert "**The whole model, untrained, does better**: its ten nearest texts" in said(page)
     assert "With **the embedding table alone** trained, it is" in said(page)
     assert "Measured on all 824 texts with a label, read whole." in said(page)
-    numbers = ["Whole model, untrained", "Before", "Crops", "Dropout"]
+    numbers = ["Untrained", "Before", "Crops", "Dropout"]
     assert [one.label for one in page.metric] == numbers
     assert "Embedding table: 60 steps of 64 pairs" in said(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
@@ -158,7 +158,7 @@ def test_what_the_page_begins_with_trains_the_table_by_crops_and_by_dropout(tiny
     page = train(page_at("training", training_corpus=corpus.id, encoder=tiny, **short).run())
     assert runs(page)[-1].status == "done", runs(page)[-1].error
     assert {one.settings.part for one in runs(page)[-1].result} == {"table"}
-    numbers = ["Whole model, untrained", "Before", "Crops", "Dropout"]
+    numbers = ["Untrained", "Before", "Crops", "Dropout"]
     assert [one.label for one in page.metric] == numbers
 
 
@@ -181,7 +181,7 @@ def test_the_table_has_a_line_of_accuracy(tiny: str) -> None:
         first_settings("model"), sentences=1, shortest=5, batch_size=4
     )
     assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops", "dropout"]
-    numbers = ["Whole model, untrained", "Before", "Crops", "Dropout"]
+    numbers = ["Untrained", "Before", "Crops", "Dropout"]
     assert [one.label for one in page.metric] == numbers
 
 

@@ -114,7 +114,7 @@ def sent_whole_or_not(name: str) -> None:
     def show(_: object, live: bool) -> None:
         st.text(f"live: {live}, known: {len(context.cached_message_hashes)}")
 
-    st.session_state[run_panel._page_draws(runs, run)] = True
+    st.session_state[run_panel._page_draws_key(runs, run)] = True
     more = (0.5,) if name == "_live_panel" else ()
     getattr(run_panel, name)(runs, run, show, run_panel.Words(), False, *more)
 

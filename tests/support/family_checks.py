@@ -232,10 +232,12 @@ class VectorChecks:
         from sentence_transformers import SentenceTransformer
 
         from neuralviz.models import load_text_model
-        from neuralviz.training import save_encoder, train
+        from neuralviz.training import check_family_can_be_saved, save_encoder, train
         from neuralviz.training.events import TrainingEnded
+        from neuralviz.training.settings import TrainingSettings
         from tests.support.trained import CORPUS, SHORT_SENTENCES
 
+        check_family_can_be_saved(model, TrainingSettings())
         options: dict[str, Any] = {"batch_size": 2, "max_steps": 1, "learning_rate": 0.01}
         (*_, ended) = train(model, CORPUS[:4], **SHORT_SENTENCES | options)
         assert isinstance(ended, TrainingEnded)

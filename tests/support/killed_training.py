@@ -83,7 +83,7 @@ def main() -> None:
         "before the first checkpoint": (partial(at_call, checkpoints, "save_file", 2), KILLED, 0),
         "after a step": (partial(at_call, neuralviz.cli.train, "event_json", 5), KILLED, 0),
         "in a checkpoint": (partial(at_call, checkpoints, "save_file", 4), KILLED, 4),
-        "before the old one goes": (partial(at_call, checkpoints.shutil, "rmtree", 2), KILLED, 5),
+        "before the old one goes": (partial(at_call, checkpoints.shutil, "rmtree", 3), KILLED, 5),
         "no room": (partial(at_call, checkpoints, "save_file", 2, fill_the_disk), REFUSED, 6),
         "while it is saved": (partial(at_call, saving, "asdict", 1), KILLED, 6),
         "no room to save": (

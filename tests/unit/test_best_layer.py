@@ -7,25 +7,30 @@ import pytest
 
 from neuralviz.evaluation.best_layer import (
     BestLayer,
+    Measured,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
     parts_in_words,
+    reversed_median,
     settings_in_words,
 )
-from neuralviz.evaluation.correlation import correlate
-from neuralviz.evaluation.layer_pairs import Measured
+from neuralviz.evaluation.correlation import REVERSE, correlate
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random(60)
 
 
+def measured(cosines: np.ndarray, scores: np.ndarray) -> Measured:
+    return Measured(cosines, scores, np.arange(len(scores)))
+
+
 def layer(noise: float) -> Measured:
     """Cosines that follow the scores the less, the more noise there is."""
-    return Measured(SCORES + noise * RNG.standard_normal(60), SCORES)
+    return measured(SCORES + noise * RNG.standard_normal(60), SCORES)
 
 
-EQUAL = Measured(np.ones(60), SCORES)  # [CLS] at layer 0
+EQUAL = measured(np.ones(60), SCORES)  # [CLS] at layer 0
 
 
 def test_the_best_layer_is_compared_with_the_last() -> None:
@@ -46,15 +51,15 @@ def test_layers_that_cannot_be_measured() -> None:
     alone = best_layer({"mean": (EQUAL, layer(0.1))}, "spearman")
     assert alone is not None and alone.rival is None
     assert interval_of_difference(EQUAL, layer(0.1), "spearman") is None
-    few = Measured(np.arange(4.0), np.arange(4.0))
+    few = measured(np.arange(4.0), np.arange(4.0))
     assert interval_of_difference(few, few, "spearman") is None
 
 
 def test_the_difference_is_paired() -> None:
     """Two layers that err alike differ for sure, however little; on their own, both vary widely."""
     noise = 0.8 * RNG.standard_normal(60)
-    one = Measured(SCORES + noise, SCORES)
-    other = Measured(SCORES + 1.2 * noise, SCORES)
+    one = measured(SCORES + noise, SCORES)
+    other = measured(SCORES + 1.2 * noise, SCORES)
     interval = interval_of_difference(one, other, "pearson")
     assert interval is not None
     low, high = interval
@@ -65,10 +70,20 @@ def test_the_difference_is_paired() -> None:
 
 
 def test_the_intervals_are_of_the_coefficient_that_is_named() -> None:
-    one, other = Measured(SCORES**9, SCORES), Measured(SCORES, SCORES)
+    one, other = measured(SCORES**9, SCORES), measured(SCORES, SCORES)
     assert interval_of_difference(one, other, "spearman") == pytest.approx((0, 0))
     pearson = interval_of_difference(one, other, "pearson")
     assert pearson is not None and pearson[1] < -0.05
+
+
+@pytest.mark.parametrize("coefficient", ["spearman", "kendall_b"])
+def test_scores_seem_reversed_where_no_layer_is_clearly_above_0(coefficient: str) -> None:
+    against, none = measured(-(SCORES**2), SCORES), measured(RNG.random(60), SCORES)
+    assert reversed_median({"mean": (none, against, against)}, coefficient) == pytest.approx(-1)
+    assert reversed_median({"mean": (against,), "cls": (layer(0.1),)}, coefficient) is None
+    assert reversed_median({"mean": (none, none, against)}, coefficient) is None
+    few = measured(-np.arange(4.0), np.arange(4.0))
+    assert reversed_median({"mean": (few,)}, coefficient) is None
 
 
 def test_what_is_said_of_the_best() -> None:
@@ -95,7 +110,13 @@ def test_what_is_said_of_the_best() -> None:
     )
     assert "below 0" not in best_layer_in_words(last, "Pearson", 20, None)
     below = BestLayer("mean", 1, -0.31, 6, -0.42, is_last=False)
-    assert "All layers are below 0: higher" in best_layer_in_words(below, "Pearson", 20, None)
+    no_layer = "No layer agrees with the human scores: the highest Pearson is −0.31, at layer 1"
+    assert best_layer_in_words(below, "Pearson", 20, None) == (
+        f"{no_layer}.\n\nThe pooling is mean of all tokens."
+    )
+    assert best_layer_in_words(below, "Pearson", 20, (0.1, 0.2), -0.5) == (
+        f"{no_layer}; the median, −0.50, is clearly below 0. {REVERSE}"
+    )
     assert best_layer_in_words(None, "Pearson", 1, None) == (
         "Pearson is undefined for every layer on 1 pair."
     )

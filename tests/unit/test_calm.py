@@ -24,7 +24,7 @@ def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer(monkeypatch: pyte
     drawn = threading.Event()
 
     def draw() -> None:
-        with calm.broken():
+        with calm.drawing():
             drawn.set()
             time.sleep(0.4)
 
@@ -39,7 +39,7 @@ def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer(monkeypatch: pyte
 def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     calm = Calm()
-    with calm.broken():
+    with calm.drawing():
         assert 0.25 < seconds_of_waiting(calm) < 5
         monkeypatch.setattr(pace, "LONGEST_CALM", 60)
         assert seconds_of_waiting(calm, should_stop=lambda: True) < 0.1
@@ -57,7 +57,7 @@ def test_the_first_page_is_waited_for_until_it_is_drawn() -> None:
     assert not calm.wait_for_first(0.01)
 
     def draw() -> None:
-        with calm.broken():
+        with calm.drawing():
             time.sleep(0.5)
 
     page = threading.Thread(target=draw)

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy
 
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation import bootstrap as bootstrapping
@@ -106,6 +107,47 @@ def test_intervals_are_percentiles_of_correlations_of_resamples() -> None:
         np.testing.assert_allclose(getattr(intervals, name), expected, atol=1e-12)
 
 
+def test_repeated_pairs_are_drawn_together() -> None:
+    """As of scipy on the rows of clusters that are drawn; one that is there four times is one."""
+    draw = np.random.default_rng(6)
+    numbers = np.array([*range(15), 3, 3, 3, 9])
+    x = draw.normal(size=15)[numbers]
+    y = (x + draw.normal(size=19)).round()
+    found = bootstrapping.bootstrap(x, y, resamples=220, seed=2, cluster=numbers)
+    alone = bootstrapping.bootstrap_spearman(x, y, resamples=220, seed=2, cluster=numbers)
+    broken = bootstrapping.bootstrap_pairs(
+        x, y >= 1, y <= -1, resamples=220, seed=2, cluster=numbers
+    )
+    again = np.random.default_rng(2)
+    for n in range(220):
+        rows = [np.flatnonzero(numbers == one) for one in again.integers(15, size=15)]
+        at = np.concatenate(rows)
+        a, b = x[at], y[at]
+        expected = {
+            "spearman": scipy.stats.spearmanr(a, b).statistic,
+            "kendall_b": scipy.stats.kendalltau(a, b).statistic,
+            "kendall_c": scipy.stats.kendalltau(a, b, variant="c").statistic,
+            "pearson": scipy.stats.pearsonr(a, b).statistic,
+        }
+        assert {name: values[n] for name, values in found.items()} == pytest.approx(expected)
+        assert alone[n] == pytest.approx(expected["spearman"])
+        if (b >= 1).any() and (b <= -1).any():
+            assert broken[n] == pytest.approx(count_pairs(a[b >= 1], a[b <= -1]).error)
+
+
+def test_many_repeats_do_not_narrow_an_interval() -> None:
+    draw = np.random.default_rng(7)
+    x = draw.normal(size=40)
+    y = x + draw.normal(size=40)
+    once = bootstrapping.interval(bootstrapping.bootstrap_spearman(x, y))
+    ten = [np.tile(one, 10) for one in (x, y, np.arange(40))]
+    assert bootstrapping.interval(
+        bootstrapping.bootstrap_spearman(*ten[:2], cluster=ten[2])
+    ) == pytest.approx(once)
+    low, high = bootstrapping.interval(bootstrapping.bootstrap_spearman(*ten[:2]))
+    assert high - low < (once[1] - once[0]) / 2  # what it was
+
+
 def test_two_methods_are_compared_in_the_same_resamples() -> None:
     draw = np.random.default_rng(1)
     y = draw.integers(0, 6, size=50).astype(float)
@@ -162,6 +204,7 @@ def test_shares_are_those_of_the_things_drawn() -> None:
     assert len(found) == 210
     few = slice(bootstrapping.FEWEST_DRAWN - 1)
     assert not len(bootstrapping.bootstrap_share(wrong[few], total[few]))
+    assert bootstrapping.bootstrap(wrong[few], total[few]) == {}
 
 
 @pytest.mark.parametrize("products", [[1.0] * 20, []], ids=["constant", "none"])

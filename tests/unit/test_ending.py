@@ -68,7 +68,7 @@ def load():
     raise ImportError("cannot import once Python has begun to end")
 
 warming.AFTER = 0
-warming.WARMING.soon(load)
+warming.WARMING.call_soon(load)
 time.sleep(0.3)
 """
 

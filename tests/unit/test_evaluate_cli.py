@@ -38,6 +38,7 @@ SENTENCES = [
     ("The sun sets.", "A cat sleeps.", 1),
     ("It rains.", "Bread is baked.", 2),
     ("It rains.", "It is raining hard.", 3),
+    ("The sun sets.", "The sun goes down.", 3.5),
 ]
 
 

@@ -16,14 +16,17 @@ from neuralviz.evaluation.data import (
     ParaphraseData,
     ScoredData,
     Thresholds,
+    labelled_data,
     scored_data,
 )
 from neuralviz.evaluation.guessing import guess_columns, guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.roles import ROLES
 from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
 from neuralviz.evaluation.tables import data_of, read_data
+from neuralviz.reading.pairs import number_pairs, read_pairs
+from neuralviz.reading.roles import ROLES
+from neuralviz.reading.scales import Scale
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
@@ -346,9 +349,9 @@ def test_a_column_that_was_named_is_no_other_role_besides() -> None:
 
 def test_a_column_that_is_still_missing_is_named() -> None:
     content = "Satz A,Satz B,Note\na,b,1\nc,d,2\ne,f,5\n"
-    with pytest.raises(TextError, match="--role text1=… --role text2=… --role score=…"):
+    with pytest.raises(TextError, match="Assign columns to the roles of one of them"):
         read(content)
-    with pytest.raises(TextError, match=r"also needs a column for score.*--role score=…"):
+    with pytest.raises(TextError, match=r"also needs a column for score.*Assign a column to score"):
         read(content, {"text1": "Satz A", "text2": "Satz B"})
     with pytest.raises(TextError, match="also needs a column for group or label"):
         read(content, {"text": "Satz A"})
@@ -460,10 +463,10 @@ def test_one_neighbour_is_one() -> None:
     data = read("text,label\na,x\nb,x\n" + "c,y\nd,y\n")
     measured = measure(data, np.eye(4), MeasureSettings(k=1, resamples=0))
     assert not measured.notes
-    few = read("text,label\na,x\nb,y\n")
-    notes = measure(few, np.eye(2), MeasureSettings(k=10, resamples=0)).notes
-    assert notes[0] == "Using 1 neighbour instead of 10: there are no more texts."
-    assert "at most 0 of 1 neighbour can share it" in notes[1]
+    few = read("text,label\na,x\nb,x\nc,y\n")
+    notes = measure(few, np.eye(3), MeasureSettings(k=10, resamples=0)).notes
+    assert notes[0] == "Using 2 neighbours instead of 10: there are no more texts."
+    assert "at most 1 of 2 neighbours can share it" in notes[2]
 
 
 # --- columns guessed from what is in them ------------------------------------------------------
@@ -527,33 +530,86 @@ def test_columns_of_a_kind_that_somebody_chose_are_guessed_as_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "bounds", "said"),
+    ("scores", "scale", "bounds", "said"),
     [
-        ([0, 1.5, 3, 5], (4, 2), ""),
-        ([1, 2, 4, 5], (4, 2), ""),
-        ([0, 0.5, 1], (0.8, 0.4), ""),
-        ([0, 30, 60, 100], (80, 40), "between 0 and 100"),
-        ([4, 30, 60, 98], (80, 40), "between 4 and 98"),
-        ([-0.9, 0, 0.95], (0.6, -0.2), "between −0.9 and 0.95"),
-        ([1, 3, 6, 7], (5.8, 3.4), "between 1 and 7"),
-        ([0, 4, 10], (8, 4), "between 0 and 10"),
-        ([0, 1, 2, 3], (2.4, 1.2), "between 0 and 3"),
-        ([-5, -2, 0], (-1, -3), "from −5 to 0"),
-        ([0, 500, 1000], (800, 400), "from 0 to 1000"),
-        ([3, 3, 3], (4, 2), ""),
+        ([0, 1.5, 3, 5], (0, 5), (4, 2), ""),
+        ([0.2, 1.5, 3, 4.8], (0, 5), (4, 2), ""),
+        ([1, 2, 4, 5], (1, 5), (4.2, 2.6), "range from 1 to 5"),
+        ([0, 0.5, 1], (0, 1), (0.8, 0.4), ""),
+        ([0, 30, 60, 100], (0, 100), (80, 40), "between 0 and 100"),
+        ([4, 30, 60, 98], (0, 100), (80, 40), "between 4 and 98"),
+        ([-0.9, 0, 0.95], (-1, 1), (0.6, -0.2), "between −0.9 and 0.95"),
+        ([1, 3, 6, 7], (1, 7), (5.8, 3.4), "between 1 and 7"),
+        ([0, 4, 10], (0, 10), (8, 4), "between 0 and 10"),
+        ([0, 1, 2, 3], (0, 3), (2.4, 1.2), "between 0 and 3"),
+        ([-5, -2, 0], (-5, 0), (-1, -3), "from −5 to 0"),
+        ([0, 500, 1000], (0, 1000), (800, 400), "from 0 to 1000"),
+        ([3, 3, 3], (0, 5), (4, 2), ""),
     ],
 )
-def test_thresholds_follow_the_scale_of_the_scores(
-    scores: list[float], bounds: tuple[float, float], said: str
+def test_thresholds_and_training_follow_one_scale_of_the_scores(
+    scores: list[float], scale: tuple[float, float], bounds: tuple[float, float], said: str
 ) -> None:
+    of = Scale.of(np.array(scores, float))
+    assert (of.low, of.high) == scale
+    assert of.scores(of.shares(np.array(scores))) == pytest.approx(scores)
+    assert of.scores(np.array([0.8, 0.4])) == pytest.approx(bounds)
     texts = [str(i) for i in range(len(scores))]
     data = scored_data("p.csv", texts, [f"{t} too" for t in texts], np.array(scores, float))
     assert (data.similar, data.dissimilar) == pytest.approx(bounds)
     assert said in " ".join(data.notes)
     assert len(data.notes) == bool(said)
+    assert "≤ -" not in data.describe()
     own = Thresholds(max(scores), min(scores) - 1)
     given = scored_data("p.csv", texts, texts, np.array(scores, float), thresholds=own)
     assert given.notes == ()
+
+
+def test_repeated_pairs_are_told_and_numbered_in_either_order() -> None:
+    first, second = ["a", "b", "a", "c", "d"], ["b", "a", "b", "c", "a"]
+    assert number_pairs(first, second).tolist() == [0, 0, 0, 1, 2]
+    data = scored_data("p.csv", first, second, [0, 1, 5, 5, 4])
+    assert data.numbers.tolist() == [0, 0, 0, 1, 2]
+    said = "2 pairs repeat the texts of another pair. Intervals count such pairs as one."
+    assert data.notes == (said,)
+    rows = "".join(f"{a},{b},{n}\n" for n, (a, b) in enumerate(zip(first, second, strict=True)))
+    pairs = read_pairs(Source("p.csv", f"sentence1,sentence2,score\n{rows}".encode()))
+    assert pairs.notes == (said,)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([f"{9 + n}.95" for n in range(30)], "All 30 labels are different, as ids or measurements"),
+        (["a"] * 30, "All texts have the same label."),
+    ],
+)
+def test_labels_that_no_two_texts_share_are_refused(labels: list[str], said: str) -> None:
+    data = labelled_data("p.csv", [f"text {n}" for n in range(30)], labels)
+    with pytest.raises(NeuralvizError, match=said):
+        check_measures(data, MeasureSettings())
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes"),
+    [
+        (
+            ["a"] * 15 + ["b"] * 14 + ["c"],
+            ["1 label has a single text, for which no neighbour can vote. Give such texts the "
+             "label of others, or leave them out."],
+        ),
+        (
+            ["a"] * 15 + ["b"] * 13 + ["c"] * 2,
+            ["The rarest label has only 2 texts, so at most 1 of 10 neighbours can share it. Use "
+             "fewer neighbours."],
+        ),
+    ],
+)  # fmt: skip
+def test_a_label_that_is_too_rare_to_be_voted_for_is_told_with_its_cause(
+    labels: list[str], notes: list[str]
+) -> None:
+    data = labelled_data("p.csv", [f"text {n}" for n in range(30)], labels)
+    assert list(measure(data, drawn(data), MeasureSettings(("neighbours",))).notes) == notes
 
 
 def test_scores_times_twenty_are_measured_as_before() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
+from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.ladder_events import (
     FLOOR,
     LINEAR,
@@ -38,7 +39,7 @@ from neuralviz.evaluation.ladder_table import (
     worst_predictions,
 )
 from neuralviz.evaluation.normal_plot import expected, least_straight, normal_plot
-from neuralviz.training.similarity.data import Scale
+from neuralviz.reading.scales import Scale
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import Rung, SimilaritySettings
@@ -107,7 +108,9 @@ def test_of_several_seeds_a_line_has_the_mean_and_the_range() -> None:
 
 
 def test_too_few_test_pairs_have_no_interval() -> None:
-    few = replace(TEST, scores=SCORES[:5])
+    few = replace(
+        TEST, sentences1=TEST.sentences1[:5], sentences2=TEST.sentences2[:5], scores=SCORES[:5]
+    )
     one = Baseline(FLOOR, 0.3, SCORES[:5], 1.0, 1.0)
     (line,) = ladder_lines(Ladder(test=few, baselines={FLOOR: one}))
     assert line.interval is None
@@ -218,7 +221,9 @@ def test_a_rung_that_may_be_of_no_use_is_warned_of() -> None:
         f"{GOOD.spearman:.3f} against {GOOD.spearman:.3f}."
     ]
 
-    few = replace(TEST, scores=SCORES[:5])
+    few = replace(
+        TEST, sentences1=TEST.sentences1[:5], sentences2=TEST.sentences2[:5], scores=SCORES[:5]
+    )
     one = Baseline(FLOOR, 0.3, NOISE[:5], 0.1, 1.0)
     perfect = replace(result("cosines", SCORES, 0.8), predicted=SCORES[:5], spearman=1.0)
     short = Ladder(test=few, baselines={FLOOR: one}).having([perfect])
@@ -251,7 +256,7 @@ def test_before_the_first_rung_mean_pooling_is_what_is_to_be_beaten() -> None:
 
 def of_layers(*columns: np.ndarray) -> LayerCosines:
     values = np.array([spearman(column) for column in columns])
-    return LayerCosines("mean", np.stack(columns, axis=1), SCORES, values, values)
+    return LayerCosines("mean", np.stack(columns, axis=1), SCORES, np.arange(N), values, values)
 
 
 def test_the_best_layer_is_told_against_the_last_one() -> None:
@@ -265,6 +270,17 @@ def test_the_best_layer_is_told_against_the_last_one() -> None:
     )
     assert "decide" not in layers_point({"mean": of_layers(NOISE, SCORES)}, is_whole=False)[0]
     assert layers_point({}) == ("", None)
+
+
+def test_scores_that_seem_reversed_are_said_to_be_that() -> None:
+    said, _ = layers_point({"mean": of_layers(-SCORES, -SWAPPED)})
+    assert said.startswith("No layer agrees with the human scores: the highest Spearman is −")
+    assert said.endswith(f"clearly below 0. {REVERSE}")
+    learnt = ladder(GOOD, floor=-SCORES)  # which learns any direction
+    assert ladder_point(learnt).endswith(f"clearly below chance (0). {REVERSE}")
+    assert REVERSE not in ladder_point(ladder(GOOD, floor=NOISE))
+    mixed = learnt.having([baseline(SENTENCE, SWAPPED)])
+    assert REVERSE not in ladder_point(mixed)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralviz.ui.layers.blocks import _since_start
+from neuralviz.ui.layers.blocks import _describe_change
 from neuralviz.words import about_seconds, joined, number, percent, why_above_100
 
 
@@ -42,7 +42,7 @@ def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
     ],
 )
 def test_a_change_of_the_loss_has_an_arrow_or_a_sign_but_not_both(losses, said) -> None:
-    assert _since_start(np.array(losses)) == said
+    assert _describe_change(np.array(losses)) == said
 
 
 def test_names_are_listed_as_one_would() -> None:

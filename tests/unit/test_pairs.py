@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from neuralviz.errors import TextError
+from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.reading.pairs import read_pairs, read_text_pairs
@@ -51,6 +51,7 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
         "Read “nan” in the column “score” as missing (1 row).",
         "Skipped 2 rows: “sentence1” or “sentence2” is missing (lines 3, 4).",
         "Skipped 4 rows: “score” is not a number (lines 5, 6, 7, 8).",
+        "3 pairs repeat the texts of another pair. Intervals count such pairs as one.",
     )
 
 
@@ -76,9 +77,9 @@ def test_numbers_of_several_kinds_in_a_column_are_refused(scores: list[str], say
     [
         (b"", "p.csv is empty"),
         (b" \n\n", "p.csv is empty"),
-        (b"one,two,score\nA,B,1\n", "needs the columns.*It has: “one”, “two”, “score”"),
-        (b"sentence1,sentence2\nA,B\n", "needs the columns.*It has: “sentence1”, “sentence2”"),
-        (b"A sentence.\nAnother one.\n", "needs the columns"),
+        (b"one,two,score\nA,B,1\n", "text1. Its columns are: “one”, “two”, “score”"),
+        (b"sentence1,sentence2\nA,B\n", "score. Its columns are: “sentence1”, “sentence2”"),
+        (b"A sentence.\nAnother one.\n", "needs a column for text1"),
         (b"sentence1,sentence2,score\n", "has 0 pairs with two sentences"),
         (b"sentence1,sentence2,score\nA,B,1\nC,D,x\nE,F,2\n", "has 2 pairs.*line 3"),
         (b'sentence1,sentence2,score\nA,B,1\n"C,D,2\nE,F,3\n', r"quotation mark \(line 3\)"),
@@ -86,7 +87,7 @@ def test_numbers_of_several_kinds_in_a_column_are_refused(scores: list[str], say
     ],
 )
 def test_what_is_no_table_of_pairs_is_refused_with_a_sentence(content: bytes, says: str):
-    with pytest.raises(TextError, match=says):
+    with pytest.raises(NeuralvizError, match=says):
         read_pairs(Source("p.csv", content))
 
 

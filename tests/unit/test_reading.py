@@ -520,6 +520,9 @@ def test_files_that_were_given_are_read_in_their_order() -> None:
     assert read.notes == ("c.txt is empty.",)
     with pytest.raises(TextError, match=r"No text found in these files. c\.txt is empty"):
         read_files([Source("c.txt", b"")])
+    short = Source("a.csv", b"text,n\nTwo,2\n", header=9)
+    (note,) = read_files([Source("b.txt", b"One"), short]).notes
+    assert "a.csv" in note
 
 
 def test_a_replacement_character_is_one_like_others() -> None:

@@ -21,10 +21,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from neuralviz.errors import StoreError
+from neuralviz.errors import SettingsError, StoreError
 from neuralviz.models import TextModel, load_text_model
-from neuralviz.training import save_encoder, train
+from neuralviz.training import check_family_can_be_saved, save_encoder, train
 from neuralviz.training.events import Trained, TrainingEnded
+from neuralviz.training.settings import TrainingSettings
+from tests.support.families import save_family
 from tests.support.models import BERT_SPECIALS, SENTENCES, byte_level, draw_weights, word_piece
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -179,6 +181,18 @@ def test_a_saved_table_equals_the_live_one(kind: str, tmp_path: Path) -> None:
     backend.encode_special_tokens = True
     ids = [backend.encode(text, add_special_tokens=False).ids for text in TEXTS]
     np.testing.assert_allclose(found, [weights[of].mean(axis=0) for of in ids], atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["layoutlmv3", "markuplm", "fuyu", "granite_speech"])
+def test_a_family_that_reads_more_than_texts_is_refused_before_training(
+    family: str, tmp_path: Path
+) -> None:
+    model = load_text_model(str(save_family(family, tmp_path / family)), device="cpu")
+    with pytest.raises(SettingsError, match="reads pictures or sounds, too"):
+        check_family_can_be_saved(model, TrainingSettings())
+    check_family_can_be_saved(model, TrainingSettings(part="table"))
+    plain = loaded("left", tmp_path / "plain")
+    check_family_can_be_saved(plain, TrainingSettings())
 
 
 def test_an_encoder_that_is_read_again_as_another_is_refused(

@@ -73,12 +73,12 @@ def test_the_servers_workers_wait_for_the_first_page(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(server, "serve_runs", serve_runs)
     monkeypatch.setattr(server.sys, "setswitchinterval", lambda _seconds: None)
     server.Server()
-    assert asked == [server._first_page]
+    assert asked == [server._wait_for_first_page]
 
 
 def seconds_until_workers_may_start() -> float:
     start = time.monotonic()
-    server._first_page()
+    server._wait_for_first_page()
     return time.monotonic() - start
 
 
@@ -87,7 +87,7 @@ def test_they_may_when_a_browser_has_drawn_a_page(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(server, "CALM", calm)
     monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", SECONDS)
     monkeypatch.setattr(server, "BROWSER_SECONDS", 0.2)
-    with calm.broken():
+    with calm.drawing():
         pass
     assert 0.15 < seconds_until_workers_may_start() < SECONDS / 2
 

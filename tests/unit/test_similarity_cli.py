@@ -151,28 +151,29 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     named = tmp_path / "named.csv"
     _, *rows = pairs.read_text("utf-8").splitlines()
     rows[3] = rows[3].rpartition(",")[0] + ",n/a"
-    named.write_text("\n".join(["left,right,gold", *rows]), "utf-8")
-    roles = ("--role", "text1=left", "--role", "text2=Right", "--role", "score=gold")
+    named.write_text("\n".join(["of,many,raters", "left,right,gold", *rows]), "utf-8")
+    roles = ("--header", "2", "--role", "text1=left", "--role", "text2=Right",
+             "--role", "score=gold")  # fmt: skip
     assert run("train", "similarity", named, "--model", bert_folder).exit_code == 2
     result = trained(named, bert_folder, "-o", NAME, *roles)
     assert result.exit_code == 0, result.output
     assert "26 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     opened, at = [], Source.at
     with monkeypatch.context() as patch:
-        patch.setattr(Source, "at", staticmethod(lambda path: opened.append(path) or at(path)))
+        patch.setattr(Source, "at", staticmethod(lambda *of: opened.append(of[0]) or at(*of)))
         scored = run("score", named, "--model", NAME, *roles)
     assert scored.exit_code == 0, scored.output
     assert opened == [named], "the table is read more than once"
     read = list(csv.DictReader(io.StringIO(scored.stdout.lstrip("\ufeff"))))
     assert [one["score"] for one in read[2:5]] == ["2", "", "4"]
     assert "Spearman with the scores of the table" in scored.stderr
-    without = run("score", named, "--model", NAME, *roles[:4])
+    without = run("score", named, "--model", NAME, *roles[:6])
     assert "predicted" in without.stdout
     assert "score" not in without.stdout.splitlines()[0].split(",")
     for words, sentence in (
-        (roles[:2], "also needs a column for text2"),
-        (roles[:4], "also needs a column for score"),
-        (("--role", "label=gold"), "Pairs have no role label"),
+        (roles[:4], "needs a column for text2"),
+        (roles[:6], "needs a column for score"),
+        ((*roles[:2], "--role", "label=gold"), "Pairs have no role label"),
         (("--role", "text1=middle"), "has no column “middle”"),
     ):
         refused = trained(named, bert_folder, *words)

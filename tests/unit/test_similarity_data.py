@@ -16,11 +16,12 @@ from neuralviz.evaluation.ladder_events import LayerCosines
 from neuralviz.layers.settings import PoolingName
 from neuralviz.models import LanguageModel, load_text_model
 from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.reading.scales import Scale
 from neuralviz.store.database import Database
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.store.vectors import KeptVectors
 from neuralviz.training.similarity import features
-from neuralviz.training.similarity.data import Scale, check_different, split_pairs
+from neuralviz.training.similarity.data import check_different, split_pairs
 from tests.support.models import SENTENCES, save_causal, save_plain_gpt2
 
 
@@ -82,12 +83,12 @@ def test_too_few_pairs_are_refused(pairs: ScoredPairs, said: str) -> None:
         split_pairs(pairs)
 
 
-def test_scores_are_shares_of_their_range() -> None:
+def test_scores_are_shares_of_their_scale() -> None:
     scale = Scale.of(np.array([1.0, 5.0, 3.0]))
     assert scale.shares(np.array([1.0, 2.0, 5.0])).tolist() == [0.0, 0.25, 1.0]
     assert scale.scores(np.array([0.0, 0.25, 1.0])).tolist() == [1.0, 2.0, 5.0]
     with pytest.raises(TextError, match="All scores of the train pairs are 2"):
-        Scale.of(np.full(4, 2.0))
+        check_different(np.full(4, 2.0), "train")
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "sep", "last"])
@@ -188,7 +189,7 @@ def test_pairs_need_no_scores_but_nothing_is_learnt_from_those_without() -> None
     assert len(pairs) == len(pairs.scores) == 40
     assert len(pairs.at([3, 1])) == len(pairs.first(2).scores) == 2
     with pytest.raises(TextError, match="40 of 40 train pairs without a score"):
-        Scale.of(pairs.scores)
+        check_different(pairs.scores, "train")
     some = np.arange(40.0)
     some[7] = np.nan
     with pytest.raises(TextError, match="1 of 40 dev pairs without a score"):

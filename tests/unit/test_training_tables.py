@@ -228,13 +228,31 @@ def test_texts_that_are_tested_unseen_make_no_pairs(
 
 @pytest.mark.parametrize(
     ("labels", "said"),
-    [(["a"] * 24, "at least two different labels"), ([""] * 20 + ["a", "b"] * 2, "20 texts")],
+    [
+        (["a"] * 24, "at least two different labels"),
+        ([""] * 20 + ["a", "b"] * 2, "20 different texts"),
+        ([f"{n}.5" for n in range(24)], "All 24 labels are different, as ids or measurements are"),
+    ],
 )
 def test_too_few_labels_are_refused(
     tiny: LanguageModel, tmp_path: Path, labels: list[str], said: str
 ) -> None:
     with pytest.raises(NeuralvizError, match=said):
         next(fill_table([TrainingRow("x", FEW)], tiny, TEXTS, labels, folder=tmp_path))
+
+
+def test_no_text_is_tested_by_itself(tiny: LanguageModel, tmp_path: Path) -> None:
+    """One that is there twice with its label is watched once, so it has no vote for itself."""
+    rows = (TrainingRow("before", FEW, is_trained=False),)
+    once, twice = (
+        next(
+            cell
+            for cell in fill_table(rows, tiny, TEXTS * n, LABELS * n, folder=tmp_path / str(n))
+            if isinstance(cell, TrainingCell)
+        )
+        for n in (1, 2)
+    )
+    assert same(once, twice)
 
 
 def test_nearness_in_every_space_by_hand() -> None:

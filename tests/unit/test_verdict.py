@@ -367,7 +367,7 @@ def test_a_yardstick_can_be_chosen() -> None:
     tau = next(one for one in yardsticks_of(found, 0) if one.name == "kendall_c")
     assert verdict(found, 0, tau) == (
         "mean has a Kendall tau-c correlation of 0.60 on these 40 pairs; 1 is the same order as "
-        "people's scores, 0 no relation."
+        "people's scores, 0 no relation. But nothing says how sure that is."
     )
 
 

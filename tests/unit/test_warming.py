@@ -24,7 +24,7 @@ from neuralviz.ui.warming import Warming, import_pages_soon
 warming.AFTER = 0
 import_pages_soon()
 over = __import__("threading").Event()
-warming.WARMING.soon(over.set)
+warming.WARMING.call_soon(over.set)
 over.wait(60)
 pages = ("micro_tuning", "corpus", "how_it_works")
 print(all(f"neuralviz.ui.{page}.main" in sys.modules for page in pages), "lancedb" in sys.modules)
@@ -44,28 +44,28 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> pace.Calm:
 def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.Calm) -> None:
     done, over = [], threading.Event()
     works = [lambda: done.append("a"), lambda: done.append("b"), over.set]
-    with calm.broken():
+    with calm.drawing():
         warm = Warming()
         for work in (*works, *works):
-            warm.soon(work)
+            warm.call_soon(work)
         time.sleep(0.3)
         assert not done  # a page is drawn
     assert over.wait(SECONDS)
     later = threading.Event()
-    warm.soon(works[0])
-    warm.soon(later.set)
+    warm.call_soon(works[0])
+    warm.call_soon(later.set)
     assert later.wait(SECONDS)
     assert done == ["a", "b"]
 
 
 def test_what_a_page_needs_comes_before_what_waits(calm: pace.Calm) -> None:
     done, over = [], threading.Event()
-    with calm.broken():
+    with calm.drawing():
         warm = Warming()
-        warm.soon(lambda: done.append("waits"))
-        warm.soon(over.set)
+        warm.call_soon(lambda: done.append("waits"))
+        warm.call_soon(over.set)
         for name in ("first", "second"):
-            warm.soon(partial(done.append, name), first=True)
+            warm.call_soon(partial(done.append, name), first=True)
     assert over.wait(SECONDS)
     assert done == ["first", "second", "waits"]
 
@@ -78,26 +78,26 @@ def test_figures_are_known_to_browsers_before_other_threads_import_them() -> Non
 def test_what_comes_later_is_done_too(calm: pace.Calm) -> None:
     warm = Warming()
     for event in (threading.Event(), threading.Event()):
-        warm.soon(event.set)
+        warm.call_soon(event.set)
         assert event.wait(SECONDS)
 
 
 def test_nothing_begins_when_the_process_ends(calm: pace.Calm) -> None:
     warm, done = Warming(), threading.Event()
-    with calm.broken():
-        warm.soon(done.set)
+    with calm.drawing():
+        warm.call_soon(done.set)
         warm.end()
     later = threading.Event()
-    warm.soon(later.set)
+    warm.call_soon(later.set)
     assert not later.wait(0.3)
     assert not done.is_set()
 
 
 def test_a_work_that_fails_stops_no_other(calm: pace.Calm) -> None:
     warm, done = Warming(), threading.Event()
-    warm.soon(lambda: 1 / 0)
-    warm.soon(lambda: sys.exit())
-    warm.soon(done.set)
+    warm.call_soon(lambda: 1 / 0)
+    warm.call_soon(lambda: sys.exit())
+    warm.call_soon(done.set)
     assert done.wait(SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Train, dev and test pairs; scores as shares of their range."""
+"""Train, dev and test pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import TextError
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,37 +41,6 @@ class SplitPairs:
         return self.train, self.dev, self.test
 
 
-@dataclass(frozen=True)
-class Scale:
-    """From people's scores to shares of their range, and back.
-
-    Attributes:
-        low, high: the lowest and the highest score of the train pairs.
-    """
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, scores: np.ndarray) -> Scale:
-        """That of the train pairs' scores.
-
-        Raises:
-            TextError: as of `check_different`.
-        """
-        check_different(scores, "train")
-        low, high = float(np.min(scores)), float(np.max(scores))
-        return cls(low, high)
-
-    def shares(self, scores: np.ndarray) -> np.ndarray:
-        """[pair] 0 … 1 for scores in the range."""
-        return (np.asarray(scores, np.float64) - self.low) / (self.high - self.low)
-
-    def scores(self, shares: np.ndarray) -> np.ndarray:
-        """[pair] on people's scale."""
-        return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
-
-
 def check_different(scores: np.ndarray, role: str) -> None:
     """Refuse scores that say nothing of similarity.
 
@@ -90,8 +59,8 @@ def check_different(scores: np.ndarray, role: str) -> None:
         )
     if np.ptp(scores) == 0:
         raise TextError(
-            f"All scores of the {role} pairs are {float(scores[0]):g}. To tell similar texts from "
-            "others, some pairs must score higher than others."
+            f"All scores of the {role} pairs are {number(float(scores[0]))}. To tell similar texts "
+            "from others, some pairs must score higher than others."
         )
 
 

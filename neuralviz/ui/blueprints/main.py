@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
-from neuralviz.micro_tuning.masks_in_words import masks_in_words
+from neuralviz.micro_tuning.masks_in_words import describe_masks
 from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
@@ -62,12 +62,12 @@ class Grid:
 
 
 def show() -> None:
-    """A text, blueprints, and the grid of the inputs that they make."""
+    """Draw the page: a text, blueprints, and the grid of their masked inputs."""
     place = st.container()
-    left, right = wide_columns([3, 2], PAGE)
-    with left:
+    inputs, output = wide_columns([3, 2], PAGE)
+    with inputs:
         (text,) = text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
-    with right:
+    with output:
         st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
         typed = st.text_input(
             "Blueprints (keep, mask)",
@@ -79,14 +79,14 @@ def show() -> None:
     examples = {name: {keys[0]: text, BLUEPRINTS: mix} for name, (text, mix) in EXAMPLES.items()}
     with place:
         example_pills(PAGE, examples, keys)
-    grid, is_old = _grid(text, typed or "")
+    grid, is_old = _ask_grid(text, typed or "")
     if grid is not None:
         with dimmed(PAGE, is_old):
-            _show(grid)
+            _show_grid(grid)
 
 
-def _grid(text: str, typed: str) -> tuple[Grid | None, bool]:
-    """The grid asked for; else the last valid one, below an error message, and that it is old."""
+def _ask_grid(text: str, typed: str) -> tuple[Grid | None, bool]:
+    """The grid of the inputs, else the last valid grid with an error message; whether it is old."""
     model_id = chosen_model_id()
     reader = text_reader() if model_id == BUNDLED else model_or_stop(model_id)
     last: Grid | None = st.session_state.get(f"{PAGE}-last")
@@ -106,7 +106,7 @@ def _tokenize(fingerprint: str, text: str, _reader: TextModel | TextReader) -> T
     return tokenize(_reader, [text])[0]
 
 
-def _show(grid: Grid) -> None:
+def _show_grid(grid: Grid) -> None:
     chunk = _choose_chunk(grid.text)
     tokens = grid.text.tokens[chunk]
     inputs = mask_inputs(len(tokens), grid.blueprints)
@@ -117,23 +117,24 @@ def _show(grid: Grid) -> None:
             "and downloads include all of them."
         )
     with slide(PAGE):
-        show_point(masks_in_words(inputs, grid.blueprints), key=PAGE)
+        show_point(describe_masks(inputs, grid.blueprints), key=PAGE)
         with swiped("blueprint-grid", 70 + 22 * len(window)):
             show_figure(
                 blueprint_grid(inputs, grid.blueprints, tokens, window),
                 key="grid",
-                numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
+                numbers=lambda: _make_table(inputs, grid.blueprints, tokens),
                 name="masking-blueprints",
                 height=grid_height(inputs, tokens[window.start : window.stop]),
                 alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
-                about=_about(grid),
+                about=_describe_settings(grid),
             )
-    _counts(inputs)
+    _show_counts(inputs)
     with st.expander("The masked inputs as the model sees them"):
-        st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")
+        table = _make_sentence_table(inputs, grid, tokens, window)
+        st.dataframe(table, hide_index=True, width="stretch")
 
 
-def _about(grid: Grid) -> About:
+def _describe_settings(grid: Grid) -> About:
     return About(
         "Masked inputs by blueprint and shift",
         {
@@ -178,7 +179,7 @@ def _choose_window(n_tokens: int) -> range:
     return range(first - 1, first - 1 + WINDOW)
 
 
-def _counts(inputs: MaskedInputs) -> None:
+def _show_counts(inputs: MaskedInputs) -> None:
     times = inputs.times_masked
     often = f"{times.min()}" if times.min() == times.max() else f"{times.min()} to {times.max()}"
     with st.container(horizontal=True, gap="medium"):
@@ -195,12 +196,12 @@ def _counts(inputs: MaskedInputs) -> None:
         st.metric("Times each token is masked", often, width="content")
 
 
-def _numbers(
+def _make_table(
     inputs: MaskedInputs, blueprints: tuple[Blueprint, ...], tokens: tuple[str, ...]
 ) -> pd.DataFrame:
     """A row for every input and token of the chunk."""
     n_inputs, n_tokens = inputs.masked.shape
-    of_input = pd.DataFrame(
+    inputs_table = pd.DataFrame(
         {
             "input": range(1, n_inputs + 1),
             "keep": [blueprints[i].keep for i in inputs.blueprint],
@@ -208,14 +209,14 @@ def _numbers(
             "shift": inputs.shift,
         }
     )
-    of_token = pd.DataFrame({"position": range(1, n_tokens + 1), "token": tokens})
-    return of_input.merge(of_token, how="cross").assign(masked=inputs.masked.ravel())
+    tokens_table = pd.DataFrame({"position": range(1, n_tokens + 1), "token": tokens})
+    return inputs_table.merge(tokens_table, how="cross").assign(masked=inputs.masked.ravel())
 
 
-def _sentences(
+def _make_sentence_table(
     inputs: MaskedInputs, grid: Grid, tokens: tuple[str, ...], window: range
 ) -> pd.DataFrame:
-    shown = [tokens[i] for i in window]
+    tokens_in_window = [tokens[i] for i in window]
     rows = inputs.masked[:MAX_ROWS, window.start : window.stop]
     return pd.DataFrame(
         {
@@ -223,7 +224,8 @@ def _sentences(
             "shift": inputs.shift[:MAX_ROWS],
             "masked input": [
                 " ".join(
-                    grid.mask if masked else token for token, masked in zip(shown, row, strict=True)
+                    grid.mask if masked else token
+                    for token, masked in zip(tokens_in_window, row, strict=True)
                 )
                 for row in rows
             ],

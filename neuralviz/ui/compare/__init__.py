@@ -1,1 +1,1 @@
-"""What the compare page is made of: its settings, its run, what it shows."""
+"""The Compare page: its settings, its run, and its figures."""

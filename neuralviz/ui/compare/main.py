@@ -10,28 +10,28 @@ import streamlit as st
 from neuralviz.embedders.labels import full_method_labels
 from neuralviz.evaluation.similarity import disagreements
 from neuralviz.evaluation.together import furthest_apart, kept_together, least_alike
-from neuralviz.jobs.comparing import Compare, missing
+from neuralviz.jobs.comparing import Compare, describe_missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import text_names
 from neuralviz.plots.standalone import About
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.compare.heatmaps import Look, show_heatmaps
-from neuralviz.ui.compare.looking import (
-    choose_order,
-    choose_pair,
-    chosen_pair,
-    forget_pair,
-    labels_of,
-    order_of,
-)
 from neuralviz.ui.compare.methods import (
     show_disagreements,
     show_spread,
     show_two_methods,
     show_warnings,
 )
-from neuralviz.ui.compare.pair import choose_texts, show_framed, show_how_neural, show_products
+from neuralviz.ui.compare.pair import choose_texts, show_framed, show_neural_pairs, show_products
+from neuralviz.ui.compare.selection import (
+    choose_order,
+    choose_pair,
+    chosen_pair,
+    forget_pair,
+    order_labels,
+    text_order,
+)
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
 from neuralviz.ui.links import kept_under, one_entry
 from neuralviz.ui.page import dimmed, plain, wide_columns
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 RUNS = SessionRuns("compare")
-LABELS = "compare-labels"  # where the session keeps the labels of each run's texts, by its id
+LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
 LIVE_SECONDS = 0.5
 LIVE_SECONDS_OF_MANY = 1.5
 MANY_TEXTS = 100
@@ -59,36 +59,36 @@ EXAMPLES = {
     "Rare words": "common_topic_rare_words.csv",
     "Topics": "sentences.csv",
 }
-TOPICS = ("railways", "money", "cooking")  # of the corpus
+TOPICS = ("railways", "money", "cooking")  # of the example corpus
 FORMS = ("headline", "question", "diary", "complaint")
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
-def examples() -> dict[str, ReadTexts]:
-    """Sets from the sample data, with their labels."""
-    found = {name: read_texts(Source.at(sample_data() / file)) for name, file in EXAMPLES.items()}
-    return {**found, "From the corpus": _of_the_corpus()}
+def load_examples() -> dict[str, ReadTexts]:
+    """Example texts from the sample data, with their labels."""
+    sets = {name: read_texts(Source.at(sample_data() / file)) for name, file in EXAMPLES.items()}
+    return {**sets, "From the corpus": _read_corpus_examples()}
 
 
-def _of_the_corpus() -> ReadTexts:
-    """The first text of each form on each topic, of a few."""
+def _read_corpus_examples() -> ReadTexts:
+    """The first text of the example corpus for each of a few forms and topics."""
     corpus = read_texts(Source.at(sample_data() / "topics.csv"))
     labels = corpus.labels
     cells = list(zip(labels["topic"], labels["form"], strict=True))
     rows = [cells.index((topic, form)) for topic in TOPICS for form in FORMS]
     texts = tuple(corpus.texts[row] for row in rows)
-    shown = ("topic", "form")
+    columns = ("topic", "form")
     return ReadTexts(
-        texts, labels={name: tuple(labels[name][row] for row in rows) for name in shown}
+        texts, labels={name: tuple(labels[name][row] for row in rows) for name in columns}
     )
 
 
 def show() -> None:
-    """Texts, methods, *Compare*, and the comparison."""
-    left, right = wide_columns(2, "compare-given")
-    with left:
-        read = texts_input("compare", examples(), max_texts=MAX_TEXTS, height=109)
-    with right:
+    """Draw the page: texts, methods, *Compare*, and the comparison."""
+    inputs, choices = wide_columns(2, "compare-given")
+    with inputs:
+        read = texts_input("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
+    with choices:
         specs = choose_methods()
         with st.container(horizontal=True, vertical_alignment="bottom"):
             pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
@@ -103,28 +103,29 @@ def show() -> None:
             )
     has_texts = len(read.texts) > 1
     if not has_texts:
-        say = st.info if pressed or read.texts else st.caption
-        say("A comparison needs at least two texts.")
-    asked = None
+        write_hint = st.info if pressed or read.texts else st.caption
+        write_hint("A comparison needs at least two texts.")
+    current_run = None
     if specs is not None and has_texts:
-        asked = _compare(specs, read, pressed)
-    run: Run[Comparison] | None = asked or RUNS.last_to_show()
+        current_run = _start_comparison(specs, read, pressed)
+    run: Run[Comparison] | None = current_run or RUNS.last_to_show()
     if run is None:
         return
-    is_old = asked is None
+    is_old = current_run is None
     if is_old:
         press = " Press **Compare** to update it." if has_texts else ""
         st.caption(f"The result below is of other texts or settings.{press}")
     has_many = len(run.result[0].texts) > MANY_TEXTS
-    look = Look(st.session_state.get(LABELS, {}).get(run.id, {}), order, one_scale, _about(run))
+    labels = st.session_state.get(LABELS, {}).get(run.id, {})
+    look = Look(labels, order, one_scale, _describe_run(run))
     with dimmed("compare", is_old):
         run_panel(
             RUNS,
             run,
-            partial(_show, run, look),
+            partial(_show_comparison, run, look),
             words=Words(
                 begins="Loading the models and embedding the first texts …",
-                stopped=stopped_in_words,
+                stopped=describe_stopped,
                 done=lambda _: done_in(run),
             ),
             bar_stays=True,
@@ -132,8 +133,8 @@ def show() -> None:
         )
 
 
-def _about(run: Run[Comparison]) -> About:
-    """What downloads say of a comparison."""
+def _describe_run(run: Run[Comparison]) -> About:
+    """Title and settings of a comparison, for downloads."""
     task = run.task
     assert isinstance(task, Compare)
     return About(
@@ -142,11 +143,11 @@ def _about(run: Run[Comparison]) -> About:
     )
 
 
-def _compare(
+def _start_comparison(
     specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool
 ) -> Run[Comparison] | None:
-    """The comparison of these texts, started if it was asked for; an example's starts by itself."""
-    task = Compare.now(specs, read.texts)
+    """The comparison of these texts; starts it for a press, and for an example without one."""
+    task = Compare.for_current_models(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
     before: Run[Comparison] | None = RUNS.last()
     with one_entry():
@@ -156,56 +157,56 @@ def _compare(
         if run is None and (pressed or (is_example and not needs_asking(specs))):
             run = RUNS.start(task, view=kept_under("compare"))
         elif run is not None and pressed and run.is_over:
-            failed = run.status != "done" or any(one.error for one in run.result)
+            failed = run.status != "done" or any(embedded.error for embedded in run.result)
             run = RUNS.start(task, again=failed, view=kept_under("compare"))
     if run is None:
         return None
     if run is not before:
         forget_pair()
     kept = st.session_state.get(LABELS, {})
-    remembered = {one.id: kept[one.id] for one in RUNS.all() if one.id in kept}
+    remembered = {earlier.id: kept[earlier.id] for earlier in RUNS.all() if earlier.id in kept}
     st.session_state[LABELS] = {**remembered, run.id: dict(read.labels)}
     return run
 
 
-def stopped_in_words(comparison: Comparison) -> str:
-    """What is said of a comparison that was stopped."""
-    unfinished = missing(comparison)
+def describe_stopped(comparison: Comparison) -> str:
+    """A sentence on which methods a stopped comparison has not finished."""
+    unfinished = describe_missing(comparison)
     return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
 
 
-def _show(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) -> None:
-    """What the methods keep together, and heatmaps, live; all the rest when they are done."""
+def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) -> None:
+    """Draw the main sentence and the heatmaps, also live; the other figures at the end."""
     texts = comparison[0].texts
-    done = [one.similarity for one in comparison if one.similarity is not None]
-    found = disagreements(done) if len(done) > 1 and not live else None
-    if chosen_pair(len(texts)) is None and found is not None:
-        pair = furthest_apart(*(done[place] for place in least_alike(done)))
+    results = [part.similarity for part in comparison if part.similarity is not None]
+    differences = disagreements(results) if len(results) > 1 and not live else None
+    if chosen_pair(len(texts)) is None and differences is not None:
+        pair = furthest_apart(*(results[place] for place in least_alike(results)))
         if pair is not None:
             choose_pair(*pair)
     task = run.task
     assert isinstance(task, Compare)
     with slide("heatmaps"):
-        of_all = [one for one in done if one.done.all()]  # also where it was stopped
-        show_point(plain(kept_together(of_all, look.labels)), key="compare")
+        complete = [result for result in results if result.done.all()]  # also where it was stopped
+        show_point(plain(kept_together(complete, look.labels)), key="compare")
         if not live:
             show_framed(texts, "heatmaps")
-        heatmaps, beside = wide_columns([3, 1], "compare-seen")
+        heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
         with heatmaps:
             show_heatmaps(comparison, look, live)
-        with beside, off_stage("compare-pair"):
-            if live or not done:
+        with pair_column, off_stage("compare-pair"):
+            if live or not results:
                 st.caption("Each cell is a pair of texts. Bright cells are similar pairs.")
             else:
                 choose_texts(texts)
-                show_products(done)
-    if live or not done:
+                show_products(results)
+    if live or not results:
         return
-    show_warnings(comparison, done)
-    show_how_neural(task.specs, comparison)
-    if len(done) > 1 and found is not None:
-        of_order = labels_of(look.labels, look.order)
-        names, places = text_names(texts, of_order), order_of(comparison, of_order, look.order)
-        show_two_methods(done, names, places, of_order, look.about)
-        show_disagreements(run.id, done, found)
-    show_spread(done, look.about)
+    show_warnings(comparison, results)
+    show_neural_pairs(task.specs, comparison)
+    if len(results) > 1 and differences is not None:
+        groups = order_labels(look.labels, look.order)
+        names, places = text_names(texts, groups), text_order(comparison, groups, look.order)
+        show_two_methods(results, names, places, groups, look.provenance)
+        show_disagreements(run.id, results, differences)
+    show_spread(results, look.provenance)

@@ -1,4 +1,4 @@
-"""The pair of texts that is looked at."""
+"""The chosen pair of texts, and how each method sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralviz.plots.compare import layer_products_figure
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.shares import shares_figure, shares_width
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.compare.looking import PAIR, choose_pair, chosen_pair
+from neuralviz.ui.compare.selection import PAIR, choose_pair, chosen_pair
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import Words, run_panel
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 COSINE = "cosine"
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
-PATIENCE = 0.5  # seconds: most pairs are followed by then
+PATIENCE = 0.5  # seconds: enough for most pairs
 
 
 def choose_texts(texts: Sequence[str]) -> None:
-    """The two texts that are looked at, in full."""
+    """Widgets that choose two texts, which are shown in full."""
     if chosen_pair(len(texts)) is None:
         choose_pair(0, 1)
     for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
@@ -53,41 +53,41 @@ def choose_texts(texts: Sequence[str]) -> None:
 
 
 def show_framed(texts: Sequence[str], key: str) -> None:
-    """On the stage, where no text can be chosen: the two whose cells are framed, in short."""
+    """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
     pair = chosen_pair(len(texts))
     if pair is not None:
         with stage_only(f"framed-{key}"):
-            st.markdown(framed_in_words(texts, pair))
+            st.markdown(describe_framed(texts, pair))
 
 
-def framed_in_words(texts: Sequence[str], pair: tuple[int, int]) -> str:
-    """The beginnings of two texts with their numbers, a line each; one line of the same text."""
+def describe_framed(texts: Sequence[str], pair: tuple[int, int]) -> str:
+    """The beginnings of two texts with their numbers, a line each; the same text has one line."""
     lines = (f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}" for i in dict.fromkeys(pair))
     return "Framed: " + "  \n".join(lines)
 
 
-def show_products(done: Sequence[Similarity]) -> None:
-    """How similar each method finds the two texts."""
-    a, b = chosen_pair(len(done[0].texts)) or (0, 1)
+def show_products(results: Sequence[Similarity]) -> None:
+    """Show how similar each method finds the two texts."""
+    a, b = chosen_pair(len(results[0].texts)) or (0, 1)
     if a == b:
         st.caption("Choose two different texts.")
         return
     rows = []
-    for one in done:
-        is_measured = np.isfinite(one.products[a, b])
-        n_pairs = int(np.isfinite(one.of_pairs).sum())
+    for result in results:
+        is_measured = np.isfinite(result.products[a, b])
+        n_pairs = int(np.isfinite(result.of_pairs).sum())
         rows.append(
             {
-                "method": one.method,
-                COSINE: number(float(one.products[a, b]), ".3f") if is_measured else "",
-                "rank": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if is_measured else "",
+                "method": result.method,
+                COSINE: number(float(result.products[a, b]), ".3f") if is_measured else "",
+                "rank": f"{result.ranks[a, b]:,.0f} of {n_pairs:,}" if is_measured else "",
             }
         )
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
 
 
-def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> None:
-    """How neural embeddings of the two texts came about: layer by layer, and word by word."""
+def show_neural_pairs(specs: Sequence[EmbedderSpec], comparison: Comparison) -> None:
+    """Show each neural method's similarity of the two texts by layer and by word."""
     texts = comparison[0].texts
     a, b = chosen_pair(len(texts)) or (0, 1)
     if a == b:
@@ -101,40 +101,40 @@ def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> No
             and np.isfinite(vectors[[a, b]]).all()
         ):
             runs = SessionRuns(f"compare-pair-{place}")
-            both = vectors[a].tobytes(), vectors[b].tobytes()
-            run = runs.start(FollowPair(spec, (texts[a], texts[b]), both))
+            pair_vectors = vectors[a].tobytes(), vectors[b].tobytes()
+            run = runs.start(FollowPair(spec, (texts[a], texts[b]), pair_vectors))
             st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
             run_panel(
                 runs,
                 run,
-                partial(_neural_pair, place, embedded.method, (a, b)),
+                partial(_show_neural_pair, place, embedded.method, (a, b)),
                 words=Words(begins="Computing word shares …", done=lambda _: ""),
                 patience=PATIENCE,
             )
 
 
-def _neural_pair(
-    place: int, method: str, pair: tuple[int, int], found: NeuralPair | None, live: bool
+def _show_neural_pair(
+    place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, live: bool
 ) -> None:
     """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
-    if found is None:
+    if neural_pair is None:
         return
-    names = short_layer_names(found.layers)
+    names = short_layer_names(neural_pair.layers)
     show_figure(
-        layer_products_figure(f"Cosine by layer: {method}", names, found.products),
+        layer_products_figure(f"Cosine by layer: {method}", names, neural_pair.products),
         key=f"compare-layers-{place}",
-        numbers=pd.DataFrame({"layer": names, "product": found.products}),
+        numbers=pd.DataFrame({"layer": names, "product": neural_pair.products}),
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
     st.caption("If every layer changed, the pair's cosine similarity is the mean of these values.")
-    if found.words is None:
+    if neural_pair.words is None:
         st.caption(
             "Word shares are shown here for short texts only. For longer texts, see the "
             "Micro-tuning page."
         )
         return
-    for column, text, (spelt, shares) in zip(st.columns(2), pair, found.words, strict=True):
+    for column, text, (spelt, shares) in zip(st.columns(2), pair, neural_pair.words, strict=True):
         side = "one" if text == pair[0] else "other"
         with column, swiped(f"compare-words-wide-{place}-{side}", shares_width(spelt)):
             show_figure(

@@ -1,4 +1,4 @@
-"""The widgets that say what is compared."""
+"""The widgets that choose the methods of a comparison."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from neuralviz.ui.page import plain, show_error
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
 
-QUICK = {"precision": "fast"}  # unless something else is chosen: a page should answer soon
+QUICK = {"precision": "fast"}  # the default here: a page should answer soon
 FIRST_CHOICE = ("mean", "neural", "sbert-wk", NOTHING)
 
 
 def choose_methods() -> tuple[EmbedderSpec, ...] | None:
-    """Places for up to four methods with their settings; None where one makes no sense."""
+    """Widgets for up to four methods with their settings; None where a setting is not valid."""
     specs: list[EmbedderSpec] = []
     sound = True
     places = [*st.columns(2), *st.columns(2)]
@@ -47,6 +47,6 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
 
 
 def needs_asking(specs: tuple[EmbedderSpec, ...]) -> bool:
-    """Whether a model among them is neither at hand nor loaded: nobody asked for it."""
+    """Whether loading a model needs the user's consent: it is neither at hand nor loaded."""
     models = {part.model_id for spec in specs for part in spec.singles}
     return any(not is_at_hand(model) and not is_loaded(model) for model in models)

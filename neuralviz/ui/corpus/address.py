@@ -6,32 +6,32 @@ import re
 
 import streamlit as st
 
-TEXT, SEARCHED, BY, LIST = "text", "search", "by", "list"  # as they are called in the address
+TEXT, QUERY, SEARCH_MODE, LIST = "text", "search", "by", "list"  # their names in it
 MOST_IN_ADDRESS = 300  # characters; what is longer stays out
 _ROW = re.compile(r"[1-9][0-9]{0,8}")
 _WRITTEN = "corpus-written"
 
 
-def opened(name: str) -> str:
-    """What an address that has just been opened says; empty where it says nothing new.
+def read_link(name: str) -> str:
+    """The value of a name in an address that was just opened; empty where it is not new.
 
-    What the page wrote itself, now or just before, is not new: a click that was on its way when the
+    The last two values that the page itself wrote are not new: a click that was on its way when the
     address changed comes with the old one.
     """
-    asked = st.query_params.get(name, "")
-    is_new = asked not in st.session_state.get(_WRITTEN, {}).get(name, ())
-    return asked if is_new and len(asked) <= MOST_IN_ADDRESS else ""
+    value = st.query_params.get(name, "")
+    is_new = value not in st.session_state.get(_WRITTEN, {}).get(name, ())
+    return value if is_new and len(value) <= MOST_IN_ADDRESS else ""
 
 
-def opened_row(n_texts: int) -> int | None:
-    """The text of an address that has just been opened, where there is such a one."""
-    asked = opened(TEXT)
-    row = int(asked) - 1 if _ROW.fullmatch(asked) else n_texts
+def read_linked_row(n_texts: int) -> int | None:
+    """The row of the text that a newly opened address names; None where there is none."""
+    value = read_link(TEXT)
+    row = int(value) - 1 if _ROW.fullmatch(value) else n_texts
     return row if row < n_texts else None
 
 
-def put(name: str, value: str) -> None:
-    """Write something into the address; nothing where it is empty or too long."""
+def write_link(name: str, value: str) -> None:
+    """Write a value into the address; remove the name where the value is empty or too long."""
     if len(value) > MOST_IN_ADDRESS:
         value = ""
     written = st.session_state.setdefault(_WRITTEN, {})

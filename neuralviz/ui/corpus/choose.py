@@ -1,4 +1,4 @@
-"""Which corpus is looked at: chosen, added, renamed, downloaded, deleted."""
+"""The widgets that choose, add, rename, download and delete a corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
 from neuralviz.reading.pasted import split_pasted
-from neuralviz.reading.source import TABLES, Source
+from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
@@ -24,7 +24,7 @@ from neuralviz.store.names import MAX_NAME
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.allowed import allowed, check_within_limits, where_it_goes
 from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
-from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
+from neuralviz.ui.corpus.importing import ADDED, import_for_new, show_import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
 from neuralviz.ui.header import choose_header
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import Mode
     from neuralviz.store.corpora import Corpus
 
-CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
-KEPT_SECONDS = 600  # of what was read, while one looks at it
+CORPUS = "corpus"  # session state and address: the id of the chosen corpus
+KEPT_SECONDS = 600  # how long the texts of an upload are cached
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
 _RENAMED = "corpus-renamed"
 _SOURCES_OF_FILES = "corpus-uploaded"  # by id of the upload
@@ -66,12 +66,12 @@ _read_files = _cache(max_entries=1)(read_files)
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
-    """The corpus to look at, with the means to add one and to manage it; None when there is none.
+    """Widgets to choose, add and manage a corpus; the chosen corpus, None where there is none.
 
-    The id of one that has just been added is in the session under `ADDED`.
+    The session state holds the id of a corpus that was just added, under `ADDED`.
 
     Args:
-        corpora: those there are.
+        corpora: all saved corpora that this browser sees.
     """
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -79,7 +79,9 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     chosen = row.selectbox(
         "Corpus",
         list(by_id),
-        format_func=lambda one: f"{by_id[one].name} · {many(by_id[one].n_texts, 'text')}",
+        format_func=lambda corpus_id: (
+            f"{by_id[corpus_id].name} · {many(by_id[corpus_id].n_texts, 'text')}"
+        ),
         key=CORPUS,
         persist_state="session",
         placeholder="No corpora yet",
@@ -89,7 +91,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
         st.session_state.pop(_SOURCES_OF_FILES, None)
-        _add_dialog()
+        _show_add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
         st.query_params[CORPUS] = corpus.id
@@ -101,32 +103,32 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
 
 
 def _follow_address(names: Collection[str]) -> None:
-    """Choose the corpus of an address that has just been opened."""
-    asked = st.query_params.get(CORPUS)
-    if asked and asked != st.session_state.get(_IN_ADDRESS):
-        if asked in names:
-            st.session_state[CORPUS] = asked
+    """Choose the corpus that a newly opened address names."""
+    linked_id = st.query_params.get(CORPUS)
+    if linked_id and linked_id != st.session_state.get(_IN_ADDRESS):
+        if linked_id in names:
+            st.session_state[CORPUS] = linked_id
         else:
             st.toast("The corpus in this link is not saved here. Showing another one.")
     renamed = st.session_state.pop(_RENAMED, None)
     if renamed in names:
-        st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
+        st.session_state[CORPUS] = renamed  # so that the box shows the new name
     if st.session_state.get(CORPUS) not in names:
         st.session_state[CORPUS] = next(iter(names), None)
 
 
 @st.dialog("Add a corpus", width="large")
-def _add_dialog() -> None:
-    """Upload or paste, look at what was read, save it."""
+def _show_add_dialog() -> None:
+    """A dialog: upload or paste texts, look at a preview, save them as a corpus."""
     source = st.segmented_control(
         "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
     )
     try:
-        given = _SOURCES[source]()
+        new = _SOURCES[source]()
     except NeuralvizError as error:
         show_error(error)
         return
-    read = given.read
+    read = new.read
     for note in read.notes if read else ():
         st.caption(plain(note))
     if not read or not read.texts:
@@ -135,8 +137,8 @@ def _add_dialog() -> None:
         )
         return
     _preview(read)
-    typed = st.text_input("Name", shorten(given.name, MAX_NAME), max_chars=MAX_NAME)
-    source_of_vectors = given.vectors
+    typed = st.text_input("Name", shorten(new.name, MAX_NAME), max_chars=MAX_NAME)
+    source_of_vectors = new.vectors
     if source_of_vectors is not None and not st.checkbox(
         plain(f"Import the embeddings in {source_of_vectors.name}"), value=True
     ):
@@ -166,28 +168,28 @@ def _add_dialog() -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
-    """What somebody gives for a new corpus: texts, a name, and a file with their vectors."""
+class _NewCorpus:
+    """The texts of a new corpus, its name, and the file with their vectors, if there is one."""
 
     read: ReadTexts | None = None
     name: str = ""
     vectors: Source | None = None
 
 
-def _pasted() -> _Given:
+def _read_pasted() -> _NewCorpus:
     mode = _choose_mode(list(_MODES)[:2], "corpus-paste-mode")
     pasted = st.text_area(
         "Texts", height=220, placeholder="Paste your texts here", key="corpus-paste"
     )
     read = split_pasted(pasted, mode)
-    return _Given(read, shorten(read.texts[0], 30) if read.texts else "")
+    return _NewCorpus(read, shorten(read.texts[0], 30) if read.texts else "")
 
 
 def _choose_mode(modes: Sequence[Mode], key: str) -> Mode:
     return st.radio("Format", modes, format_func=_MODES.__getitem__, horizontal=True, key=key)
 
 
-def _uploaded() -> _Given:
+def _read_upload() -> _NewCorpus:
     files = st.file_uploader(
         "Tables or text files",
         type=[*ENDINGS, "npy"],
@@ -199,7 +201,7 @@ def _uploaded() -> _Given:
             "table, or a Parquet column of vectors, is imported as its embeddings."
         ),
     )
-    sources = _sources(files)
+    sources = _copy_uploads(files)
     arrays = [source for source in sources if source.ending == ".npy"]
     files = [file for file in files if not file.name.lower().endswith(".npy")]
     if arrays and (len(arrays), len(files)) != (1, 1):
@@ -208,34 +210,37 @@ def _uploaded() -> _Given:
             "in the same order."
         )
     if not files:
-        return _Given()
+        return _NewCorpus()
     if len(files) > 1:
-        return _Given(_read_files(sources), f"{len(files)} files")
+        key = f"corpus-header-{st.session_state.get(_TIMES_ADDED)}"
+        return _NewCorpus(_read_files(_with_header(sources, key)), f"{len(files)} files")
     (file,) = files
-    source = next(one for one in sources if one not in arrays)
+    source = next(source for source in sources if source not in arrays)
     name = PurePosixPath(file.name).stem
     vectors = arrays[0] if arrays else source if has_vectors(source) else None
     if not source.is_table:
         mode = _choose_mode(list(_MODES), "corpus-file-mode")
-        return _Given(_read_file(source, mode=mode), name, vectors)
-    left, right, last = st.columns(3)
-    source = choose_header(source, f"corpus-header-{file.file_id}", last)
+        return _NewCorpus(_read_file(source, mode=mode), name, vectors)
+    text_box, id_box, header_box = st.columns(3)
+    source = choose_header(source, f"corpus-header-{file.file_id}", header_box)
     read = _read_file(source)
     columns = list(read.columns)
     if len(columns) > 1:
-        column = left.selectbox(
+        column = text_box.selectbox(
             "Text column",
             columns,
             index=columns.index(cast("str", read.column)),
             key=f"corpus-column-{file.file_id}",
         )
-        of_ids = right.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}")
-        read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
-    said = read.describe_header(source.name)
-    return _Given(replace(read, notes=(said, *read.notes)) if said else read, name, vectors)
+        id_choice = id_box.selectbox(
+            "ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}"
+        )
+        read = _read_file(source, column, id_column=None if id_choice == GUESSED else id_choice)
+    note = read.describe_header(source.name)
+    return _NewCorpus(replace(read, notes=(note, *read.notes)) if note else read, name, vectors)
 
 
-def _folder() -> _Given:
+def _read_folder() -> _NewCorpus:
     files = st.file_uploader(
         "A folder of tables and text files",
         type=ENDINGS,
@@ -246,23 +251,33 @@ def _folder() -> _Given:
         ),
     )
     if not files:
-        return _Given()
-    given = sorted(_sources(files), key=lambda source: source.name)
-    return _Given(_read_files(given), PurePosixPath(given[0].name).parts[0])
+        return _NewCorpus()
+    uploads = sorted(_copy_uploads(files), key=lambda source: source.name)
+    key = f"corpus-folder-header-{st.session_state.get(_TIMES_ADDED)}"
+    return _NewCorpus(
+        _read_files(_with_header(uploads, key)), PurePosixPath(uploads[0].name).parts[0]
+    )
 
 
-def _sources(files: Sequence[UploadedFile]) -> list[Source]:
-    """What was uploaded, each file copied once for as long as it is there."""
+def _with_header(sources: Sequence[Source], key: str) -> list[Source]:
+    """Files to be read by one choice of the line that names the columns of all tables."""
+    tables = [source for source in sources if source.ending in WITHOUT_NAMES]
+    header = choose_header(tables[0], key).header if tables else None
+    return [replace(source, header=header) if source in tables else source for source in sources]
+
+
+def _copy_uploads(files: Sequence[UploadedFile]) -> list[Source]:
+    """The uploaded files as sources; each file is copied once, not at every run of the page."""
     before: dict[str, Source] = st.session_state.get(_SOURCES_OF_FILES, {})
-    now = {
+    sources = {
         file.file_id: before.get(file.file_id) or Source(file.name, file.getvalue())
         for file in files
     }
-    st.session_state[_SOURCES_OF_FILES] = now
-    return list(now.values())
+    st.session_state[_SOURCES_OF_FILES] = sources
+    return list(sources.values())
 
 
-_SOURCES = {"Files": _uploaded, "Folder": _folder, "Paste": _pasted}
+_SOURCES = {"Files": _read_upload, "Folder": _read_folder, "Paste": _read_pasted}
 
 
 def _preview(read: ReadTexts) -> None:
@@ -277,7 +292,7 @@ def _preview(read: ReadTexts) -> None:
 
 
 def _manage(corpus: Corpus) -> None:
-    """Rename, download, delete."""
+    """Widgets that rename, download and delete a corpus."""
     if may_change(corpus):
         _rename(corpus)
     too_large = is_large(corpus.n_texts)
@@ -289,12 +304,12 @@ def _manage(corpus: Corpus) -> None:
     for ending, label in () if too_large else ((".csv", "CSV"), (".parquet", "Parquet")):
         download(
             f"Texts and labels ({label})",
-            partial(_whole_corpus, corpus, ending),
+            partial(_export_corpus, corpus, ending),
             f"{corpus.name}{ending}",
             key="corpus-take",
         )
     if may_change(corpus):
-        import_form(corpus)
+        show_import_form(corpus)
         _delete(corpus)
 
 
@@ -314,12 +329,12 @@ def _rename(corpus: Corpus) -> None:
 
 
 def _delete(corpus: Corpus) -> None:
-    what = "Delete the corpus with its maps and embeddings"
-    sure = st.checkbox(what, key=f"corpus-sure-{corpus.id}")
+    label = "Delete the corpus with its maps and embeddings"
+    sure = st.checkbox(label, key=f"corpus-sure-{corpus.id}")
     if not st.button("Delete", key="corpus-delete", icon=":material/delete:", width="stretch"):
         return
     if not sure:
-        st.info(f"Tick “{what}” first.")
+        st.info(f"Tick “{label}” first.")
     else:
         run = current_run(corpus)
         if run is not None:
@@ -333,5 +348,5 @@ def _delete(corpus: Corpus) -> None:
             st.rerun()
 
 
-def _whole_corpus(corpus: Corpus, ending: str) -> bytes:
+def _export_corpus(corpus: Corpus, ending: str) -> bytes:
     return table_bytes(ending, corpus_table(CorpusStore(), corpus))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.maps.selection import Selection
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
-from neuralviz.ui.corpus.labels import themes_of
+from neuralviz.ui.corpus.labels import describe_themes
 from neuralviz.ui.corpus.selecting import select
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -26,37 +26,40 @@ LIST_HEIGHT = 390  # px
 
 
 def show_clusters(maps: Sequence[OpenMap]) -> None:
-    if not any(shown.clusters.n for shown in maps):
+    if not any(open_map.clusters.n for open_map in maps):
         st.caption("There are no clusters to list.")
         return
     with slide("clusters"):
-        show_point("\n\n".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
+        show_point(
+            "\n\n".join(dict.fromkeys(describe_themes(open_map) for open_map in maps)),
+            key="clusters",
+        )
         st.caption(
             "Dense groups of points on the map, with the words that distinguish their texts. "
             "Select a row to select its texts."
         )
-        for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
+        for place, (column, open_map) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
             with column:
-                _clusters_of(shown, place)
+                _show_cluster_table(open_map, place)
 
 
-def _clusters_of(shown: OpenMap, place: int) -> None:
-    n_texts = shown.corpus.n_texts
-    sizes = shown.cluster_sizes
-    names = [name for name, _ in shown.clusters_named]
-    key = f"corpus-clusters-{place}-{shown.kept.id}"
+def _show_cluster_table(open_map: OpenMap, place: int) -> None:
+    n_texts = open_map.corpus.n_texts
+    sizes = open_map.cluster_sizes
+    names = [name for name, _ in open_map.clusters_named]
+    key = f"corpus-clusters-{place}-{open_map.kept.id}"
     n_none = n_texts - int(sizes.sum())
     if not len(sizes):
         return
-    beside = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
-    st.caption(plain(f"{shown.label}: {many(len(sizes), 'cluster')}{beside}."))
+    note = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
+    st.caption(plain(f"{open_map.label}: {many(len(sizes), 'cluster')}{note}."))
 
     def choose() -> None:
         ticked = st.session_state[key]["selection"]["rows"]
         if ticked:
             cluster = ticked[0]
-            rows = shown.rows_of(cluster)
-            select(Selection.of_rows(rows, n_texts), f"in cluster {names[cluster]}")
+            rows = open_map.cluster_rows(cluster)
+            select(Selection.from_rows(rows, n_texts), f"in cluster {names[cluster]}")
             st.session_state["corpus-list-stays"] = True
 
     st.dataframe(
@@ -64,7 +67,7 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
             {
                 "cluster": np.arange(1, len(sizes) + 1),
                 "texts": sizes,
-                "words": [", ".join(words) for words in shown.kept.cluster_words],
+                "words": [", ".join(words) for words in open_map.kept.cluster_words],
             }
         ),
         hide_index=True,
@@ -77,5 +80,5 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
 
 
 def table_height(n_rows: int) -> int:
-    """px of a table of so many rows, none of them empty; long ones are scrolled."""
+    """Height in px of a table of ``n_rows``, without empty rows; a long table scrolls."""
     return min(LIST_HEIGHT, ROW_HEIGHT * (n_rows + 1) + 3)

@@ -1,4 +1,4 @@
-"""What the points of a map can be coloured by."""
+"""The ways to colour the points of a map."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.maps.neighbourhoods import common_neighbours, label_agreement
 from neuralviz.plots.corpus_map import drawn_rows
-from neuralviz.plots.point_colours import by_category, by_code, by_number
+from neuralviz.plots.point_colours import colour_by_category, colour_by_code, colour_by_number
 from neuralviz.plots.point_groups import scale_ends
 
 if TYPE_CHECKING:
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
-K = 10  # neighbours that are looked at
+K = 10  # neighbours of a text that maps are compared and labels are guessed by
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
 LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
 
 
-def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
-    """What can be chosen, in words; the first is a label, where there is one.
+def colour_options(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
+    """Ways to colour the points, by key, with their names; labels come first.
 
-    Of a large corpus, nothing that takes all texts or all their neighbours.
+    A large corpus has none that needs all texts or the neighbours of all texts.
     """
     if corpus.is_large:
         options = {f"label:{name}": name for name in corpus.category_names}
         options[CLUSTERS] = "Clusters"
         return options | {f"number:{name}": f"{name} (number)" for name in corpus.numbers}
-    k = min([K, *(one.neighbours.k for one in maps)])
+    k = min([K, *(open_map.neighbours.k for open_map in maps)])
     options = {f"label:{name}": name for name in corpus.categories}
     options[CLUSTERS] = "Clusters"
     options |= {f"number:{name}": f"{name} (number)" for name in corpus.numbers}
@@ -43,53 +43,56 @@ def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
         f"agreement:{name}": f"Share of {k} neighbours with the same {name}"
         for name in corpus.categories
     }
-    if any(one.spec.learns and np.isfinite(one.losses).any() for one in maps):
+    if any(open_map.spec.learns and np.isfinite(open_map.losses).any() for open_map in maps):
         options |= LOSSES
     if len(maps) > 1:
         options[COMMON] = f"Neighbours shared by both maps (of {k})"
     return options
 
 
-def colour_of(
-    option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMap]
+def find_colour(
+    option: str, corpus: OpenCorpus, open_map: OpenMap, maps: Sequence[OpenMap]
 ) -> PointColour:
-    """The colours of one of the maps that are shown."""
-    key = option if option != COMMON else f"{COMMON} {' '.join(one.kept.id for one in maps)}"
-    return shown.colour(key, lambda: _make(option, corpus, shown, maps))
+    """The colours of the points of one of ``maps``."""
+    ids = " ".join(compared.kept.id for compared in maps)
+    key = option if option != COMMON else f"{COMMON} {ids}"
+    return open_map.colour(key, lambda: _make_colour(option, corpus, open_map, maps))
 
 
-def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMap]) -> PointColour:
+def _make_colour(
+    option: str, corpus: OpenCorpus, open_map: OpenMap, maps: Sequence[OpenMap]
+) -> PointColour:
     kind, _, name = option.partition(":")
     if corpus.is_large:
-        return _make_large(kind, name, corpus, shown)
+        return _make_large_colour(kind, name, corpus, open_map)
     if kind == "label":
-        return by_category(name, list(corpus.categories[name]))
+        return colour_by_category(name, list(corpus.categories[name]))
     if kind == "number":
-        return by_number(name, corpus.labels(name))
+        return colour_by_number(name, corpus.labels(name))
     if kind == "agreement":
-        shares = label_agreement(shown.neighbours, list(corpus.categories[name]), K)
-        return by_number(f"neighbours with the same {name}", shares)
+        shares = label_agreement(open_map.neighbours, list(corpus.categories[name]), K)
+        return colour_by_number(f"neighbours with the same {name}", shares)
     if kind == LENGTH:
-        return by_number("length, characters", corpus.lengths)
+        return colour_by_number("length, characters", corpus.lengths)
     if kind in LOSSES:
-        return by_number("loss, nats", shown.losses[:, list(LOSSES).index(kind)])
+        return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON:
-        return by_number("shared neighbours", common_share(maps))
-    names = [name for name, _ in shown.clusters_named]
-    labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
-    return by_category("cluster", labels, missing="no cluster")
+        return colour_by_number("shared neighbours", common_share(maps))
+    names = [name for name, _ in open_map.clusters_named]
+    labels = [names[label] if label >= 0 else None for label in open_map.clusters.labels]
+    return colour_by_category("cluster", labels, missing="no cluster")
 
 
-def _make_large(kind: str, name: str, corpus: OpenCorpus, shown: OpenMap) -> PointColour:
-    """As of `_make`, from numbers alone."""
+def _make_large_colour(kind: str, name: str, corpus: OpenCorpus, open_map: OpenMap) -> PointColour:
+    """The colours of a large map's points, from arrays alone, without the texts."""
     if kind == "label":
-        return by_code(name, *corpus.codes(name))
+        return colour_by_code(name, *corpus.codes(name))
     if kind == "number":
         values = corpus.labels(name)
-        some = values[drawn_rows(len(values))]
-        return replace(by_number(name, values), ends=scale_ends(some))
-    names = [name for name, _ in shown.clusters_named]
-    return by_code("cluster", shown.clusters.labels, names, missing="no cluster")
+        sample = values[drawn_rows(len(values))]
+        return replace(colour_by_number(name, values), ends=scale_ends(sample))
+    names = [name for name, _ in open_map.clusters_named]
+    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
 
 
 def common_share(maps: Sequence[OpenMap]) -> np.ndarray:

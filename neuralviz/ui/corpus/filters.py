@@ -1,4 +1,4 @@
-"""The widgets that leave texts out, by their labels and numbers."""
+"""The widgets that filter texts by their labels and numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.opened import OpenCorpus
 
 LONGEST_NAME = 60  # characters
-MOST_VALUES = 1000  # of a column of a large corpus, to choose from
+MOST_VALUES = 1000  # offered of a column of a large corpus
 
 
 def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     """[text] whether a text is shown, None where all are; and a sentence on it.
 
-    The choice is in the address. What there is to choose from in a large corpus takes seconds to
-    find; it is looked for when somebody wants to choose.
+    The choice is in the address. For a large corpus, finding what to offer takes seconds, so
+    it is found only when the filter is opened.
     """
     columns = [column.name for column in corpus.corpus.columns]
     labels = {name: columns.index(name) for name in corpus.filtered_labels}
@@ -50,7 +50,7 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
         return None, ""
     n = corpus.corpus.n_texts
     within = chosen.within(corpus.codes, corpus.labels, n)
-    return within, chosen.in_words(int(within.sum()), n)
+    return within, chosen.describe(int(within.sum()), n)
 
 
 def _key(corpus: OpenCorpus, place: int) -> str:
@@ -64,10 +64,10 @@ def _is_known(corpus: OpenCorpus, places: Sequence[int]) -> bool:
 
 
 def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    found = {}
+    labels = {}
     for name, place in places.items():
-        options = _values_of(corpus, name)
-        wanted = st.multiselect(
+        options = _list_values(corpus, name)
+        values = st.multiselect(
             shorten(name, LONGEST_NAME),
             options,
             format_func=lambda value: shorten(value, LONGEST_NAME) or "no value",
@@ -75,22 +75,22 @@ def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
             key=_key(corpus, place),
             bind="query-params",
         )
-        if wanted:
-            found[name] = tuple(wanted)
-    return found
+        if values:
+            labels[name] = tuple(values)
+    return labels
 
 
-def _values_of(corpus: OpenCorpus, name: str) -> list[str]:
+def _list_values(corpus: OpenCorpus, name: str) -> list[str]:
     """The values of a column, the most frequent first; ``""`` where some texts have none."""
     if not corpus.is_large:
         return [value for value, _ in Counter(corpus.categories[name].tolist()).most_common()]
     sizes = corpus.sizes(name)
-    found = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
-    return [*found, *([""] if sum(sizes.values()) < corpus.corpus.n_texts else [])]
+    values = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
+    return [*values, *([""] if sum(sizes.values()) < corpus.corpus.n_texts else [])]
 
 
 def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[float, float]]:
-    found = {}
+    ranges = {}
     for name, place in places.items():
         span = corpus.span(name)
         if span is None or span.low == span.high:
@@ -105,5 +105,5 @@ def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
             bind="query-params",
         )
         if (low, high) != ends:
-            found[name] = (low, high)
-    return found
+            ranges[name] = (low, high)
+    return ranges

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.importing import Imported
 
-ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
-MAP_KEYS = ("map-a", "map-b")  # of the boxes with the methods
-_TOLD = "corpus-imported"  # what was imported in the last run, to be said in this one
+ADDED = "corpus-added"  # session state: the id of a corpus that was just added
+MAP_KEYS = ("map-a", "map-b")  # keys of the method boxes
+_IMPORT_MESSAGE = "corpus-imported"  # session state: a message for the next page run
 
 
-def import_form(corpus: Corpus) -> None:
-    """A file of vectors for a corpus that is there."""
+def show_import_form(corpus: Corpus) -> None:
+    """Widgets that import a file of vectors for a saved corpus."""
     file = st.file_uploader(
         "Import embeddings",
         type=[ending[1:] for ending in ENDINGS],
@@ -54,17 +54,17 @@ def import_form(corpus: Corpus) -> None:
 
 
 def import_for_new(corpus: Corpus, read: ReadVectors) -> None:
-    """Import vectors for a corpus that has just been added, and open it.
+    """Import vectors for a corpus that was just added, and open it.
 
-    Where they do not belong to its texts, the corpus is taken back.
+    Deletes the corpus again where the vectors do not belong to its texts.
     """
     try:
-        found = import_vectors(CorpusStore(), corpus, read)
+        result = import_vectors(CorpusStore(), corpus, read)
     except NeuralvizError as error:
         CorpusStore().delete(corpus)
         show_error(error)
         return
-    _tell(corpus, found)
+    _keep_message(corpus, result)
     st.session_state[ADDED] = corpus.id
     st.rerun()
 
@@ -72,18 +72,18 @@ def import_for_new(corpus: Corpus, read: ReadVectors) -> None:
 def _import(corpus: Corpus, source: Source, *, in_order: bool) -> None:
     """Import a file, and open the page with it."""
     try:
-        found = import_vectors(CorpusStore(), corpus, read_vectors(source), in_order=in_order)
+        result = import_vectors(CorpusStore(), corpus, read_vectors(source), in_order=in_order)
     except NeuralvizError as error:
         show_error(error)
         return
-    _tell(corpus, found)
+    _keep_message(corpus, result)
     st.rerun()
 
 
-def _tell(corpus: Corpus, imported: Imported) -> None:
-    """Keep what is to be said in the next run, in which the imported vectors come first."""
+def _keep_message(corpus: Corpus, imported: Imported) -> None:
+    """Keep a message for the next page run, which shows the imported vectors first."""
     label = imported_label(CorpusStore(), corpus, imported.kept)
-    st.session_state[_TOLD] = (
+    st.session_state[_IMPORT_MESSAGE] = (
         f"Imported {many(corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as the "
         f"method “{label}”. {imported.matched}"
     )
@@ -92,12 +92,12 @@ def _tell(corpus: Corpus, imported: Imported) -> None:
 
 
 def tell_imported() -> None:
-    """Say once what has just been imported."""
-    said = st.session_state.pop(_TOLD, "")
-    if said:
-        st.toast(plain(said), icon=":material/check:")  # which stays while a map is made
+    """Show once what was just imported."""
+    message = st.session_state.pop(_IMPORT_MESSAGE, "")
+    if message:
+        st.toast(plain(message), icon=":material/check:")  # a toast stays while a map is made
 
 
-def imported(corpus: Corpus) -> dict[str, EmbedderSpec]:
-    """What was imported for a corpus, by label."""
+def imported_methods(corpus: Corpus) -> dict[str, EmbedderSpec]:
+    """The embeddings that were imported for a corpus, by label."""
     return imported_by_label(CorpusStore(), corpus)

@@ -1,4 +1,4 @@
-"""What the page holds of kept corpora in memory, shared by all sessions: none of it changes."""
+"""Saved corpora and maps in memory, shared by all sessions; they never change."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.asking import embedder_of, neighbours_at_once
+from neuralviz.maps.asking import find_embedder, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
-from neuralviz.maps.point_grid import PointGrid, grouped
+from neuralviz.maps.point_grid import PointGrid, group_rows
 from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLOURS = 8  # of a map, that are held: 40 MB each of 10 million texts
-VIEWS = 12  # of a large map, that are held
-NEAR = 200  # texts of a large map whose neighbours are held
-CENTRE = 2000  # texts of a cluster by which its place is found, of a large map
+COLOURS = 8  # cached per map, 40 MB each for 10 million texts
+VIEWS = 12  # cached per large map
+NEAR = 200  # texts of a large map whose neighbours are cached
+CENTRE = 2000  # texts that place the name of a large map's cluster
 
 
 @dataclass(frozen=True, eq=False)
 class OpenMap:
-    """A kept map in memory; what is made of it is made when it is first asked for.
+    """A saved map in memory; everything derived from it is computed when it is first needed.
 
     Attributes:
         store: that keeps it.
@@ -85,38 +85,38 @@ class OpenMap:
 
     @property
     def is_large(self) -> bool:
-        """Whether its corpus is: see `OpenCorpus`."""
+        """Whether its corpus is large: see `OpenCorpus`."""
         return is_large(self.corpus.n_texts)
 
     @property
     def grid(self) -> PointGrid:
-        """The points by where they lie, of a map in two dimensions.
+        """An index of the points by their position, of a map in two dimensions.
 
-        They are sorted once the first picture, which needs no sorting, is drawn.
+        The first figure needs no order, so points are sorted in the background after it.
         """
 
         def make() -> PointGrid:
-            grid = PointGrid.of(self.coordinates)
+            grid = PointGrid.build(self.coordinates)
             if is_served():
-                _soon(grid.sort, first=True)
+                _run_soon(grid.sort, first=True)
             return grid
 
         return self._parts.get("grid", make)
 
     @property
     def by_cluster(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers by cluster, the largest first; and where each cluster begins among them.
+        """Row numbers sorted by cluster, the largest first; and where each cluster begins.
 
         Texts in no cluster come last.
         """
 
         def group() -> tuple[np.ndarray, np.ndarray]:
             labels, n = self.clusters.labels, self.clusters.n
-            return grouped(np.where(labels < 0, np.int32(n), labels), n + 1)
+            return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
 
         return self._parts.get("by cluster", group)
 
-    def rows_of(self, cluster: int) -> np.ndarray:
+    def cluster_rows(self, cluster: int) -> np.ndarray:
         """Rows of the texts in a cluster."""
         rows, starts = self.by_cluster
         return rows[starts[cluster] : starts[cluster + 1]]
@@ -127,7 +127,7 @@ class OpenMap:
         return np.diff(self.by_cluster[1])[:-1]
 
     def view(self, name: object, make: Callable[[], T]) -> T:
-        """What is drawn of a large map, made when it is first asked for; the last few are held."""
+        """A view of a large map, made when it is first needed; the last few are cached."""
         return self._views.get(name, make)
 
     @property
@@ -135,44 +135,44 @@ class OpenMap:
         """The neighbours of every text in the space that was projected; not of a large map."""
         return self._parts.get("neighbours", lambda: KeptMaps(self.store).neighbours(self.kept))
 
-    def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
-        """The ``k`` nearest texts of one text; of a large map by its index, a few may be missed.
+    def near(self, row: int, k: int, new_neighbours: Neighbours | None = None) -> Neighbours | None:
+        """The ``k`` nearest texts of one text; a large map's index may miss a few.
 
-        None where that takes a look at all vectors: `neuralviz.ui.corpus.near` offers it.
+        None where finding them compares all vectors: `neuralviz.ui.corpus.neighbours` offers that.
 
         Args:
             row: of the text.
             k: neighbours.
-            found: what was found just now, if anything was.
+            new_neighbours: what was found just now, if anything was.
         """
         if not self.is_large:
-            return _of_row(self.neighbours.first(k), row)
-        known = self._near.known((row, k))
-        if known is not None:
-            return known
-        if found is None:
-            found = self._of_sample(row, k)
-        if found is None:
-            found = neighbours_at_once(self.store, self.corpus, self.kept, row, k)
-        return None if found is None else self._near.get((row, k), lambda: found)
+            return _take_row(self.neighbours.first(k), row)
+        cached = self._near.peek((row, k))
+        if cached is not None:
+            return cached
+        if new_neighbours is None:
+            new_neighbours = self._find_in_sample(row, k)
+        if new_neighbours is None:
+            new_neighbours = neighbours_at_once(self.store, self.corpus, self.kept, row, k)
+        return None if new_neighbours is None else self._near.get((row, k), lambda: new_neighbours)
 
-    def _of_sample(self, row: int, k: int) -> Neighbours | None:
-        found = self.sampled(None)
-        if found is None or found.near.k < k:
+    def _find_in_sample(self, row: int, k: int) -> Neighbours | None:
+        sample = self.sampled(None)
+        if sample is None or sample.near.k < k:
             return None
-        place = int(np.searchsorted(found.rows, row))
-        is_there = place < len(found.rows) and found.rows[place] == row
-        return _of_row(found.near.first(k), place) if is_there else None
+        place = int(np.searchsorted(sample.rows, row))
+        is_there = place < len(sample.rows) and sample.rows[place] == row
+        return _take_row(sample.near.first(k), place) if is_there else None
 
-    def sampled(self, found: SampledNear | None) -> SampledNear | None:
-        """The neighbours of some texts of a large map: those that were found before, or just now.
+    def sampled(self, new_sample: SampledNeighbours | None) -> SampledNeighbours | None:
+        """The neighbours of a sample of a large map's texts; None until they are known.
 
         Args:
-            found: what was found just now, if anything was.
+            new_sample: what was found just now, if anything was.
         """
-        if found is not None:
-            return self._parts.get("sampled", lambda: found)
-        return self._parts.known("sampled")
+        if new_sample is not None:
+            return self._parts.get("sampled", lambda: new_sample)
+        return self._parts.peek("sampled")
 
     @property
     def neighbours_on_map(self) -> Neighbours:
@@ -184,26 +184,26 @@ class OpenMap:
 
     @property
     def embedder(self) -> KeptEmbedder:
-        """Who made the vectors.
+        """The embedder of the vectors.
 
         Raises:
             StoreError: the vectors are gone.
         """
-        return self._parts.get("embedder", lambda: embedder_of(self.store, self.kept))
+        return self._parts.get("embedder", lambda: find_embedder(self.store, self.kept))
 
     @property
     def spec(self) -> EmbedderSpec:
-        """How to make the embedder again."""
+        """The settings that make the embedder again."""
         return self._parts.get("spec", lambda: EmbedderSpec.from_json(self.embedder.spec))
 
     @property
     def label(self) -> str:
-        """Name of the method, with what sets it apart from a namesake on the page."""
+        """Name of the method, different from those of the other maps on the page."""
         return self.name or method_labels([self.spec])[0]
 
     @property
     def axes(self) -> tuple[str, ...] | None:
-        """Names of the axes, where they mean something."""
+        """Names of the axes; None where they mean nothing."""
         return self._parts.get("axes", self._name_axes)
 
     def _name_axes(self) -> tuple[str, ...] | None:
@@ -214,7 +214,7 @@ class OpenMap:
 
     @property
     def losses(self) -> np.ndarray:
-        """[text, 2] the first and the last loss, NaN where nothing was learnt."""
+        """[text, 2] the first and the last loss, NaN where the method does not learn."""
 
         def read() -> np.ndarray:
             keys = self.store.keys(self.corpus)
@@ -242,23 +242,23 @@ class OpenMap:
             names = cluster_names(self.kept.cluster_words)
             points, clusters = self._points
             if self.is_large:  # some of each are enough
-                every = (self.rows_of(one) for one in range(clusters.n))
-                some = [rows[:: 1 + len(rows) // CENTRE] for rows in every]
-                labels = np.repeat(np.arange(clusters.n), list(map(len, some)))
-                points = points[np.concatenate(some)] if some else points[:0]
+                rows_by_cluster = (self.cluster_rows(cluster) for cluster in range(clusters.n))
+                samples = [rows[:: 1 + len(rows) // CENTRE] for rows in rows_by_cluster]
+                labels = np.repeat(np.arange(clusters.n), list(map(len, samples)))
+                points = points[np.concatenate(samples)] if samples else points[:0]
                 clusters = replace(clusters, labels=labels)
             return tuple(zip(names, cluster_centres(points, clusters), strict=True))
 
         return self._parts.get("clusters named", find)
 
     def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
-        """The colours of a name, made when they are first asked for; the last few are held."""
+        """The colours under ``name``, made when they are first needed; the last few are cached."""
         return self._colours.get(name, make)
 
 
-def _soon(method: Callable[[], None], *, first: bool = False) -> None:
-    """Have a method called in the background, unless nobody holds its object any more by then."""
-    WARMING.soon(partial(_call, weakref.WeakMethod(method)), first=first)
+def _run_soon(method: Callable[[], None], *, first: bool = False) -> None:
+    """Call a method in the background, unless its object has been deleted by then."""
+    WARMING.call_soon(partial(_call, weakref.WeakMethod(method)), first=first)
 
 
 def _call(held: weakref.WeakMethod[Callable[[], None]]) -> None:
@@ -267,37 +267,37 @@ def _call(held: weakref.WeakMethod[Callable[[], None]]) -> None:
         method()
 
 
-def _of_row(near: Neighbours, row: int) -> Neighbours:
-    one = slice(row, row + 1)
-    return replace(near, indices=near.indices[one], distances=near.distances[one])
+def _take_row(near: Neighbours, row: int) -> Neighbours:
+    span = slice(row, row + 1)
+    return replace(near, indices=near.indices[span], distances=near.distances[span])
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     store = CorpusStore(folder)
-    found = OpenCorpus(store, store.corpus(corpus_id))
-    if found.is_large and is_served():
-        threading.Thread(target=found.read_ahead, daemon=True).start()  # while points are read
-        _soon(found.prepare)
-    return found
+    opened = OpenCorpus(store, store.corpus(corpus_id))
+    if opened.is_large and is_served():
+        threading.Thread(target=opened.read_ahead, daemon=True).start()  # while points are read
+        _run_soon(opened.prepare)
+    return opened
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
-    found = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
-    _ = found.coordinates  # read now, while it is there
-    return found
+    opened = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
+    _ = opened.coordinates  # read now, before anything deletes the map
+    return opened
 
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:
-    """A corpus to look into."""
+    """A saved corpus in memory."""
     return _open_corpus(CorpusStore().folder, corpus.id)
 
 
 def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
-    """A map to look at.
+    """A saved map in memory.
 
     Raises:
         StoreError: it is gone.
@@ -306,39 +306,39 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
 
 
 def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
-    """Maps to look at beside each other: no two methods have the same name.
+    """Saved maps in memory; no two methods of them have the same name.
 
     Raises:
         StoreError: one is gone.
     """
-    found = [open_map(corpus, one) for one in kept]
-    names = labels_by_spec(one.spec for one in found)
-    return [replace(one, name=names[one.spec]) for one in found]
+    maps = [open_map(corpus, kept_map) for kept_map in kept]
+    names = labels_by_spec(opened.spec for opened in maps)
+    return [replace(opened, name=names[opened.spec]) for opened in maps]
 
 
 def open_ahead() -> None:
-    """Read the newest map of the newest large corpus, so that whoever opens it first need not wait.
+    """Read the newest map of the newest large corpus, so that its first visitor need not wait.
 
     Does nothing where there is none.
     """
-    with suppress(NeuralvizError):  # whoever opens it meets the error
+    with suppress(NeuralvizError):  # the page shows the error
         store = CorpusStore()
         for corpus in store.corpora():
-            kept = KeptMaps(store).of(corpus) if is_large(corpus.n_texts) else ()
+            kept = KeptMaps(store).list_maps(corpus) if is_large(corpus.n_texts) else ()
             if kept:
-                newest = open_map(corpus, max(kept, key=lambda one: one.created))
+                newest = open_map(corpus, max(kept, key=lambda kept_map: kept_map.created))
                 open_corpus(corpus).read_ahead()
                 if newest.coordinates.shape[1] == 2:
                     _ = newest.grid
                 return
 
 
-def other_maps(corpus: Corpus, shown: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
-    """For every method that is not shown, and by which the corpus was put on a map, a map."""
-    have = {one.kept.embedder for one in shown}
-    known = {one.id for one in CorpusStore().vectors.embedders() if one.spec}
-    found: dict[str, KeptMap] = {}
-    for kept in KeptMaps(CorpusStore()).of(corpus):
-        if kept.embedder in known - have:
-            found.setdefault(kept.embedder, kept)
-    return tuple(open_map(corpus, kept) for kept in found.values())
+def other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
+    """One saved map of the corpus for every method that ``maps`` do not show."""
+    shown_ids = {opened.kept.embedder for opened in maps}
+    usable_ids = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
+    by_embedder: dict[str, KeptMap] = {}
+    for kept in KeptMaps(CorpusStore()).list_maps(corpus):
+        if kept.embedder in usable_ids - shown_ids:
+            by_embedder.setdefault(kept.embedder, kept)
+    return tuple(open_map(corpus, kept) for kept in by_embedder.values())

@@ -1,4 +1,4 @@
-"""What the maps say of the labels of a corpus: the point of the page, and the figure behind it."""
+"""What the maps show of a corpus's labels: the sentence of the page, and its figure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from neuralviz.evaluation.maps_in_words import (
     clusters_point,
     neighbours_point,
 )
-from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, fitting_k, sampled_right
+from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right, suggest_k
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.colours import K, common_share
 from neuralviz.ui.corpus.kept import other_maps
-from neuralviz.ui.corpus.sampled import samples_of
+from neuralviz.ui.corpus.samples import known_samples
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -31,7 +31,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -41,101 +41,114 @@ FEWEST_LABELLED = 2  # texts of a sample
 HEIGHT = 340  # px
 
 
-def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool = False) -> str:
+def describe_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool = False) -> str:
     """What the maps show, in one or two sentences of markdown.
 
-    Of a corpus with labels, how often they can be guessed from neighbours; of one without, how far
-    two maps agree, or the themes of one. A filter does not change that: it is of all texts.
+    With labels: how often neighbours guess them. Without: how far two maps agree, or the themes of
+    one map. All texts count, whatever the filter.
     """
-    methods = _different(maps)
+    methods = _distinct_methods(maps)
     names = spoken_labels(methods)
     everything = f"all {many(corpus.corpus.n_texts, 'text')}"
     labels = list(corpus.categories)[:IN_SENTENCE]
     if labels:
-        k, hits, baselines = _guessed(corpus, methods, labels)
+        k, hits, baselines = _score_labels(corpus, methods, labels)
         if not all((corpus.categories[name] != "").all() for name in labels):
             everything = "all texts with a label"  # the others do not count
         texts = everything if is_filtered else "texts"
         return neighbours_point(names, hits, baselines, k, texts)
     if len(methods) > 1:
-        k = min(K, *(one.neighbours.k for one in methods))
+        k = min(K, *(open_map.neighbours.k for open_map in methods))
         texts = everything if is_filtered else "these texts"
         return agreement_point(names, float(common_share(maps).mean()), k, texts)
-    return themes_of(maps[0])
+    return describe_themes(maps[0])
 
 
-def point_of_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
-    """As of `point_of`, of a large corpus: by some of its texts, where their neighbours are known.
+def describe_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
+    """What the maps of a large corpus show, measured on a sample of its texts.
 
-    Until then, and where they say nothing, the themes.
+    Describes the themes until the neighbours of the sample are known, and where they say nothing.
     """
-    methods = _different(maps)
-    found = samples_of(methods)
-    if found is None:
-        return themes_of(maps[0])
-    texts = f"{many(len(found[0].rows), 'text')} drawn at random"
-    labels = _labels_of_sample(corpus, found, IN_SENTENCE)
+    methods = _distinct_methods(maps)
+    samples = known_samples(methods)
+    if samples is None:
+        return describe_themes(maps[0])
+    texts = f"{many(len(samples[0].rows), 'text')} drawn at random"
+    labels = _sample_labels(corpus, samples, IN_SENTENCE)
     if labels:
-        k, hits, baselines = _guessed_of_sample(corpus, found, labels)
+        k, hits, baselines = _score_sample_labels(corpus, samples, labels)
         return neighbours_point(spoken_labels(methods), hits, baselines, k, texts)
     if len(methods) > 1:
-        first, second = (one.near for one in found)
+        first, second = (sample.near for sample in samples)
         share = float(common_neighbours(first, second, K).mean())
         return agreement_point(spoken_labels(methods), share, min(K, first.k, second.k), texts)
-    return themes_of(maps[0])
+    return describe_themes(maps[0])
 
 
-def _labels_of_sample(corpus: OpenCorpus, found: Sequence[SampledNear], most: int) -> list[str]:
-    """The first columns of labels that some of the sample's texts have, up to ``most``."""
-    rows = found[0].rows
+def _sample_labels(
+    corpus: OpenCorpus, samples: Sequence[SampledNeighbours], limit: int
+) -> list[str]:
+    """The first ``limit`` columns of labels that at least two texts of the sample have."""
+    rows = samples[0].rows
     return [
         name
-        for name in corpus.category_names[:most]
+        for name in corpus.category_names[:limit]
         if (corpus.codes(name)[0][rows] >= 0).sum() >= FEWEST_LABELLED
     ]
 
 
-def _guessed_of_sample(
-    corpus: OpenCorpus, found: Sequence[SampledNear], labels: Sequence[str]
+def _score_sample_labels(
+    corpus: OpenCorpus, samples: Sequence[SampledNeighbours], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
-    """As of `_guessed`, of the texts whose neighbours were found; the baselines are of all."""
+    """`_score_labels` for a sample of the texts; the baselines are those of all texts."""
     sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}
-    k = min(fitting_k(sizes.values()), *(one.near.k for one in found))
+    k = min(suggest_k(sizes.values()), *(sample.near.k for sample in samples))
     hits = {
-        plain(name): [sampled_right(one.near, corpus.codes(name)[0], one.rows, k) for one in found]
+        plain(name): [
+            sampled_right(sample.near, corpus.codes(name)[0], sample.rows, k) for sample in samples
+        ]
         for name in labels
     }
-    return k, hits, {plain(name): float(of.max() / of.sum()) for name, of in sizes.items()}
+    baselines = {plain(name): float(n.max() / n.sum()) for name, n in sizes.items()}
+    return k, hits, baselines
 
 
 def spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
-    """What the methods of maps are called in a sentence, as markdown."""
-    return [plain(label) for label in short_labels(method_labels([one.spec for one in maps]))]
+    """The names of the maps' methods as a sentence uses them, as markdown."""
+    return [
+        plain(label) for label in short_labels(method_labels([open_map.spec for open_map in maps]))
+    ]
 
 
-def _guessed(
+def _score_labels(
     corpus: OpenCorpus, methods: Sequence[OpenMap], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
-    """Neighbours that vote; by label, as markdown, what they have right, and its baseline."""
+    """How many neighbours vote; by label, in markdown: each method's hits, and the baseline."""
     columns = {name: corpus.categories[name] for name in labels}
     sizes = (list(corpus.sizes(name).values()) for name in labels)
-    k = min(fitting_k(sizes), *(one.neighbours.k for one in methods))
-    hits = {plain(n): [one.hits(n, of, k) for one in methods] for n, of in columns.items()}
+    k = min(suggest_k(sizes), *(open_map.neighbours.k for open_map in methods))
+    hits = {
+        plain(n): [open_map.hits(n, values, k) for open_map in methods]
+        for n, values in columns.items()
+    }
     first = methods[0]
-    return k, hits, {plain(n): first.accuracy(n, of, k).baseline for n, of in columns.items()}
+    baselines = {
+        plain(name): first.accuracy(name, values, k).baseline for name, values in columns.items()
+    }
+    return k, hits, baselines
 
 
-def themes_of(shown: OpenMap) -> str:
+def describe_themes(open_map: OpenMap) -> str:
     """The themes of a corpus by one map, as a sentence of markdown."""
-    names = [plain(name) for name, _ in shown.clusters_named]
-    sizes = shown.cluster_sizes.tolist()
-    (method,) = spoken_labels([shown])
-    return clusters_point(method, names, sizes, shown.corpus.n_texts)
+    names = [plain(name) for name, _ in open_map.clusters_named]
+    sizes = open_map.cluster_sizes.tolist()
+    (method,) = spoken_labels([open_map])
+    return clusters_point(method, names, sizes, open_map.corpus.n_texts)
 
 
-def _different(maps: Sequence[OpenMap]) -> list[OpenMap]:
+def _distinct_methods(maps: Sequence[OpenMap]) -> list[OpenMap]:
     """One map of each method: two maps of the same vectors have the same neighbours."""
-    return list({one.kept.embedder: one for one in maps}.values())
+    return list({open_map.kept.embedder: open_map for open_map in maps}.values())
 
 
 def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
@@ -143,51 +156,53 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     names = list(corpus.category_names)[:MOST_LABELS]
     if not names:
         return
-    methods = _different(maps)
+    methods = _distinct_methods(maps)
     if corpus.is_large:
-        samples = samples_of(methods)
-        names = [] if samples is None else _labels_of_sample(corpus, samples, MOST_LABELS)
+        samples = known_samples(methods)
+        names = [] if samples is None else _sample_labels(corpus, samples, MOST_LABELS)
         if samples is None or not names:
             return
-        k, hits, baselines = _guessed_of_sample(corpus, samples, names)
+        k, hits, baselines = _score_sample_labels(corpus, samples, names)
         counted = (
             f"Measured on {many(len(samples[0].rows), 'text')} drawn at random, with approximate "
             "neighbours among all texts. The methods of the maps above are shown."
         )
     else:
         methods += other_maps(corpus.corpus, methods)
-        k, hits, baselines = _guessed(corpus, methods, names)
+        k, hits, baselines = _score_labels(corpus, methods, names)
         counted = "All methods with a map of this corpus are shown, those of the maps above first."
-    labels = method_labels([one.spec for one in methods])
-    if not any(of.any() for by_method in hits.values() for of in by_method):
+    labels = method_labels([open_map.spec for open_map in methods])
+    if not any(right.any() for by_method in hits.values() for right in by_method):
         st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
         return
-    found = {
-        name: [_accuracy(right, baselines[plain(name)], k) for right in hits[plain(name)]]
+    accuracies = {
+        name: [_make_accuracy(right, baselines[plain(name)], k) for right in hits[plain(name)]]
         for name in names
     }
-    bars = {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names}
+    bars = {name: np.array([(r.accuracy, *r.interval) for r in accuracies[name]]) for name in names}
     title = f"{k}-NN accuracy"
     with slide("accuracy"):
-        in_sentence = dict(list(hits.items())[:IN_SENTENCE])
-        said = accuracy_point(spoken_labels(methods), in_sentence, baselines, k)
-        show_point(said, key="accuracy")
+        sentence_hits = dict(list(hits.items())[:IN_SENTENCE])
+        point = accuracy_point(spoken_labels(methods), sentence_hits, baselines, k)
+        show_point(point, key="accuracy")
         show_figure(
-            accuracy_figure(labels, bars, {n: found[n][0].baseline for n in names}, title=title),
+            accuracy_figure(
+                labels, bars, {n: accuracies[n][0].baseline for n in names}, title=title
+            ),
             key="corpus-accuracy",
             numbers=pd.DataFrame(
                 {
                     "label": name,
                     "method": method,
-                    "accuracy": one.accuracy,
-                    "low": one.interval[0],
-                    "high": one.interval[1],
-                    "k": one.k,
-                    "texts": one.n,
-                    "majority baseline": one.baseline,
+                    "accuracy": accuracy.accuracy,
+                    "low": accuracy.interval[0],
+                    "high": accuracy.interval[1],
+                    "k": accuracy.k,
+                    "texts": accuracy.n,
+                    "majority baseline": accuracy.baseline,
                 }
                 for name in names
-                for method, one in zip(labels, found[name], strict=True)
+                for method, accuracy in zip(labels, accuracies[name], strict=True)
             ),
             name=f"{corpus.corpus.name} knn-accuracy",
             height=HEIGHT,
@@ -206,7 +221,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         )
 
 
-def _accuracy(right: np.ndarray, baseline: float, k: int) -> KnnAccuracy:
-    """[text] what neighbours have right, as a share."""
+def _make_accuracy(right: np.ndarray, baseline: float, k: int) -> KnnAccuracy:
+    """The share of texts whose label their neighbours guess; ``right`` is [text] booleans."""
     n, n_right = len(right), int(right.sum())
     return KnnAccuracy(n_right / n, k, n, baseline, wilson_interval(n_right, n))

@@ -1,4 +1,4 @@
-"""Maps of large corpora: the part that is looked at, some of its points, and words on both."""
+"""Maps of large corpora: the visible part, a sample of its points, and sentences on both."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from neuralviz.maps.point_grid import Window
 from neuralviz.maps.selection import Selection
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.plots.large_map import (
-    BESIDE,
     DENSITY_BINS,
+    UNDRAWN_SELECTION,
     LargePoints,
     large_map_figure,
     large_points,
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from neuralviz.plots.point_colours import PointColour
     from neuralviz.ui.corpus.kept import OpenMap
 
-WINDOWS = "corpus-windows"  # where the session keeps what is looked at, by the id of the map
-MOST_BESIDE = 2000  # selected texts, all of which are drawn
-AROUND = 0.5  # of a window, beyond each of its sides: density that is there when it is moved
+WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the map
+MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
+AROUND = 0.5  # of a window, beyond each side: density that is drawn before the window moves
 
 Sides = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class LargeView:
-    """What is drawn of a large map.
+    """The sample of a large map's points that is drawn, and their density.
 
     Attributes:
         points: some of those in a window that a filter lets through, and the density of all.
@@ -56,78 +56,77 @@ class LargeView:
         return self.points.columns.rows
 
 
-def look_at(shown: OpenMap, sides: tuple[float, ...] | None) -> None:
-    """Look at a part of a map; at the whole if there are no sides, or none that bound a part."""
+def look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
+    """Show a part of a map; the whole map if ``sides`` is None or bounds no part."""
     windows: dict[str, Window] = st.session_state.setdefault(WINDOWS, {})
-    windows.pop(shown.kept.id, None)
-    if sides is not None and len(sides) == len(_sides(shown.grid.bounds)):
-        left, right, bottom, top = sides
+    windows.pop(open_map.kept.id, None)
+    if sides is not None and len(sides) == len(_sides(open_map.grid.bounds)):
         try:
-            windows[shown.kept.id] = Window(left, right, bottom, top)
+            windows[open_map.kept.id] = Window(*sides)
         except ValueError:
             return
 
 
-def view_of(
-    shown: OpenMap, option: str, colour: PointColour, within: np.ndarray | None
+def select_view(
+    open_map: OpenMap, option: str, colour: PointColour, within: np.ndarray | None
 ) -> LargeView:
-    """What is drawn of the part of a map that is looked at.
+    """The points and the density of the visible part of a map.
 
     Args:
-        shown: the map.
+        open_map: the map.
         option: names the colour.
         colour: of all points.
         within: [text] whether a filter lets them through; None where all are.
     """
-    window: Window | None = st.session_state.get(WINDOWS, {}).get(shown.kept.id)
+    window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
 
     def make() -> LargeView:
-        grid = shown.grid
-        seen = None if window is None or window.holds(grid.bounds) else window
-        rows, n = grid.sample(seen, MOST_DRAWN, within)
-        counts, covered = grid.counts(seen and seen.grown(AROUND), DENSITY_BINS)
+        grid = open_map.grid
+        part = None if window is None or window.holds(grid.bounds) else window
+        rows, n = grid.sample(part, MOST_DRAWN, within)
+        counts, covered = grid.counts(part and part.grown(AROUND), DENSITY_BINS)
         points = large_points(
-            shown.coordinates[rows],
+            open_map.coordinates[rows],
             rows,
-            colour.of(rows),
+            colour.select(rows),
             counts,
             _sides(covered),
             everywhere=colour,
-            axes=shown.axes,
+            axes=open_map.axes,
         )
         return LargeView(points, n, None if window is None else _sides(window))
 
-    passed = None if within is None else Selection.of_mask(within).digest
-    return shown.view((window, option, passed), make)
+    passed = None if within is None else Selection.from_mask(within).digest
+    return open_map.view((window, option, passed), make)
 
 
-def figure_of(
-    shown: OpenMap, view: LargeView, title: str, standout: Standout, chosen: Selection | None
+def draw_background(
+    open_map: OpenMap, view: LargeView, title: str, standout: Standout, chosen: Selection | None
 ) -> go.Figure:
-    """A map without its points.
+    """The figure of a large map without its points, which the browser gets as columns.
 
     Args:
-        shown: the map.
+        open_map: the map.
         view: what is drawn of it.
         title: plain text.
         standout: what stands out.
         chosen: texts that are selected.
     """
     row = standout.highlighted
-    beside = None
+    extra = None
     if chosen is not None and len(chosen) <= MOST_BESIDE:
         rows = np.setdiff1d(chosen.rows(), view.rows)
-        beside = rows, shown.coordinates[rows]
+        extra = rows, open_map.coordinates[rows]
     return large_map_figure(
         view.points,
         title=title,
-        bounds=_sides(shown.grid.bounds),
-        selected=None if chosen is None else chosen.at(view.rows),
-        beside=beside,
-        highlighted=None if row is None else shown.coordinates[row],
+        bounds=_sides(open_map.grid.bounds),
+        selected=None if chosen is None else chosen.is_selected(view.rows),
+        undrawn=extra,
+        highlighted=None if row is None else open_map.coordinates[row],
         standout=standout,
-        axes=shown.axes,
-        uirevision=shown.kept.id,
+        axes=open_map.axes,
+        uirevision=open_map.kept.id,
     )
 
 
@@ -135,54 +134,58 @@ def _sides(window: Window) -> Sides:
     return window.left, window.right, window.bottom, window.top
 
 
-def fitted_in_words(maps: Sequence[OpenMap]) -> str:
-    """Of how many texts the maps were made, and how good neighbours are; plain text."""
+def describe_fit(maps: Sequence[OpenMap]) -> str:
+    """How many texts the maps were fitted on, and the recall of their neighbours; plain text."""
     n = maps[0].corpus.n_texts
-    said = []
-    for shown in maps:
-        name = "The map" if len(maps) == 1 else f"The map by {shown.label}"
-        fitted = shown.kept.n_fitted
-        recall = shown.kept.recall
+    sentences = []
+    for open_map in maps:
+        name = "The map" if len(maps) == 1 else f"The map by {open_map.label}"
+        fitted = open_map.kept.n_fitted
+        recall = open_map.kept.recall
         sentence = ""
         if fitted is not None and fitted < n:
             sentence = f"{name} was fitted on {fitted:,} of {n:,} texts"
         if recall is not None:
-            found = f"neighbours are approximate ({percent(recall)} of the 10 nearest found)"
-            sentence = f"{sentence}; {found}" if sentence else f"{name}: {found}"
+            neighbours_note = (
+                f"neighbours are approximate ({percent(recall)} of the 10 nearest found)"
+            )
+            sentence = (
+                f"{sentence}; {neighbours_note}" if sentence else f"{name}: {neighbours_note}"
+            )
         if sentence:
-            said.append(f"{sentence}.")
-    return " ".join(said)
+            sentences.append(f"{sentence}.")
+    return " ".join(sentences)
 
 
-def drawn_in_words(
-    shown: OpenMap, view: LargeView | None, n_drawn: int, *, beside: bool = False
+def describe_points(
+    open_map: OpenMap, view: LargeView | None, n_drawn: int, *, with_extra: bool = False
 ) -> str:
-    """What the points and the shades of a map are.
+    """Sentences on what the points and the shades of a map are.
 
     Args:
-        shown: the map.
+        open_map: the map.
         view: what is drawn of it; None in three dimensions.
         n_drawn: points.
-        beside: whether selected texts are drawn that are not among them.
+        with_extra: whether selected texts are drawn that are not among them.
     """
     if view is None:
         return (
-            f"Points: a random sample of {n_drawn:,} of {shown.corpus.n_texts:,} texts. Lists and "
-            "searches cover all of them."
+            f"Points: a random sample of {n_drawn:,} of {open_map.corpus.n_texts:,} texts. "
+            "Lists and searches cover all of them."
         )
-    where = "" if view.sides is None else " in this part"
+    place = "" if view.sides is None else " in this part"
     if n_drawn == view.n:
-        said = [f"Points: all {view.n:,} texts{where}."]
+        sentences = [f"Points: all {view.n:,} texts{place}."]
     else:
-        said = [f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{where}."]
-    if beside:
-        said.append("Yellow: selected texts that are not in the sample.")
-    said.append("Grey shades: how many of all texts lie there (log scale).")
+        sentences = [f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{place}."]
+    if with_extra:
+        sentences.append("Yellow: selected texts that are not in the sample.")
+    sentences.append("Grey shades: how many of all texts lie there (log scale).")
     if n_drawn < view.n:
-        said.append("Zoom in to see more. A lasso selects all texts within it, drawn or not.")
-    return " ".join(said)
+        sentences.append("Zoom in to see more. A lasso selects all texts within it, drawn or not.")
+    return " ".join(sentences)
 
 
-def has_beside(figure: go.Figure) -> bool:
-    """Whether selected texts that are not among its points are drawn in a figure."""
-    return any(trace.name == BESIDE for trace in figure.data)
+def has_extra_points(figure: go.Figure) -> bool:
+    """Whether a figure also draws selected texts outside its sample."""
+    return any(trace.name == UNDRAWN_SELECTION for trace in figure.data)

@@ -1,4 +1,4 @@
-"""What is below the maps: the text that is looked at, and lists of texts."""
+"""What the page shows below the maps: the chosen text, and lists of texts."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import streamlit as st
 
 from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.neighbourhoods import common_neighbours, fitting_k
+from neuralviz.maps.neighbourhoods import common_neighbours, suggest_k
 from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus import address
-from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.cluster_list import show_clusters, table_height
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
 from neuralviz.ui.corpus.following import (
-    CHOSEN,
+    CHOSEN_TEXT,
     CLUSTERS,
     DIFFERENT,
     IN_ADDRESS,
     NEAREST,
+    SELECTION,
     SHOWN_LIST,
-    THIS,
     first_list,
     follow,
 )
 from neuralviz.ui.corpus.labels import spoken_labels
-from neuralviz.ui.corpus.near import near_text
-from neuralviz.ui.corpus.sampled import samples_of
+from neuralviz.ui.corpus.neighbours import find_neighbours
+from neuralviz.ui.corpus.provenance import about_maps
+from neuralviz.ui.corpus.samples import known_samples
 from neuralviz.ui.corpus.selecting import (
     HOVERED,
     ROW,
     SELECTED_BY,
     SENTENCE,
     choose_row,
+    current_selection,
     forget_selection,
-    selected,
 )
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
@@ -49,7 +49,7 @@ from neuralviz.words import many, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -57,17 +57,17 @@ LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 SHOWN_NEIGHBOURS = 8
 READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
-NOTHING = 0.0005  # what is shown as 0.000
+NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260
 
 
 def show_lists(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
-    """One list at a time: what one has just done comes first.
+    """Show one list at a time: the list of the user's last action comes first.
 
     Args:
         corpus: whose texts are listed.
@@ -75,56 +75,57 @@ def show_lists(
         placed: what is near the sentence that is searched for, by the id of the map.
         within: [text] whether a text is shown; None where all are.
     """
-    options = [CHOSEN, THIS, CLUSTERS]
+    options = [CHOSEN_TEXT, SELECTION, CLUSTERS]
     if len(maps) > 1:
         options.insert(2, DIFFERENT)
     if st.session_state.get(SENTENCE):
         options.insert(0, NEAREST)
     follow(options, len(maps))
-    which = st.segmented_control(
+    list_name = st.segmented_control(
         "List", options, required=True, key="corpus-list", label_visibility="collapsed"
     ) or first_list(len(maps))
-    st.session_state[SHOWN_LIST] = which
+    st.session_state[SHOWN_LIST] = list_name
     row = st.session_state.get(ROW)
-    address.put(address.TEXT, "" if row is None else str(row + 1))
-    address.put(address.LIST, "" if which == first_list(len(maps)) else IN_ADDRESS[which])
-    if which == NEAREST:
-        _nearest(corpus, maps, placed, within)
-    elif which == THIS:
-        _selected(corpus, maps, within)
-    elif which == DIFFERENT:
-        _different(corpus, maps, within)
-    elif which == CLUSTERS:
+    address.write_link(address.TEXT, "" if row is None else str(row + 1))
+    is_first = list_name == first_list(len(maps))
+    address.write_link(address.LIST, "" if is_first else IN_ADDRESS[list_name])
+    if list_name == NEAREST:
+        _show_nearest(corpus, maps, placed, within)
+    elif list_name == SELECTION:
+        _show_selected(corpus, maps, within)
+    elif list_name == DIFFERENT:
+        _show_disagreement(corpus, maps, within)
+    elif list_name == CLUSTERS:
         show_clusters(maps)
     else:
-        _chosen(corpus, maps, within)
+        _show_text(corpus, maps, within)
 
 
-def _table(
+def _show_table(
     corpus: OpenCorpus,
     rows: Sequence[int] | np.ndarray,
     key: str,
     first: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
 ) -> None:
-    """Texts with their labels, in the order given; a row that is ticked is looked at."""
-    shown = np.asarray(rows)[:LISTED]
+    """A table of texts with their labels, in the given order; ticking a row chooses its text."""
+    listed = np.asarray(rows)[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
-    table["text"] = [shorten(text, 240) for text in corpus.texts_at(shown)]
+    table["text"] = [shorten(text, 240) for text in corpus.texts_at(listed)]
     for name in corpus.category_names[:4]:
-        values = corpus.categories_at(name, shown)
+        values = corpus.categories_at(name, listed)
         table[name if name not in table else f"{name} (label)"] = values
 
     def choose() -> None:
         ticked = st.session_state[key]["selection"]["rows"]
         if ticked:
-            choose_row(int(shown[ticked[0]]))
+            choose_row(int(listed[ticked[0]]))
             st.session_state["corpus-list-stays"] = True
 
     st.dataframe(
         pd.DataFrame(table),
         hide_index=True,
-        height=table_height(len(shown)),
+        height=table_height(len(listed)),
         key=key,
         on_select=choose,
         selection_mode="single-row",
@@ -132,15 +133,15 @@ def _table(
     )
 
 
-def _looked_at(corpus: OpenCorpus) -> int | None:
-    """The text that was clicked, or pointed at last."""
+def _find_row(corpus: OpenCorpus) -> int | None:
+    """The row of the text under the pointer, else of the clicked text."""
     row = st.session_state.get(HOVERED)
     row = st.session_state.get(ROW) if row is None else row
     return row if row is not None and row < corpus.corpus.n_texts else None
 
 
-def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
-    row = _looked_at(corpus)
+def _show_text(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
+    row = _find_row(corpus)
     if row is None:
         st.caption("Click a point to read its text and see its neighbours.")
         return
@@ -154,55 +155,60 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | No
             if value and value != "nan":
                 details.append(f"{label.name}: {shorten(value, 60)}")
         st.caption(plain(" · ".join(details)))
-    for column, shown in zip(st.columns(len(maps)), maps, strict=True):
+    for column, open_map in zip(st.columns(len(maps)), maps, strict=True):
         with column:
-            st.caption(plain(f"Neighbours by {shown.label}"))
-            near = near_text(shown, row, chosen=row == st.session_state.get(ROW))
+            st.caption(plain(f"Neighbours by {open_map.label}"))
+            near = find_neighbours(open_map, row, chosen=row == st.session_state.get(ROW))
             if near is not None:
                 near = near.first(SHOWN_NEIGHBOURS)
-                _near_table(corpus, shown, near.indices[0], near.distances[0], "row", within)
+                _show_near_table(
+                    corpus, open_map, near.indices[0], near.distances[0], "row", within
+                )
 
 
-def _nearest(
+def _show_nearest(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     sentence = st.session_state[SENTENCE]
-    found = {shown: placed[shown.kept.id] for shown in maps if shown.kept.id in placed}
+    placements = {
+        open_map: placed[open_map.kept.id] for open_map in maps if open_map.kept.id in placed
+    }
     with slide("sentence"):
         for name in corpus.category_names[:1]:
-            k = fitting_k([list(corpus.sizes(name).values())])
-            nearest = [one.near.indices[0][:k] for one in found.values()]
+            k = suggest_k([list(corpus.sizes(name).values())])
+            nearest = [placement.near.indices[0][:k] for placement in placements.values()]
             near = [list(map(plain, corpus.categories_at(name, rows))) for rows in nearest]
-            methods = spoken_labels(list(found))
-            said = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
-            show_point(said, key="sentence")
-        for shown, one in found.items():
-            _nearest_texts(corpus, shown, one.near.indices[0], within)
-        if not found:
+            methods = spoken_labels(list(placements))
+            point = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
+            show_point(point, key="sentence")
+        for open_map, placement in placements.items():
+            _show_nearest_texts(corpus, open_map, placement.near.indices[0], within)
+        if not placements:
             return
         with (
             off_stage("sentence"),
             st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
         ):
-            for column, (shown, one) in zip(st.columns(len(found)), found.items(), strict=True):
+            columns = st.columns(len(placements))
+            for column, (open_map, placement) in zip(columns, placements.items(), strict=True):
                 with column:
-                    st.caption(plain(f"By {shown.label}"))
-                    rows, distances = one.near.indices[0], one.near.distances[0]
-                    _near_table(corpus, shown, rows, distances, "sentence", within)
+                    st.caption(plain(f"By {open_map.label}"))
+                    rows, distances = placement.near.indices[0], placement.near.distances[0]
+                    _show_near_table(corpus, open_map, rows, distances, "sentence", within)
 
 
-def _nearest_texts(
-    corpus: OpenCorpus, shown: OpenMap, rows: np.ndarray, within: np.ndarray | None
+def _show_nearest_texts(
+    corpus: OpenCorpus, open_map: OpenMap, rows: np.ndarray, within: np.ndarray | None
 ) -> None:
     """The first neighbours of a sentence by one method, readable on the stage."""
     rows = (rows if within is None else rows[within[rows]])[:READ_NEIGHBOURS]
     if not len(rows):
-        st.markdown(plain(f"The filter shows no text that is nearest by {shown.label}."))
+        st.markdown(plain(f"The filter shows no text that is nearest by {open_map.label}."))
         return
-    head = f"**Nearest by {plain(shown.label)}**"
+    head = f"**Nearest by {plain(open_map.label)}**"
     table = {head: [plain(shorten(text, READ_LENGTH)) for text in corpus.texts_at(rows)]}
     for name in corpus.category_names[:READ_LABELS]:
         values = corpus.categories_at(name, rows)
@@ -210,21 +216,21 @@ def _nearest_texts(
     st.table(pd.DataFrame(table), hide_index=True)
 
 
-def _near_table(
+def _show_near_table(
     corpus: OpenCorpus,
-    shown: OpenMap,
+    open_map: OpenMap,
     rows: np.ndarray,
     distances: np.ndarray,
-    what: str,
+    kind: str,
     within: np.ndarray | None,
 ) -> None:
     if within is not None:
         rows, distances = rows[within[rows]], distances[within[rows]]
-    key = f"corpus-near-{what}-{shown.kept.id}"
-    metric = shown.kept.settings.metric
+    key = f"corpus-near-{kind}-{open_map.kept.id}"
+    metric = open_map.kept.settings.metric
     name, values = ("cosine", 1 - distances) if metric == "cosine" else (metric, distances)
     values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
-    _table(
+    _show_table(
         corpus,
         rows,
         key,
@@ -233,9 +239,9 @@ def _near_table(
     )
 
 
-def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
+def _show_selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
     n_texts = corpus.corpus.n_texts
-    chosen = selected(n_texts, within)
+    chosen = current_selection(n_texts, within)
     if chosen is None:
         st.caption(
             "Nothing is selected. Select points with the lasso, search for words, or select a "
@@ -252,21 +258,23 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | 
     with row:
         download_table(
             "Selected texts",
-            lambda: _as_frame(corpus, rows),
+            lambda: _make_frame(corpus, rows),
             f"{corpus.corpus.name} selected",
             key="corpus-take-selected",
             about=about_maps(corpus, maps, n_texts),
         )
-    _table(corpus, rows, f"corpus-selected-{len(maps)}-{chosen.digest}")
+    _show_table(corpus, rows, f"corpus-selected-{len(maps)}-{chosen.digest}")
 
 
-def _as_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
+def _make_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
     return corpus_table(corpus.store, corpus.corpus, rows=rows).to_pandas()
 
 
-def _different(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
+def _show_disagreement(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None
+) -> None:
     if corpus.is_large:
-        _different_of_sample(corpus, maps, within)
+        _show_sample_disagreement(corpus, maps, within)
         return
     shares = common_share(maps)
     first, second = compared_neighbours(maps)
@@ -274,40 +282,40 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray |
     if within is not None:
         order = order[within[order]]
     k = min(K, first.k, second.k)
-    where = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by embedding"
+    basis = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by embedding"
     st.markdown(
         plain(
             f"On average, “{maps[0].label}” and “{maps[1].label}” share {percent(shares.mean())} "
-            f"of a text's {k} neighbours ({where}). Texts with the fewest shared neighbours come "
+            f"of a text's {k} neighbours ({basis}). Texts with the fewest shared neighbours come "
             "first."
         )
     )
-    _table(
+    _show_table(
         corpus,
         order,
         f"corpus-different-{maps[0].kept.id}-{maps[1].kept.id}",
         {"shared": 100 * shares[order]},
         {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
     )
-    row = _looked_at(corpus)
+    row = _find_row(corpus)
     if row is not None:
-        _side_by_side(corpus, maps, row, [first.indices[row], second.indices[row]])
+        _compare_neighbours(corpus, maps, row, [first.indices[row], second.indices[row]])
 
 
-def _different_of_sample(
+def _show_sample_disagreement(
     corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None
 ) -> None:
-    """Where two maps of a large corpus disagree, of some of its texts."""
+    """Where two maps of a large corpus disagree, measured on a sample of its texts."""
     if maps[0].kept.embedder == maps[1].kept.embedder:
         st.caption(
             "Both maps show the same embeddings. The neighbours on two such maps are compared "
             f"for up to {MOST_WHOLE:,} texts."
         )
         return
-    found = samples_of(maps)
-    if found is None:
+    samples = known_samples(maps)
+    if samples is None:
         return
-    (rows, first), (_, second) = ((one.rows, one.near) for one in found)
+    (rows, first), (_, second) = ((sample.rows, sample.near) for sample in samples)
     shares = common_neighbours(first, second, K)
     st.markdown(
         plain(
@@ -319,35 +327,36 @@ def _different_of_sample(
     order = np.argsort(shares, kind="stable")
     if within is not None:
         order = order[within[rows[order]]]
-    _table(
+    _show_table(
         corpus,
         rows[order],
         f"corpus-different-{maps[0].kept.id}-{maps[1].kept.id}",
         {"shared": 100 * shares[order]},
         {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
     )
-    row = _looked_at(corpus)
+    row = _find_row(corpus)
     if row is not None:
-        near = [near_text(one, row, chosen=row == st.session_state.get(ROW)) for one in maps]
-        known = [one.indices[0] for one in near if one is not None]
-        if len(known) == len(maps):
-            _side_by_side(corpus, maps, row, known)
+        is_chosen = row == st.session_state.get(ROW)
+        near = [find_neighbours(open_map, row, chosen=is_chosen) for open_map in maps]
+        indices = [neighbours.indices[0] for neighbours in near if neighbours is not None]
+        if len(indices) == len(maps):
+            _compare_neighbours(corpus, maps, row, indices)
 
 
-def _side_by_side(
+def _compare_neighbours(
     corpus: OpenCorpus, maps: Sequence[OpenMap], row: int, near: Sequence[np.ndarray]
 ) -> None:
-    """The neighbours of one text on both maps, those in common marked."""
+    """The neighbours of one text on both maps, with shared neighbours marked."""
     common = set(near[0][:K].tolist()) & set(near[1][:K].tolist())
     st.text(corpus.texts_at([row])[0])
-    for column, shown, found in zip(st.columns(2), maps, near, strict=True):
+    for column, open_map, neighbours in zip(st.columns(2), maps, near, strict=True):
         with column:
-            st.caption(plain(f"Neighbours by {shown.label}; ● marks shared ones"))
-            indices = found[:K]
-            _table(
+            st.caption(plain(f"Neighbours by {open_map.label}; ● marks shared ones"))
+            indices = neighbours[:K]
+            _show_table(
                 corpus,
                 indices,
-                f"corpus-beside-{shown.kept.id}-{row}",
+                f"corpus-beside-{open_map.kept.id}-{row}",
                 {"shared": np.where(np.isin(indices, list(common)), "●", "")},
                 {"shared": st.column_config.TextColumn(width=70)},
             )

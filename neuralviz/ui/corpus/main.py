@@ -15,25 +15,30 @@ from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import NAME as TEXTBOOKS
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.corpus.address import opened_row
+from neuralviz.ui.corpus.address import read_linked_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
-from neuralviz.ui.corpus.colours import colours_of
-from neuralviz.ui.corpus.following import followed
-from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
+from neuralviz.ui.corpus.colours import colour_options
+from neuralviz.ui.corpus.following import finish_following
+from neuralviz.ui.corpus.importing import ADDED, imported_methods, tell_imported
 from neuralviz.ui.corpus.kept import open_corpus, open_maps
-from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
+from neuralviz.ui.corpus.labels import describe_maps, describe_sample, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import show_maps
-from neuralviz.ui.corpus.sampled import find_samples
-from neuralviz.ui.corpus.saved import find_saved, n_embedded
-from neuralviz.ui.corpus.searching import say_nearest, search_bar, search_shown, show_placing
+from neuralviz.ui.corpus.samples import find_samples
+from neuralviz.ui.corpus.saved_maps import count_embedded, find_saved
+from neuralviz.ui.corpus.searching import (
+    forget_linked_search,
+    say_nearest,
+    show_placing,
+    show_search,
+)
 from neuralviz.ui.corpus.selecting import choose_row, forget_selection
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import (
     current_run,
+    describe_lost_run,
+    find_makeable,
     is_of_interest,
-    left_to_make,
-    lost_in_words,
     show_run,
     start_maps,
 )
@@ -51,25 +56,26 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
-    from neuralviz.ui.corpus.saved import Saved
+    from neuralviz.ui.corpus.saved_maps import Saved
 
-_LAST = (NAME, TEXTBOOKS)  # one's own come first; of the examples, the one that has maps
-_SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
+_EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
+_LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
 
 
 def show() -> None:
-    """A corpus, its maps, and what is found on them."""
+    """Draw the page: a corpus, its maps, search and lists."""
     _show()
     if is_served():
-        WARMING.soon(projecting.warm_up, first=True)  # once what the page reads is read
+        WARMING.call_soon(projecting.warm_up, first=True)  # after what the page itself reads
 
 
 def _show() -> None:
     try:
         store = CorpusStore()
         add_example_once(store)
-        seen = corpus_store().corpora()
-        corpora = sorted(seen, key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1)
+        stored = corpus_store().corpora()
+        ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
+        corpora = sorted(stored, key=lambda corpus: ranks.get(corpus.name, -1))
     except NeuralvizError as error:
         show_error(error)
         return
@@ -80,28 +86,30 @@ def _show() -> None:
     if corpus is None:
         _offer_example(store)
         return
-    if st.session_state.get(_SHOWN) != corpus.id:
-        if _SHOWN in st.session_state:
+    if st.session_state.get(_LAST_CORPUS) != corpus.id:
+        if _LAST_CORPUS in st.session_state:
             forget_selection()
-        st.session_state[_SHOWN] = corpus.id
+        st.session_state[_LAST_CORPUS] = corpus.id
     tell_imported()
     try:
-        places = choose_maps(imported(corpus))
+        places = choose_maps(imported_methods(corpus))
         if places is None:
             return
         saved = {place.choice: find_saved(corpus, place.choice) for place in places}
         opened = open_corpus(corpus)
-        made = [(place, kept) for place in places if (kept := saved[place.choice].map) is not None]
-        maps = open_maps(corpus, [kept for _, kept in made])
-        options = colours_of(opened, maps)
-        colours = [choose_colour(place, options) for place, _ in made]
+        placed_maps = [
+            (place, kept) for place in places if (kept := saved[place.choice].map) is not None
+        ]
+        maps = open_maps(corpus, [kept for _, kept in placed_maps])
+        options = colour_options(opened, maps)
+        colours = [choose_colour(place, options) for place, _ in placed_maps]
     except NeuralvizError as error:
         show_error(error)
         return
     _make_missing(corpus, saved, is_new=added is not None)
     names = labels_by_spec(choice.spec for choice in saved)
-    for choice, found in saved.items():
-        if found.may_be_outdated:
+    for choice, state in saved.items():
+        if state.may_be_outdated:
             st.caption(
                 plain(
                     f"{names[choice.spec]}: the model is not loaded. If its files have "
@@ -124,13 +132,13 @@ def _offer_example(store: CorpusStore) -> None:
 
 
 def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bool) -> None:
-    """Offer to make the maps that are missing, or show how far they are.
+    """Offer to make the missing maps, or show their progress.
 
-    The first map of a corpus that is new is made without being asked for.
+    The first map of a new corpus is made without a press of the button.
     """
-    missing = [choice for choice, found in saved.items() if found.map is None]
+    missing = [choice for choice, state in saved.items() if state.map is None]
     run = current_run(corpus)
-    to_make = left_to_make(run, missing)
+    makeable = find_makeable(run, missing)
     too_few = ""
     try:
         check_enough_texts(corpus)
@@ -138,18 +146,20 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         too_few = str(error)
     if missing and too_few:
         st.info(plain(too_few))
-    elif to_make:
+    elif makeable:
         row = st.container(horizontal=True, vertical_alignment="center")
         pressed = row.button(
-            _what_to_make(list(saved), to_make), type="primary", icon=":material/map:"
+            _button_label(list(saved), makeable), type="primary", icon=":material/map:"
         )
         names = labels_by_spec(choice.spec for choice in saved)
-        to_do = [_to_do(corpus, one, names[one.spec], saved[one]) for one in to_make]
-        row.caption(plain(" · ".join(to_do)))
+        work = [
+            _describe_work(corpus, choice, names[choice.spec], saved[choice]) for choice in makeable
+        ]
+        row.caption(plain(" · ".join(work)))
         if pressed or is_new:
-            start_maps(corpus, to_make if pressed else to_make[:1])
+            start_maps(corpus, makeable if pressed else makeable[:1])
             st.rerun()
-    lost = lost_in_words(corpus) if missing and run is None else ""
+    lost = describe_lost_run(corpus) if missing and run is None else ""
     if lost:
         st.info(lost)
     if run is not None and is_of_interest(run, missing):
@@ -158,8 +168,8 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         st.warning(plain(run.result.unread))
 
 
-def _what_to_make(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) -> str:
-    """The label of the button: which of the maps is missing."""
+def _button_label(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) -> str:
+    """The label of the button that makes the missing maps."""
     if len(choices) == 1:
         return "Make the map"
     if len(missing) > 1:
@@ -167,20 +177,20 @@ def _what_to_make(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) ->
     return f"Make the {'first' if missing[0] == choices[0] else 'second'} map"
 
 
-def _to_do(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
-    """What there is to do for a map."""
+def _describe_work(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
+    """A phrase on what is left to do for a map: texts to embed, and time."""
     n = corpus.n_distinct
-    done = n_embedded(corpus, saved.embedders)
+    n_done = count_embedded(corpus, saved.embedders)
     if saved.is_outdated:
         method += " (the model has changed since the saved map was made)"
     counts = f"{method}: {many(n, 'different text')}"
-    if done == n:
+    if n_done == n:
         return f"{counts}, all embedded"
-    if done:
-        counts = f"{method}: {done:,} of {n:,} different texts embedded"
+    if n_done:
+        counts = f"{method}: {n_done:,} of {n:,} different texts embedded"
     if not choice.spec.learns:
         return counts
-    takes = seconds_to_embed(choice.spec, n - done)
+    takes = seconds_to_embed(choice.spec, n - n_done)
     if takes is None:
         return f"{counts}; the time left is shown once the first texts are embedded"
     return f"{counts}; {about_seconds(takes)}"
@@ -189,35 +199,35 @@ def _to_do(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
 @st.fragment
 def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
     try:
-        row = opened_row(corpus.corpus.n_texts)
+        row = read_linked_row(corpus.corpus.n_texts)
         if row is not None:
             choose_row(row)
         with slide("maps"):
-            point, above = st.container(), st.container()
+            point, map_area = st.container(), st.container()
         with on_stage("search"):
-            within, named = search_bar(corpus)
-            by_search = st.container()
+            within, named = show_search(corpus)
+            nearest_area = st.container()
         with point:
             if corpus.is_large:
-                said = point_of_sample(corpus, maps)
+                sentence = describe_sample(corpus, maps)
             else:
-                said = point_of(corpus, maps, is_filtered=within is not None)
-            show_point(said, key="maps")
-        with above:
+                sentence = describe_maps(corpus, maps, is_filtered=within is not None)
+            show_point(sentence, key="maps")
+        with map_area:
             placed = show_placing(maps)
-        with by_search:
+        with nearest_area:
             say_nearest(corpus, maps, placed, within)
-        below = st.container()
-        # first: a text can be read while its map is being drawn
+        accuracy_area = st.container()
+        # before the maps: a text can be read while they are drawn
         show_lists(corpus, maps, placed, within)
-        with above:
+        with map_area:
             show_maps(corpus, maps, colours, placed, within, named=named)
-        with below:
+        with accuracy_area:
             if corpus.is_large:
                 find_samples(maps)
             show_accuracy(corpus, maps)
-        followed()
-        search_shown()
-    except NeuralvizError as error:  # deleted in another window, say
-        search_shown()
+        finish_following()
+        forget_linked_search()
+    except NeuralvizError as error:  # for example, deleted in another window
+        forget_linked_search()
         show_error(error)

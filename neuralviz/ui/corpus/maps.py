@@ -1,8 +1,9 @@
-"""The maps themselves: drawn, pointed at, selected on."""
+"""Draws the maps, and handles clicks, hovering and selections on them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,16 @@ from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figur
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.corpus import large
-from neuralviz.ui.corpus.about import about_maps
-from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_of, colours_of
-from neuralviz.ui.corpus.selecting import HOVERED, ROW, SENTENCE, choose_row, select, selected
+from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_options, find_colour
+from neuralviz.ui.corpus.provenance import about_maps
+from neuralviz.ui.corpus.selecting import (
+    HOVERED,
+    ROW,
+    SENTENCE,
+    choose_row,
+    current_selection,
+    select,
+)
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
@@ -29,25 +37,25 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
-MOST_SENT = 5_000  # texts that go to the browser with their points
+MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
 HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
-IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # colours that a page of its own offers
+IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # ways to colour that a downloaded page offers
 
 
 def show_maps(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
     colours: Sequence[str],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
     *,
     named: bool,
 ) -> None:
-    """The maps side by side, one selection on all of them.
+    """Show the maps side by side, with one selection on all of them.
 
     Args:
         corpus: whose texts are the points.
@@ -60,7 +68,7 @@ def show_maps(
     n = corpus.corpus.n_texts
     drawn = drawn_rows(n)
     if corpus.is_large:
-        if fitted := large.fitted_in_words(maps):
+        if fitted := large.describe_fit(maps):
             st.caption(plain(fitted))
     elif len(drawn) < n:
         st.caption(
@@ -73,22 +81,22 @@ def show_maps(
             help="Drawing all points takes longer.",
         ):
             drawn = np.arange(n)
-    looked_at = _Looked(drawn, within, named)
+    visible = _Visible(drawn, within, named)
     figures = [
-        _figure(corpus, maps, shown, colour, looked_at, placed.get(shown.kept.id))
-        for shown, colour in zip(maps, colours, strict=True)
+        _draw_figure(corpus, maps, open_map, colour, visible, placed.get(open_map.kept.id))
+        for open_map, colour in zip(maps, colours, strict=True)
     ]
-    even_out([one.figure for one in figures])
+    even_out([drawing.figure for drawing in figures])
     places = enumerate(zip(st.columns(len(maps)), maps, figures, strict=True))
-    for place, (column, shown, drawing) in places:
+    for place, (column, open_map, drawing) in places:
         with column:
-            _show_map(corpus, maps, colours, shown, drawing, place)
-            _explain_star(shown, placed.get(shown.kept.id))
+            _show_map(corpus, maps, colours, open_map, drawing, place)
+            _explain_star(open_map, placed.get(open_map.kept.id))
 
 
 @dataclass(frozen=True, eq=False)
-class _Looked:
-    """What is drawn of all texts: rows, whether a filter lets them through, names of clusters."""
+class _Visible:
+    """Which texts all maps draw: their rows, the filter's mask, and whether clusters are named."""
 
     drawn: np.ndarray
     within: np.ndarray | None
@@ -110,50 +118,50 @@ class _Drawing:
     view: large.LargeView | None = None
 
 
-def _figure(
+def _draw_figure(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    shown: OpenMap,
+    open_map: OpenMap,
     colour: str,
-    looked: _Looked,
-    found: Placed | None,
+    visible: _Visible,
+    placement: PlacedSentence | None,
 ) -> _Drawing:
-    n, drawn, within = corpus.corpus.n_texts, looked.drawn, looked.within
-    by = colour_of(colour, corpus, shown, maps)
+    n, drawn, within = corpus.corpus.n_texts, visible.drawn, visible.within
+    point_colour = find_colour(colour, corpus, open_map, maps)
     sentence: str = st.session_state.get(SENTENCE, "")
     lands, near_it = [], []
-    if found is not None and found.at is not None:
-        lands = [(sentence, found.at[0])]
-        near_it = [shown.coordinates[found.near.first(K).indices[0]]]
+    if placement is not None and placement.position is not None:
+        lands = [(sentence, placement.position[0])]
+        near_it = [open_map.coordinates[placement.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
-    # lines of two points could not be told apart
-    near = None if row is None or lands else shown.near(row, K)
-    chosen = selected(n, within)
-    title = f"{shown.label} · {_describe(shown)}"
-    is_in_columns = corpus.is_large and shown.coordinates.shape[1] == 2
+    # one set of lines at a time: those of two points look the same
+    near = None if row is None or lands else open_map.near(row, K)
+    chosen = current_selection(n, within)
+    title = f"{open_map.label} · {_describe_projection(open_map)}"
+    is_in_columns = corpus.is_large and open_map.coordinates.shape[1] == 2
     standout = Standout(
         None if chosen is None or is_in_columns else chosen.rows(),
         row,
-        None if near is None else shown.coordinates[near.indices[0]],
+        None if near is None else open_map.coordinates[near.indices[0]],
         lands,
         near_it,
-        shown.clusters_named if looked.named else (),
+        open_map.clusters_named if visible.named else (),
     )
     if is_in_columns:
-        view = large.view_of(shown, colour, by, within)
-        figure = large.figure_of(shown, view, title, standout, chosen)
+        view = large.select_view(open_map, colour, point_colour, within)
+        figure = large.draw_background(open_map, view, title, standout, chosen)
         return _Drawing(figure, view.rows, view)
     figure = map_figure(
-        shown.coordinates[drawn],
+        open_map.coordinates[drawn],
         drawn,
-        by.of(drawn) if len(drawn) < n else by,
+        point_colour.select(drawn) if len(drawn) < n else point_colour,
         title=title,
         standout=standout,
         texts=corpus.texts_at(drawn) if n <= MOST_SENT else None,
         within=None if within is None else within[drawn],
-        axes=shown.axes,
-        uirevision=shown.kept.id,
+        axes=open_map.axes,
+        uirevision=open_map.kept.id,
     )
     return _Drawing(figure, drawn if within is None else drawn[within[drawn]])
 
@@ -162,104 +170,109 @@ def _show_map(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
     colours: Sequence[str],
-    shown: OpenMap,
+    open_map: OpenMap,
     drawing: _Drawing,
     place: int,
 ) -> None:
     n, view = corpus.corpus.n_texts, drawing.view
 
-    def clicked(click: dict[str, Any]) -> None:
+    def handle_click(click: dict[str, Any]) -> None:
         if click["customdata"] is not None:
             choose_row(click["customdata"])
 
-    def hovered(row: int) -> None:
-        if row != st.session_state.get(ROW):  # a pointer that rests where it clicked asks nothing
+    def handle_hover(row: int) -> None:
+        if row != st.session_state.get(ROW):  # not where the pointer rests on the clicked point
             st.session_state[HOVERED] = int(row)
 
-    def points(ending: str, vectors: bool) -> bytes:
-        embedder = shown.embedder if vectors else None
-        table = corpus_table(corpus.store, corpus.corpus, embedder, shown.kept)
+    def export_points(ending: str) -> bytes:
+        table = corpus_table(corpus.store, corpus.corpus, open_map.embedder, open_map.kept)
         mark = BYTE_ORDER_MARK.encode() if ending == ".csv" else b""  # for spreadsheets
         return mark + table_bytes(ending, table)
 
-    def numbers() -> pd.DataFrame:
+    def export_numbers() -> pd.DataFrame:
         rows = drawing.rows if corpus.is_large else None
-        return corpus_table(corpus.store, corpus.corpus, None, shown.kept, rows).to_pandas()
+        return corpus_table(corpus.store, corpus.corpus, None, open_map.kept, rows).to_pandas()
 
     if view is None:
         handlers = Handlers(
-            clicked,
-            lambda rows: select(Selection.of_rows(np.array(rows, np.int64), n), "selected"),
-            hovered if n > MOST_SENT else "ignore",
+            handle_click,
+            lambda rows: select(Selection.from_rows(np.array(rows, np.int64), n), "selected"),
+            handle_hover if n > MOST_SENT else "ignore",
         )
     else:
         handlers = Handlers(
-            clicked,
-            hover=hovered,
-            areas=lambda areas: select(Selection.of_mask(shown.grid.inside(areas)), "selected"),
-            window=lambda sides: large.look_at(shown, sides),
+            handle_click,
+            hover=handle_hover,
+            areas=lambda areas: select(
+                Selection.from_mask(open_map.grid.inside(areas)), "selected"
+            ),
+            window=lambda sides: large.look_at(open_map, sides),
         )
-    of_all = [
-        Download("Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"),
-        Download("Points and embeddings (CSV)", lambda: points(".csv", True), "csv"),
+    downloads = [
+        Download(f"Points and embeddings ({name})", partial(export_points, f".{ending}"), ending)
+        for name, ending in (("Parquet", "parquet"), ("CSV", "csv"))
     ]
     show_figure(
         drawing.figure,
         key=f"corpus-map-{place}",
-        numbers=numbers,
-        name=f"{corpus.corpus.name} {shown.label}",
+        numbers=export_numbers,
+        name=f"{corpus.corpus.name} {open_map.label}",
         height=HEIGHTS[len(maps)],
-        alt=f"Map by {shown.label}",
+        alt=f"Map by {open_map.label}",
         handlers=handlers,
-        about=about_maps(corpus, [shown], len(drawing.rows)),
-        page=lambda: _page(corpus, maps, colours, drawing.rows),
-        more=() if corpus.is_large else of_all,
+        about=about_maps(corpus, [open_map], len(drawing.rows)),
+        page=lambda: _make_page(corpus, maps, colours, drawing.rows),
+        downloads=() if corpus.is_large else downloads,
         columns=None if view is None else view.points.columns,
         window=None if view is None else view.sides,
     )
     if corpus.is_large:
-        beside = large.has_beside(drawing.figure)
-        st.caption(large.drawn_in_words(shown, view, len(drawing.rows), beside=beside))
-    for note in shown.kept.notes:
+        with_extra = large.has_extra_points(drawing.figure)
+        st.caption(large.describe_points(open_map, view, len(drawing.rows), with_extra=with_extra))
+    for note in open_map.kept.notes:
         st.caption(plain(note))
 
 
-def _explain_star(shown: OpenMap, found: Placed | None) -> None:
-    """Say so where a sentence lies far from the texts that are nearest to it."""
-    if found is None or found.at is None:
+def _explain_star(open_map: OpenMap, placement: PlacedSentence | None) -> None:
+    """Explain it where a sentence's star lies far from its nearest texts."""
+    if placement is None or placement.position is None:
         return
-    points, near = shown.coordinates, found.near.first(K).indices[0]
-    if shown.is_large:  # a sample says as much
-        some = drawn_rows(len(points))
-        points, near = points[np.concatenate([near, some])], np.arange(len(near))
-    if is_apart(found.at[0], points, near):
+    points, near = open_map.coordinates, placement.near.first(K).indices[0]
+    if open_map.is_large:  # a sample says as much
+        sample = drawn_rows(len(points))
+        points, near = points[np.concatenate([near, sample])], np.arange(len(near))
+    if is_apart(placement.position[0], points, near):
         st.caption(
             "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
             "keeps only some neighbours together. The list below is by embedding."
         )
 
 
-def _page(
+def _make_page(
     corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str], drawn: np.ndarray
 ) -> str:
-    """All maps that are shown on one page, each coloured by its choice at the start."""
-    options = colours_of(corpus, maps)
+    """A standalone page with all shown maps, each with its chosen colours at first."""
+    options = colour_options(corpus, maps)
     pages = []
-    for first, shown in zip(colours, maps, strict=True):
-        wanted = [first, *(one for one in options if one.startswith(IN_PAGE) and one != first)]
+    for first, open_map in zip(colours, maps, strict=True):
+        portable = (option for option in options if option.startswith(IN_PAGE))
+        page_options = dict.fromkeys([first, *portable])
         pages.append(
             PageMap(
-                f"{shown.label} · {_describe(shown)}",
-                shown.coordinates[drawn],
-                {options[one]: colour_of(one, corpus, shown, maps).of(drawn) for one in wanted},
-                shown.clusters_named,
-                shown.axes,
+                f"{open_map.label} · {_describe_projection(open_map)}",
+                open_map.coordinates[drawn],
+                {
+                    options[option]: find_colour(option, corpus, open_map, maps).select(drawn)
+                    for option in page_options
+                },
+                open_map.clusters_named,
+                open_map.axes,
             )
         )
-    about = about_maps(corpus, maps, len(drawn))
-    return map_page(pages, corpus.texts_at(drawn), about)
+    description = about_maps(corpus, maps, len(drawn))
+    return map_page(pages, corpus.texts_at(drawn), description)
 
 
-def _describe(shown: OpenMap) -> str:
-    settings = shown.kept.settings
+def _describe_projection(open_map: OpenMap) -> str:
+    settings = open_map.kept.settings
     return REDUCERS[settings.reducer] + " 3-D" * (settings.dimensions == 3)

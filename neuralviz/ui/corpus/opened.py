@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.categories import categories_of, category_names
+from neuralviz.maps.categories import category_names, find_categories
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import is_large
 from neuralviz.store.corpora import CorpusStore
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from neuralviz.store.corpora import Corpus
 
-MOST_FILTERS = 8  # columns of labels, and as many of numbers
-HELD = 12  # columns of all texts of a large corpus, 40 or 80 MB each for 10 million
+MOST_FILTERS = 8  # columns of labels, and as many columns of numbers
+HELD = 12  # cached columns of a large corpus, 40 or 80 MB each for 10 million texts
 
 
 @dataclass(frozen=True)
 class Span:
-    """The lowest and the highest of some numbers, and whether all are whole ones."""
+    """The lowest and the highest of a column's numbers, and whether all are whole."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class OpenCorpus:
-    """A corpus in memory; its parts are read when they are first asked for, and never change.
+    """A corpus in memory; its parts are read when they are first needed, and never change.
 
     Attributes:
         store: that keeps it.
@@ -51,7 +51,7 @@ class OpenCorpus:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is too large to be held as a whole: what is of all texts is in arrays."""
+        """Whether it is too large to hold its texts in memory: only arrays hold all of it."""
         return is_large(self.corpus.n_texts)
 
     @property
@@ -105,7 +105,7 @@ class OpenCorpus:
         Not of a large corpus: it has `category_names` and `codes`.
         """
         return self._parts.get(
-            "categories", lambda: MappingProxyType(categories_of(self.corpus, self.labels))
+            "categories", lambda: MappingProxyType(find_categories(self.corpus, self.labels))
         )
 
     @property
@@ -135,7 +135,7 @@ class OpenCorpus:
         return self._columns.get(("codes", name), find)
 
     def sizes(self, name: str) -> Mapping[str, int]:
-        """By name, texts that have each of the names of `codes`; in the order of these."""
+        """How many texts have each name of `codes`, in their order."""
 
         def count() -> Mapping[str, int]:
             codes, names = self.codes(name)
@@ -145,10 +145,10 @@ class OpenCorpus:
         return self._parts.get(("sizes", name), count)
 
     def span(self, name: str) -> Span | None:
-        """Of a column of numbers; None where there is none."""
+        """The range of a column of numbers; None where it has no number."""
 
         def find() -> Span | None:
-            # read for this alone: of many millions of texts, few columns fit in memory
+            # not cached: for many millions of texts, few columns fit in memory
             values = self.store.labels(self.corpus, name)
             finite = values[np.isfinite(values)]
             if not len(finite):
@@ -159,24 +159,24 @@ class OpenCorpus:
 
     @property
     def filtered_labels(self) -> tuple[str, ...]:
-        """Columns by whose labels texts can be left out."""
+        """Columns of labels that texts can be filtered by."""
         return self.category_names[:MOST_FILTERS]
 
     @property
     def filtered_numbers(self) -> tuple[str, ...]:
-        """Columns by whose numbers texts can be left out, where they are not by labels."""
+        """Columns of numbers that texts can be filtered by; not those filtered as labels."""
         labels = self.category_names
         return tuple(name for name in self.numbers if name not in labels)[:MOST_FILTERS]
 
     def read_ahead(self) -> None:
         """Read the labels that a map of a large corpus is coloured by at first."""
-        with suppress(NeuralvizError):  # whoever needs them meets the error
+        with suppress(NeuralvizError):  # raised again where the labels are used
             for name in self.category_names[:1]:
                 self.codes(name)
 
     def prepare(self) -> None:
-        """Find what a filter of a large corpus asks for: it is there when it is needed."""
-        with suppress(NeuralvizError):  # whoever needs it meets the error
+        """Compute what a filter of a large corpus offers, before it is needed."""
+        with suppress(NeuralvizError):  # raised again where the filter is drawn
             for name in self.filtered_labels:
                 self.sizes(name)
             for name in self.filtered_numbers:

@@ -1,4 +1,4 @@
-"""What the session remembers of a corpus: which texts are selected, looked at, searched for."""
+"""Session state of a corpus: the selected texts, the chosen text, the search."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ if TYPE_CHECKING:
 ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SENTENCE = "corpus-sentence"
-FOUND = "corpus-found"  # what a search by words has selected, or would have
-SEARCH, ASKED = "corpus-search", "corpus-asked"  # what is in the box; what was done
-LINKED = "corpus-linked"  # the search of a link, until the browser is sure to have it in its box
+SEARCH_RESULT = "corpus-found"  # what a search by words found, selected or not
+SEARCH, LAST_SEARCH = "corpus-search", "corpus-asked"  # the text in the box; the search last made
+LINKED = "corpus-linked"  # a link's search, until the browser's box has it
 
 
 def forget_selection() -> None:
-    """Nothing is selected, searched for or chosen any more."""
-    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, FOUND, SEARCH, ASKED, LINKED):
+    """Forget the selection, the search and the chosen text."""
+    chosen = ROW, HOVERED, SELECTED, SELECTED_BY
+    for key in (*chosen, SENTENCE, SEARCH_RESULT, SEARCH, LAST_SEARCH, LINKED):
         st.session_state.pop(key, None)
 
 
-def selected(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
-    """Texts that are selected, and let through by a filter; None where nothing is selected."""
-    found: Selection | None = st.session_state.get(SELECTED)
-    if found is None or found.n_texts != n_texts:
+def current_selection(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
+    """The selected texts that the filter shows; None where nothing is selected."""
+    selection: Selection | None = st.session_state.get(SELECTED)
+    if selection is None or selection.n_texts != n_texts:
         return None
-    return found if within is None else Selection.of_mask(found.mask() & within)
+    return selection if within is None else Selection.from_mask(selection.mask() & within)
 
 
-def select(chosen: Selection, by: str) -> None:
-    """Select texts on all maps, and say by what."""
+def select(chosen: Selection, reason: str) -> None:
+    """Select texts on all maps, with ``reason`` to show, such as ``in cluster ice, snow``."""
     if len(chosen):
-        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, by
+        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, reason
     else:
         deselect()
 
 
 def deselect() -> None:
-    """No text is selected any more."""
+    """Forget the selection."""
     st.session_state.pop(SELECTED, None)
     st.session_state.pop(SELECTED_BY, None)
 
 
 def choose_row(row: int) -> None:
-    """Look at a text."""
+    """Choose a text to read."""
     st.session_state[ROW] = int(row)
     st.session_state.pop(HOVERED, None)

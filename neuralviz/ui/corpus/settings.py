@@ -51,7 +51,7 @@ class Place:
 
 
 def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | None:
-    """One map or two; None where a setting is not valid, which is shown.
+    """Widgets for one map or two; None where a setting is not valid, which the page shows.
 
     Args:
         imported: vectors that can be chosen beside the methods, by label; those that came last are
@@ -73,7 +73,7 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
                         first,
                         FOR_CORPORA,
                         optional=key != PLACES[0][0],
-                        more=imported,
+                        extra_methods=imported,
                     )
                 if spec is not None:
                     with row:
@@ -90,29 +90,29 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | Non
 
 
 def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
-    """Choose the first method anew: after an import, and in place of another corpus's file."""
-    now = st.session_state.get(key, "")
-    is_gone = str(now).startswith(FILE) and now not in imported
+    """Choose the first method after an import, and in place of another corpus's file."""
+    current = st.session_state.get(key, "")
+    is_gone = str(current).startswith(FILE) and current not in imported
     if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
         st.session_state[key] = first
 
 
 def choose_colour(place: Place, options: Mapping[str, str]) -> str:
-    """What the points of a map are coloured by: the first label to begin with, on both maps.
+    """The colours of a map's points; at first, those of the first label, on both maps.
 
     Args:
         place: of the map.
-        options: in words, by what they are.
+        options: names of the ways to colour, by key.
     """
     key = f"colour-{place.key}"
-    first = next((one for one in options if one.startswith("label:")), next(iter(options)))
+    first = next((option for option in options if option.startswith("label:")), next(iter(options)))
     if st.session_state.get(key, first) not in options:
         del st.session_state[key]
     return place.row.selectbox(
         "Colour by",
         list(options),
         index=list(options).index(first),
-        format_func=lambda one: options[one],
+        format_func=lambda option: options[option],
         key=key,
         bind="query-params",
         width=COLOUR_WIDTH,
@@ -130,7 +130,7 @@ def _choose_settings(key: str) -> ProjectionSettings:
         reducer = st.selectbox(
             "Projection",
             list(REDUCERS),
-            format_func=lambda one: REDUCERS[one],
+            format_func=lambda name: REDUCERS[name],
             key=f"map-{key}-reducer",
             bind="query-params",
             help=(

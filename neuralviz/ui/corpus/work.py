@@ -1,11 +1,11 @@
-"""Embedding a corpus and making its maps: how it is started and shown."""
+"""Starts and shows runs that embed a corpus and make its maps."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from neuralviz.jobs.mapping import MakeMaps, Mapped
+from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns, known_run
@@ -39,15 +39,14 @@ _LOST = {
 
 
 def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
-    """Make the maps that are missing, in place of the session's last ones under way."""
-    RUNS.start(MakeMaps.now(corpus.id, choices), again=True, work=_work(corpus))
+    """Start a run that makes missing maps; it replaces the session's unfinished one."""
+    RUNS.start(MakeMaps.for_current_models(corpus.id, choices), again=True, work=_work(corpus))
 
 
-def current_run(corpus: Corpus) -> Run[Mapped] | None:
-    """The run on this corpus: the session's last, the one that the address names, or one's own.
+def current_run(corpus: Corpus) -> Run[MapsState] | None:
+    """The run on this corpus: the session's last, else one under way that the address names.
 
-    On a server whose corpora are everybody's, whoever did not start a run meets it by its address
-    alone.
+    Where users do not share corpora, the last one under way counts without being named.
     """
     return RUNS.meet(
         lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
@@ -55,56 +54,56 @@ def current_run(corpus: Corpus) -> Run[Mapped] | None:
     )
 
 
-def left_to_make(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
-    """Of the maps that are missing, those that one can have made now.
+def find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
+    """The missing maps that a new run may make now.
 
-    None while one's own run is under way, and those that it does not make while another's is.
+    Empty while this session's run is under way; while another session's is, those that it leaves.
     """
     if run is None or run.is_over:
         return list(missing)
     under_way = _task(run).choices
-    return [one for one in missing if RUNS.is_met(run) and one not in under_way]
+    return [choice for choice in missing if RUNS.is_met(run) and choice not in under_way]
 
 
-def is_of_interest(run: Run[Mapped], missing: Sequence[MapChoice]) -> bool:
-    """Whether a run is shown: one's own while it goes on, another's that makes what is missing.
+def is_of_interest(run: Run[MapsState], missing: Sequence[MapChoice]) -> bool:
+    """Whether to show a run: this session's, or another session's that makes a missing map.
 
-    One that is over is shown where it did not make what is missing.
+    A finished run is shown where maps are still missing.
     """
     if run.is_over:
         return bool(missing) and run.status != "done"
-    return not RUNS.is_met(run) or any(one in _task(run).choices for one in missing)
+    return not RUNS.is_met(run) or any(choice in _task(run).choices for choice in missing)
 
 
-def lost_in_words(corpus: Corpus) -> str:
-    """What became of the run of the address that was lost; empty where none was."""
-    known = known_run(_work(corpus))
-    return _LOST.get(known.status, "") if known is not None else ""
+def describe_lost_run(corpus: Corpus) -> str:
+    """What became of a lost run that the address names; empty where none was lost."""
+    lost = known_run(_work(corpus))
+    return _LOST.get(lost.status, "") if lost is not None else ""
 
 
 def _work(corpus: Corpus) -> str:
     return f"maps of {corpus.id}"
 
 
-def _task(run: Run[Mapped]) -> MakeMaps:
+def _task(run: Run[MapsState]) -> MakeMaps:
     return cast("MakeMaps", run.task)
 
 
-def show_run(run: Run[Mapped]) -> None:
-    """Progress while it goes on; the page runs again when it is over."""
+def show_run(run: Run[MapsState]) -> None:
+    """Show the run's progress; the page runs again when the run is over."""
 
     run_panel(
         RUNS,
         run,
         lambda _result, _live: None,
-        words=Words(stopped=partial(stopped_in_words, _task(run))),
+        words=Words(stopped=partial(describe_stopped, _task(run))),
         bar_stays=True,
         every=LIVE_SECONDS,
     )
 
 
-def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
-    """What is said of maps that were stopped: how far they came, and what is saved."""
+def describe_stopped(task: MakeMaps, result: MapsState) -> str:
+    """How far a stopped run came, and what it saved."""
     embedding = result.embedding
     if embedding is None and result.projecting is None:
         return "Stopped before the first text was embedded."

@@ -12,7 +12,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import list_models, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.data import BY_RANGE, FIVE, UNIT, LabelledData, ScoredData, scale_of
+from neuralviz.evaluation.data import BY_RANGE, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -23,10 +23,11 @@ from neuralviz.evaluation.experiments import (
 )
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-from neuralviz.maps.neighbourhoods import K, fitting_k
+from neuralviz.maps.neighbourhoods import K, suggest_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, list_layers
 from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
+from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
@@ -260,7 +261,7 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
 def _choose_k(data: DataSet) -> int:
     """How many neighbours vote: ten at first, or fewer where labels have few texts."""
     labels = data.labels if isinstance(data, LabelledData) else ()
-    first = fitting_k([list(Counter(labels).values())])
+    first = suggest_k([list(Counter(labels).values())])
     chosen = st.number_input(
         "Neighbours",
         min_value=1,
@@ -283,10 +284,10 @@ def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
     if not isinstance(data, ScoredData):
         return None
     row = st.container(horizontal=True)
-    low, high = scale_of(data.scores)
-    others = "-of-1" if (low, high) == UNIT else f"-of-{low:g}-{high:g}"
-    scale = "" if (low, high) == FIVE else others
-    step = (high - low) / 20 if scale else 0.5
+    of = Scale.of(data.scores)
+    others = "-of-1" if of == UNIT else f"-of-{of.low:g}-{of.high:g}"
+    scale = "" if of == FIVE else others
+    step = (of.high - of.low) / 20 if scale else 0.5
     similar = row.number_input(
         "Similar if at least", value=data.similar, step=step, format="%g",
         key=f"similar{scale}", bind="query-params",

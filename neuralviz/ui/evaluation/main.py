@@ -10,7 +10,7 @@ import streamlit as st
 from neuralviz.evaluation.examples import EXAMPLES, recorded_results
 from neuralviz.evaluation.results import Results
 from neuralviz.ui.evaluation.choose import Chosen, choose
-from neuralviz.ui.evaluation.data import put_upload_in_address
+from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.show import (
     SEEN,
     bring_back,
@@ -20,6 +20,7 @@ from neuralviz.ui.evaluation.show import (
 )
 from neuralviz.ui.links import RUN
 from neuralviz.ui.page import dimmed, plain
+from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
 
@@ -30,7 +31,7 @@ def show() -> None:
     if pressed and chosen is None:
         st.info("Choose data and at least one method first; what is missing is said above.")
     elif pressed and chosen is not None:
-        put_upload_in_address()
+        put_upload_in_address(KEY)
         asked.append(chosen.identity)
     is_asked = chosen is not None and chosen.identity in asked
     recorded = None if chosen is None or is_asked else _recorded(chosen)
@@ -40,13 +41,13 @@ def show() -> None:
         is_asked, recorded = True, None
     _note(chosen, recorded, is_asked=is_asked)
     if chosen is not None and is_asked:
-        with dimmed("evaluation", when=False):
+        with dimmed("evaluation", is_old=False):
             show_evaluation(chosen, again=pressed)
         return
     offer_to_stop()
     shown = recorded or st.session_state.get(SEEN)
     if shown is not None:
-        with dimmed("evaluation", when=recorded is None):
+        with dimmed("evaluation", is_old=recorded is None):
             show_results(shown, others=_by_question())
 
 

@@ -9,27 +9,30 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.jobs import Run
-from neuralviz.jobs.example_ladder import example_ladder, recorded_ladder
-from neuralviz.jobs.ladder import LOOKED_AT, ClimbLadder, LookAtLayers
+from neuralviz.jobs.example_ladder import EXAMPLE, example_ladder, example_pairs, recorded_ladder
+from neuralviz.jobs.ladder import LOOKED_AT, ClimbLadder, LookAtLayers, pair_rows
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
 from neuralviz.ui.frozen_features.closer import show_closer
-from neuralviz.ui.frozen_features.pairs import KEY, choose_pairs, put_pairs_in_address
 from neuralviz.ui.frozen_features.save import offer_to_save
 from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
 from neuralviz.ui.frozen_features.two import show_two
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.page import dimmed, plain, show_error, wide_columns
 from neuralviz.ui.run_panel import Words, done_in, run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import off_stage
+from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_events import Ladder
+    from neuralviz.jobs.ladder import PairRows
+    from neuralviz.reading.pairs import ScoredPairs
 
+KEY = "frozen"
 RUNS = SessionRuns(KEY, at_once=1, kept=3)
 LOOKS = SessionRuns(f"{KEY}-layers", at_once=1, kept=3)
 LIVE_SECONDS = 0.5
@@ -70,7 +73,7 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     """
     left, right = wide_columns(2, f"{KEY}-given")
     with left:
-        given = choose_pairs()
+        pairs = _choose_pairs()
     with right:
         of_model, of_pooling = st.columns(2)
     with of_model:
@@ -79,15 +82,15 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
             "It stays as it is. You can choose a sentence encoder, a masked language model or a "
             "model that predicts the next token, by its Hub ID or its folder.",
         )
-    if given is None:
+    if pairs is None:
         return None, None, False
     with right:
         if not may_load(model_id):
             return None, None, False
     model = ModelRef.from_id(model_id)
     looked = _recorded_run()
-    if looked is None or (looked.task.model, looked.task.pairs) != (model, given.rows):
-        looked = LOOKS.start(LookAtLayers(model, given.rows))
+    if looked is None or (looked.task.model, looked.task.pairs) != (model, pairs):
+        looked = LOOKS.start(LookAtLayers(model, pairs))
     with of_pooling:
         pooling = choose_pooling(list(looked.result.layers))
     with right:
@@ -95,12 +98,31 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
     with row.popover("Settings", icon=":material/tune:", key=f"{KEY}-settings"):
         try:
-            task = ClimbLadder(model, given.rows, choose_settings(pooling))
+            task = ClimbLadder(model, pairs, choose_settings(pooling))
         except SettingsError:
             task = None
     if task is None:
         st.info("Choose at least one rung, under Settings.")
     return task, looked, pressed
+
+
+def _choose_pairs() -> PairRows | None:
+    """The example's pairs, or those of a table; None without any, which is said."""
+    given = choose_pairs(KEY, _example)
+    if given is None:
+        return None
+    name, pairs, is_example = given
+    if is_example:
+        st.caption(f"{many(len(pairs), 'pair')} written for neuralviz, scored from 0 to 5.")
+    else:
+        said = [f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes]
+        st.caption(plain(" ".join(said)))
+    return pair_rows(pairs)
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _example() -> tuple[str, ScoredPairs]:
+    return EXAMPLE, example_pairs()
 
 
 def _show_layers(looked: Run[Ladder]) -> None:
@@ -131,7 +153,7 @@ def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | N
     view = kept_under(KEY)
     run: Run[Ladder] | None = RUNS.recall(task, view)
     if pressed:
-        put_pairs_in_address()
+        put_upload_in_address(KEY)
         try:
             again = run is not None and run.status != "done"
             run = RUNS.start(task, again=again, view=kept_under(KEY))
@@ -182,7 +204,7 @@ def _recorded_run() -> Run[Ladder] | None:
     known = {one for first, second, _ in task.pairs for one in (first, second)}
     if not known.issuperset(ladder.test.sentences1):
         return None
-    return Run.over(task, ladder, status="done", finished=0.0, seconds=0.0)
+    return Run.from_result(task, ladder, status="done", finished=0.0, seconds=0.0)
 
 
 def _done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:

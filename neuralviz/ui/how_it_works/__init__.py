@@ -1,1 +1,1 @@
-"""The page that explains how it works: the way, and what stands at each of its steps."""
+"""The page that explains neural embeddings in ten steps."""

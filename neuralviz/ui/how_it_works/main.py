@@ -1,4 +1,4 @@
-"""The page that explains how it works: which step, which texts."""
+"""The How it works page below its title: the chosen step and its texts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from neuralviz.ui.fields import example_pills, field_keys, text_fields
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS, introduce
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
-from neuralviz.ui.questions import questions
+from neuralviz.ui.questions import show_questions
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session import is_served
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tour import start_button
+from neuralviz.ui.tour import show_start_button
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
@@ -47,15 +47,15 @@ EXAMPLES = {
 
 
 def show() -> None:
-    """The way, one step at a time."""
+    """Draw the page, one step at a time."""
     with st.container(horizontal=True):
-        start_button()
-        questions()
+        show_start_button()
+        show_questions()
     place = st.container()
-    number = _navigation()
+    number = _show_navigation()
     body = st.container()
     with place:
-        texts = _texts()
+        texts = _ask_texts()
     with body:
         model_id = chosen_model_id()
         if not may_load(model_id):
@@ -82,7 +82,7 @@ def _show_step(
     result: Walkthrough | None,
     live: bool,
 ) -> None:
-    """A step: its words at once, its numbers when the model has them."""
+    """Draw a step: its words at once, its numbers when the model has them."""
     walk = last if live else result or last  # drawn once
     step = STEPS[number - 1]
     with slide("step"):
@@ -94,20 +94,20 @@ def _show_step(
             step.show(walk)
         else:
             introduce(text)
-    if walk is not None and step.more is not None:
+    if walk is not None and step.show_more is not None:
         with slide("step-more"):
-            step.more(walk)
+            step.show_more(walk)
     with st.expander("The formula", icon=":material/function:"):
         st.markdown(step.formula)
         st.caption(f"Neural Embeddings for Text, {step.source}")
 
 
-def _texts() -> list[str]:
+def _ask_texts() -> list[str]:
     with st.expander("Edit the texts", icon=":material/edit:", expanded=False):
-        above = st.container()
+        pills_place = st.container()
         typed = text_fields(PAGE, dict(zip(FIELDS, EXAMPLES["Similar"], strict=True)))
         keys = field_keys(PAGE, FIELDS)
-        with above:
+        with pills_place:
             example_pills(
                 PAGE,
                 {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()},
@@ -116,8 +116,8 @@ def _texts() -> list[str]:
         return typed
 
 
-def _navigation() -> int:
-    """Back, next and the numbers of the steps: the step."""
+def _show_navigation() -> int:
+    """Buttons for the steps; the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
         st.session_state.setdefault("step", 1)
@@ -132,7 +132,7 @@ def _navigation() -> int:
     buttons.button(
         "Back",
         icon=":material/arrow_back:",
-        on_click=_go,
+        on_click=_move,
         args=(-1,),
         shortcut="Left",
         disabled=number == 1,
@@ -141,7 +141,7 @@ def _navigation() -> int:
     buttons.button(
         "Next",
         icon=":material/arrow_forward:",
-        on_click=_go,
+        on_click=_move,
         args=(1,),
         shortcut="Right",
         type="primary",
@@ -151,6 +151,6 @@ def _navigation() -> int:
     return number
 
 
-def _go(by: int) -> None:
+def _move(n_steps: int) -> None:
     step = st.session_state["step"] or 1  # as in `choose_one`
-    st.session_state["step"] = min(max(step + by, 1), len(STEPS))
+    st.session_state["step"] = min(max(step + n_steps, 1), len(STEPS))

@@ -1,4 +1,4 @@
-"""What each step of the way shows, in a sentence made from its numbers."""
+"""A sentence for each step, made from its numbers."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
-SAME = 0.005  # cosine similarities that differ by less look alike with two digits
+TIE = 0.005  # cosine similarities that differ by less look equal with two digits
 
 
-def of_text(walk: Walkthrough) -> str:
-    """Where the way leads."""
-    related, unrelated = (number(one, ".2f") for one in walk.products)
+def describe_text(walk: Walkthrough) -> str:
+    """The result of all ten steps."""
+    related, unrelated = (number(product, ".2f") for product in walk.products)
     return (
         f"Ten steps from a text to a number: its similarity to a related text is {related}, to an "
         f"unrelated one {unrelated}."
     )
 
 
-def of_tokens(walk: Walkthrough) -> str:
+def describe_tokens(walk: Walkthrough) -> str:
     n_words = len(walk.text.text.split())
     return f"{many(n_words, 'word')}, {many(len(walk.text), 'token')}: this is all the model reads."
 
 
-def of_inputs(walk: Walkthrough) -> str:
+def describe_inputs(walk: Walkthrough) -> str:
     times = walk.inputs.masked.sum(axis=0)
-    fewest, most = int(times.min()), int(times.max())
-    how_often = f"{fewest} to {most} times" if fewest < most else many(most, "time")
+    lowest, highest = int(times.min()), int(times.max())
+    how_often = f"{lowest} to {highest} times" if lowest < highest else many(highest, "time")
     return (
         f"{many(len(walk.inputs.masked), 'masked input')}: every token is masked {how_often}, "
         "each time with other neighbours to guess it from."
     )
 
 
-def of_loss(walk: Walkthrough) -> str:
+def describe_loss(walk: Walkthrough) -> str:
     before, after = walk.before.mean_loss, walk.after.mean_loss
     if not after < before:
         return (
@@ -52,7 +52,7 @@ def of_loss(walk: Walkthrough) -> str:
     )
 
 
-def of_weights(walk: Walkthrough) -> str:
+def describe_weights(walk: Walkthrough) -> str:
     tuned = sum(len(weights) for weights in walk.weights)
     furthest = max(float(np.abs(layer[-1, 0]).max()) for layer in walk.deltas)
     return (
@@ -61,20 +61,20 @@ def of_weights(walk: Walkthrough) -> str:
     )
 
 
-def of_delta(walk: Walkthrough) -> str:
+def describe_delta(walk: Walkthrough) -> str:
     norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
     half = int((norms >= norms[-1] / 2).argmax()) + 1
     if len(norms) == 1:
         return "One epoch, one row: this is the delta."
     middle = (len(norms) + 1) // 2
-    how = "at once" if half < middle else "steadily" if half == middle else "late"
+    pace = "at once" if half < middle else "steadily" if half == middle else "late"
     return (
-        f"The weights move {how}: half of the way is done after {many(half, 'epoch')} of "
+        f"The weights move {pace}: half of the way is done after {many(half, 'epoch')} of "
         f"{len(norms)}."
     )
 
 
-def of_norms(walk: Walkthrough) -> str:
+def describe_norms(walk: Walkthrough) -> str:
     low, high = float(walk.lengths.min()), float(walk.lengths.max())
     return (
         f"The deltas of the layers have norms from {low:.2f} to {high:.2f}. Divided by them, all "
@@ -82,13 +82,13 @@ def of_norms(walk: Walkthrough) -> str:
     )
 
 
-def of_concatenated(walk: Walkthrough) -> str:
+def describe_concatenated(walk: Walkthrough) -> str:
     sizes = [len(weights) for weights in walk.weights]
-    each = f" of {sizes[0]:,} values" if len(set(sizes)) == 1 else ""
-    return f"{many(len(sizes), 'layer')}{each} make one vector of {sum(sizes):,} values."
+    size_note = f" of {sizes[0]:,} values" if len(set(sizes)) == 1 else ""
+    return f"{many(len(sizes), 'layer')}{size_note} make one vector of {sum(sizes):,} values."
 
 
-def of_embedding(walk: Walkthrough) -> str:
+def describe_embedding(walk: Walkthrough) -> str:
     squares = np.sort(np.square(walk.tuning.embeddings[0]))[::-1]
     tenth = max(1, len(squares) // 10)
     share = squares[:tenth].sum() / squares.sum()
@@ -98,17 +98,17 @@ def of_embedding(walk: Walkthrough) -> str:
     )
 
 
-def of_product(walk: Walkthrough) -> str:
+def describe_product(walk: Walkthrough) -> str:
     related, unrelated = walk.products
-    said, other = number(related, ".2f"), number(unrelated, ".2f")
-    if abs(related - unrelated) < SAME:
+    first, second = number(related, ".2f"), number(unrelated, ".2f")
+    if abs(related - unrelated) < TIE:
         return (
-            f"Texts 2 and 3 are equally similar to text 1 ({said}): the embedding sees no "
+            f"Texts 2 and 3 are equally similar to text 1 ({first}): the embedding sees no "
             "difference."
         )
     if related > unrelated:
         return (
-            f"Text 2 is closer to text 1 ({said}) than text 3 is ({other}): the embedding knows "
+            f"Text 2 is closer to text 1 ({first}) than text 3 is ({second}): the embedding knows "
             "which two belong together."
         )
-    return f"Text 3 is closer to text 1 ({other}) than text 2 is ({said}). Would you agree?"
+    return f"Text 3 is closer to text 1 ({second}) than text 2 is ({first}). Would you agree?"

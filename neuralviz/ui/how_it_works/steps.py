@@ -1,4 +1,4 @@
-"""The ten steps from a text to its cosine similarity with others: what each shows."""
+"""The ten steps from a text to its cosine similarity with others, and their figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POSITION = f"{PAGE}-position"
 
 
 class Step(NamedTuple):
-    """One station of the way.
+    """One of the ten steps.
 
     Attributes:
         title: in a word or two.
@@ -37,7 +37,7 @@ class Step(NamedTuple):
         show: draws its picture.
         formula: in markdown.
         source: where the paper has it.
-        more: draws what is told after that.
+        show_more: draws a second slide, if there is one.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     show: Callable[[Walkthrough], None]
     formula: str
     source: str
-    more: Callable[[Walkthrough], None] | None = None
+    show_more: Callable[[Walkthrough], None] | None = None
 
 
 def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440) -> None:
@@ -60,7 +60,7 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440)
     )
 
 
-def _tiles(words: list[str], under: list[str] | None = None) -> None:
+def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
     """Words in boxes, large; they wrap on a narrow screen."""
     box = (
         "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
@@ -69,7 +69,7 @@ def _tiles(words: list[str], under: list[str] | None = None) -> None:
     small = "font-size:.55em;opacity:.75;font-variant-numeric:tabular-nums"
     tiles = "".join(
         f'<div style="{box}"><span dir="auto">{html.escape(word)}</span>'
-        + (f'<span style="{small}">{under[i]}</span>' if under else "")
+        + (f'<span style="{small}">{captions[i]}</span>' if captions else "")
         + "</div>"
         for i, word in enumerate(words)
     )
@@ -77,12 +77,12 @@ def _tiles(words: list[str], under: list[str] | None = None) -> None:
 
 
 def _show_text(walk: Walkthrough) -> None:
-    first, *others = walk.tuning.texts
-    _tiles(first.text.split())
+    first, *other_texts = walk.tuning.texts
+    _show_tiles(first.text.split())
     layers, dim = walk.settings.layers, len(walk.tuning.embeddings[0])
     stations = [
-        f"<b>{len(others) + 1} texts</b>",
-        f"<b>{', '.join(str(len(text)) for text in (first, *others))} tokens</b>",
+        f"<b>{len(other_texts) + 1} texts</b>",
+        f"<b>{', '.join(str(len(text)) for text in (first, *other_texts))} tokens</b>",
         f"<b>{many(len(walk.inputs.masked), 'masked input')}</b>, "
         f"{many(len(walk.before), 'position')}",
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
@@ -96,13 +96,16 @@ def _show_text(walk: Walkthrough) -> None:
     plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
     numbers = pd.DataFrame({"step": range(1, 11), "result": plain})
     _draw(
-        plots.way_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]), "overview", numbers, 480
+        plots.overview_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]),
+        "overview",
+        numbers,
+        480,
     )
 
 
 def _show_tokens(walk: Walkthrough) -> None:
     text = walk.text
-    _tiles(list(text.tokens), [str(i) for i in text.ids])
+    _show_tiles(list(text.tokens), [str(i) for i in text.ids])
 
     table = pd.DataFrame(
         {
@@ -112,7 +115,7 @@ def _show_tokens(walk: Walkthrough) -> None:
             "unknown": text.unknown,
         }
     )
-    ids = {"id": st.column_config.NumberColumn(format="%d")}  # names, not counts
+    ids = {"id": st.column_config.NumberColumn(format="%d")}  # without thousands separators
     with st.expander("The tokens as a table", icon=":material/table:"):
         st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
 
@@ -140,19 +143,21 @@ def _show_loss(walk: Walkthrough) -> None:
         st.session_state[_POSITION] = improved
     position = st.selectbox("Masked token", range(len(before)), format_func=name, key=_POSITION)
     masked = walk.inputs.masked[before.input[position]]
-    _tiles(["?" if i == before.token[position] else "▢" if is_masked else token
+    _show_tiles(["?" if i == before.token[position] else "▢" if is_masked else token
             for i, (token, is_masked) in enumerate(zip(tokens, masked, strict=True))])  # fmt: skip
 
     label = tokens[before.token[position]]
-    was = dict(zip(walk.words_before[position], before.top_probabilities[position], strict=True))
-    now = dict(zip(walk.words_after[position], after.top_probabilities[position], strict=True))
-    was[label], now[label] = before.probability[position], after.probability[position]
-    words = sorted({*was, *now}, key=lambda word: (now.get(word, 0.0), was.get(word, 0.0)))[-7:]
+    guesses, guesses_after = walk.words_before[position], walk.words_after[position]
+    p_before = dict(zip(guesses, before.top_probabilities[position], strict=True))
+    p_after = dict(zip(guesses_after, after.top_probabilities[position], strict=True))
+    p_before[label], p_after[label] = before.probability[position], after.probability[position]
+    words = sorted({*p_before, *p_after}, key=lambda w: (p_after.get(w, 0.0), p_before.get(w, 0.0)))
+    words = words[-7:]
     table = pd.DataFrame(
         {
             "word": words,
-            "before": [was.get(word, np.nan) for word in words],
-            "after": [now.get(word, np.nan) for word in words],
+            "before": [p_before.get(word, np.nan) for word in words],
+            "after": [p_after.get(word, np.nan) for word in words],
         }
     )
     figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
@@ -270,22 +275,22 @@ def _show_embedding(walk: Walkthrough) -> None:
 
 
 def _show_product(walk: Walkthrough) -> None:
-    _tiles([f"{i}. {text.text}" for i, text in enumerate(walk.tuning.texts, 1)])
-    first, *others = walk.tuning.embeddings
+    _show_tiles([f"{i}. {text.text}" for i, text in enumerate(walk.tuning.texts, 1)])
+    first, *other_vectors = walk.tuning.embeddings
     sizes = [len(weights) for weights in walk.weights]
     numbers = pd.DataFrame({"text 1": first})
-    for i, other in enumerate(others, 2):
-        numbers[f"text {i}"] = other
-        numbers[f"text 1 × text {i}"] = first * other
-        numbers[f"running sum with text {i}"] = np.cumsum(first * other)
-    figure = plots.product_figure(walk.settings.layers, sizes, first, others)
+    for i, vector in enumerate(other_vectors, 2):
+        numbers[f"text {i}"] = vector
+        numbers[f"text 1 × text {i}"] = first * vector
+        numbers[f"running sum with text {i}"] = np.cumsum(first * vector)
+    figure = plots.product_figure(walk.settings.layers, sizes, first, other_vectors)
     _draw(figure, "cosine-similarity", numbers, 460)
 
 
 STEPS = (
     Step(
         "Text",
-        points.of_text,
+        points.describe_text,
         "Each line is a step. Follow text 1; texts 2 and 3 are compared with it at the end.",
         _show_text,
         r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
@@ -293,7 +298,7 @@ STEPS = (
     ),
     Step(
         "Tokens",
-        points.of_tokens,
+        points.describe_tokens,
         (
             "The model reads tokens: words of its vocabulary, or pieces of words. The number is "
             "the token's ID in the vocabulary."
@@ -304,7 +309,7 @@ STEPS = (
     ),
     Step(
         "Masked inputs",
-        points.of_inputs,
+        points.describe_inputs,
         "Blueprints turn the text into masked inputs. Each masks different tokens.",
         _show_inputs,
         r"$$\text{token } j \text{ is masked when } (j - s) \bmod (k + m) \ge k$$",
@@ -312,7 +317,7 @@ STEPS = (
     ),
     Step(
         "Loss",
-        points.of_loss,
+        points.describe_loss,
         (
             "The model predicts every masked token. The lower the probability of the right one, "
             "the higher the loss."
@@ -324,7 +329,7 @@ STEPS = (
     ),
     Step(
         "Weights before and after",
-        points.of_weights,
+        points.describe_weights,
         (
             "AdamW lowers the loss by changing the weights of a few layers, step by step. All "
             "other weights stay the same."
@@ -337,7 +342,7 @@ STEPS = (
     ),
     Step(
         "Delta",
-        points.of_delta,
+        points.describe_delta,
         "How much each weight has changed after each epoch. The top row is the delta.",
         _show_delta,
         r"$$\Delta_j = W'_j - W_j$$",
@@ -345,7 +350,7 @@ STEPS = (
     ),
     Step(
         "Normalisation",
-        points.of_norms,
+        points.describe_norms,
         "Each layer's delta is divided by its norm, so that every layer counts equally.",
         _show_norms,
         r"$$\frac{\Delta_j}{|\Delta_j|}$$",
@@ -353,7 +358,7 @@ STEPS = (
     ),
     Step(
         "Concatenation",
-        points.of_concatenated,
+        points.describe_concatenated,
         "The normalised deltas of all layers are concatenated into one vector.",
         _show_concatenated,
         r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
@@ -362,7 +367,7 @@ STEPS = (
     ),
     Step(
         "Embedding",
-        points.of_embedding,
+        points.describe_embedding,
         "Divided by its norm, this vector is the text's embedding. Each cell is one value.",
         _show_embedding,
         r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
@@ -370,7 +375,7 @@ STEPS = (
     ),
     Step(
         "Cosine similarity",
-        points.of_product,
+        points.describe_product,
         (
             "The other texts go through the same steps. The dot product of two embeddings is "
             "their cosine similarity: 1 means the same direction, 0 a right angle."
@@ -383,7 +388,7 @@ STEPS = (
 
 
 def introduce(text: str) -> None:
-    """The text and what becomes of it, in words, while there are no numbers yet."""
-    _tiles(text.split())
-    steps = [f"{number}. **{one.title}.** {one.sentence}" for number, one in enumerate(STEPS, 1)]
+    """Show the text and all steps in words, while there are no numbers yet."""
+    _show_tiles(text.split())
+    steps = [f"{number}. **{step.title}.** {step.sentence}" for number, step in enumerate(STEPS, 1)]
     st.markdown("\n".join(steps[1:]))

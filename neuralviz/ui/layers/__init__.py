@@ -23,18 +23,18 @@ EXAMPLES = {
 }
 
 
-_WHICH = (
+_MODEL_HELP = (
     "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The model in "
     "the sidebar is the one used for micro-tuning."
 )
 
 
-def followed_model_id(key: str = "layers-model", which: str = _WHICH) -> str:
-    """Offer encoders and the sidebar's model; the id of the one that is chosen.
+def followed_model_id(key: str = "layers-model", hint: str = _MODEL_HELP) -> str:
+    """A box with encoders and the sidebar's model; the id of the chosen model.
 
     Args:
         key: of the widget, and in the address.
-        which: help on what to choose.
+        hint: help on what to choose.
     """
     choice = st.selectbox(
         "Model",
@@ -43,12 +43,12 @@ def followed_model_id(key: str = "layers-model", which: str = _WHICH) -> str:
         bind="query-params",
         accept_new_options=not allowed().demo,
         persist_state="session",
-        help=which,
+        help=hint,
     )
     return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
 
 
-def one_text() -> str:
+def ask_text() -> str:
     """A field for the text of the views "A text" and "Change by block", and examples."""
     place = st.container()
     with on_stage("text"):
@@ -59,8 +59,8 @@ def one_text() -> str:
     return text
 
 
-def more_figures() -> bool:
-    """A switch for what stands behind the figure of a view; whether it is on."""
+def ask_more_figures() -> bool:
+    """A switch for the further figures of a view; whether it is on."""
     return st.toggle(
         "More figures", key="layers-more", bind="query-params", persist_state="session"
     )

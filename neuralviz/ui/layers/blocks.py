@@ -11,7 +11,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.in_words import of_blocks, of_epochs
+from neuralviz.layers.in_words import describe_blocks, describe_epochs
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.blocks import block_totals_figure, marks_figure
@@ -19,10 +19,10 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure, swiped
-from neuralviz.ui.layers import more_figures, one_text
+from neuralviz.ui.layers import ask_more_figures, ask_text
 from neuralviz.ui.micro_tuning.choose import (
     ask_epochs_and_rate,
-    layers_to_choose_from,
+    available_layers,
     run_settings,
 )
 from neuralviz.ui.model_choice import chosen_model_id
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.jobs import Run
-    from neuralviz.jobs.micro_tuning import Marks
+    from neuralviz.jobs.micro_tuning import BlockChanges
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.models.language_model import Layer
 
@@ -49,51 +49,51 @@ MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
 def show() -> None:
-    """The whole view."""
-    left, right = wide_columns([2, 3], KEY)
+    """Draw the view."""
+    inputs, output = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
-    asked = None
-    with left:
-        text = one_text()
-        choice = layers_to_choose_from(model_id)
+    matching_run = None
+    with inputs:
+        text = ask_text()
+        choice = available_layers(model_id)
         if choice is not None:
-            asked = _ask(model_id, text, choice[0])
+            matching_run = _ask_settings(model_id, text, choice[0])
         measure = _choose_measure()
-        shown = st.container()
-    run: Run[Marks] | None = asked or RUNS.last_to_show()
+        epoch_place = st.container()
+    run: Run[BlockChanges] | None = matching_run or RUNS.last_to_show()
     if run is None:
         return
-    is_old, epoch = asked is None, None
-    with shown:
+    is_old, epoch = matching_run is None, None
+    with epoch_place:
         if is_old:
             st.caption(
                 "The result is of another text or other settings. Press **Tune** to update it."
             )
         if run.is_over and run.result.epochs_known:
             epoch = _choose_epoch(run)
-            _loss(run.result)
-    with right, dimmed(KEY, is_old):
+            _show_loss(run.result)
+    with output, dimmed(KEY, is_old):
         run_panel(
             RUNS,
             run,
-            partial(_show, run, measure, epoch),
+            partial(_show_marks, run, measure, epoch),
             words=_words(run),
             bar_stays=True,
             every=LIVE_SECONDS,
         )
-    if run.is_over and run.result.epochs_known and more_figures():
+    if run.is_over and run.result.epochs_known and ask_more_figures():
         with dimmed(f"{KEY}-more", is_old):
-            _by_epoch(run, run.result, measure)
+            _show_by_epoch(run, run.result, measure)
 
 
 # --- before a run ------------------------------------------------------------------------------
 
 
-def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Marks] | None:
-    """Widgets for a run, and its start; the first one of a session starts by itself.
+def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[BlockChanges] | None:
+    """Widgets for a run, which *Tune* starts; a session's first run starts by itself.
 
     Returns:
-        The last run, unless it is of another text or other settings than are asked for.
+        The last run, unless it has another text or other settings than the widgets.
     """
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
@@ -140,8 +140,8 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
 # --- a run -------------------------------------------------------------------------------------
 
 
-def _words(run: Run[Marks]) -> Words:
-    def stopped(_: Marks) -> str:
+def _words(run: Run[BlockChanges]) -> Words:
+    def stopped(_: BlockChanges) -> str:
         if not run.progress.share:
             return "Stopped before the first step."
         return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
@@ -149,7 +149,9 @@ def _words(run: Run[Marks]) -> Words:
     return Words(stopped=stopped)
 
 
-def _show(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: bool) -> None:
+def _show_marks(
+    run: Run[BlockChanges], measure: str, epoch: int | None, marks: BlockChanges, live: bool
+) -> None:
     if not marks.epochs_known:
         return
     if marks.diverged:
@@ -166,7 +168,7 @@ def _show(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: 
     grid, per_value = _task(run).grid, measure == "per value"
     with slide(KEY):
         show_point(
-            of_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
+            describe_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
         )
         with swiped(f"{KEY}-scrolled", 480):
             show_figure(
@@ -175,14 +177,14 @@ def _show(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: 
                     [kind_in_words(kind) for kind in grid.kinds],
                     grid.blocks,
                     measure=MEASURES[measure],
-                    when=f"epoch {epoch}",
+                    moment=f"epoch {epoch}",
                     full_kinds=grid.kinds,
                 ),
                 key=f"{KEY}-grid-{run.id}",
-                numbers=lambda: _numbers(grid, marks),
+                numbers=lambda: _make_table(grid, marks),
                 name="change-by-block-and-kind-of-layer",
                 height=max(300, 130 + 30 * len(grid.kinds)),
-                about=_about(_task(run)),
+                about=_describe_run(_task(run)),
             )
     st.caption(
         "Each cell shows how much one kind of layer changed in one block: "
@@ -195,12 +197,12 @@ def _show(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: 
     )
 
 
-def _task(run: Run[Marks]) -> TuneBlocks:
+def _task(run: Run[BlockChanges]) -> TuneBlocks:
     return cast("TuneBlocks", run.task)
 
 
-def _about(task: TuneBlocks) -> About:
-    """What downloads say of a run."""
+def _describe_run(task: TuneBlocks) -> About:
+    """Title and settings of a run, for downloads."""
     settings = task.settings
     return About(
         "What micro-tuning on a text changes, by block",
@@ -216,25 +218,25 @@ def _about(task: TuneBlocks) -> About:
     )
 
 
-def _loss(marks: Marks) -> None:
+def _show_loss(marks: BlockChanges) -> None:
     losses = marks.loss[: marks.epochs_known]
     finite = losses[np.isfinite(losses)]
     if not len(finite):
         return
-    delta, arrow, is_good = _since_start(finite)
+    delta, arrow, is_good = _describe_change(finite)
     st.metric(
         "Loss at the masked positions, nats (lower is better)",
         f"{finite[-1]:.2f}",
         delta=delta or None,
         delta_arrow=arrow,
-        delta_color="normal" if is_good else "inverse",  # of a number without a sign
+        delta_color="normal" if is_good else "inverse",  # the number has no sign
         chart_data=finite.tolist() if len(finite) > 1 else None,
         chart_type="line",
     )
 
 
-def _since_start(losses: np.ndarray) -> tuple[str, Literal["up", "down", "off"], bool]:
-    """How far a loss fell or rose, without a sign: the arrow says which; and whether it is good."""
+def _describe_change(losses: np.ndarray) -> tuple[str, Literal["up", "down", "off"], bool]:
+    """The change of a loss as a phrase without a sign, its arrow, and whether it is good."""
     if len(losses) < 2:
         return "", "off", True
     change = float(losses[-1] - losses[0])
@@ -257,7 +259,7 @@ def _choose_measure() -> str:
     )
 
 
-def _choose_epoch(run: Run[Marks]) -> int:
+def _choose_epoch(run: Run[BlockChanges]) -> int:
     """The epoch that the heatmap shows."""
     n_epochs = run.result.epochs_known
     if n_epochs < 2:
@@ -266,13 +268,13 @@ def _choose_epoch(run: Run[Marks]) -> int:
     return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
 
 
-def _by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
-    """Each block as a whole, epoch by epoch."""
+def _show_by_epoch(run: Run[BlockChanges], marks: BlockChanges, measure: str) -> None:
+    """Draw the change of each block, epoch by epoch."""
     task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
     blocks = task.grid.blocks
     totals = task.grid.totals(marks.norms, per_value=per_value)
     with slide(f"{KEY}-epochs"):
-        show_point(of_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
+        show_point(describe_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
         show_figure(
             block_totals_figure(
                 totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs
@@ -287,7 +289,7 @@ def _by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
             ),
             name="change-by-block",
             height=420,
-            about=_about(task),
+            about=_describe_run(task),
         )
     st.caption(
         "All kinds of layers in a block together (root "
@@ -298,10 +300,10 @@ def _by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
     )
 
 
-def _numbers(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
+def _make_table(grid: MarkGrid, marks: BlockChanges) -> pd.DataFrame:
     """A row for every tuned layer and epoch."""
     n_epochs = marks.epochs_known
-    of_layer = pd.DataFrame(
+    layers_table = pd.DataFrame(
         {
             "layer": grid.names,
             "kind": [grid.kinds[row] for row in grid.rows],
@@ -310,6 +312,6 @@ def _numbers(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
         }
     )
     epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
-    table = epochs.merge(of_layer, how="cross")
+    table = epochs.merge(layers_table, how="cross")
     norm = marks.norms[:n_epochs].ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))

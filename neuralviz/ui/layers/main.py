@@ -1,4 +1,4 @@
-"""The page on layer dynamics below its title: one of its views."""
+"""The layer dynamics page below its title: one of its views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VIEWS = {
 
 
 def show() -> None:
-    """The view that is chosen."""
+    """Draw the chosen view."""
     view = choose_one(
         st.segmented_control,
         "View",
@@ -31,5 +31,5 @@ def show() -> None:
 
 
 def _leave_texts() -> None:
-    """Take the texts of the view that is left out of the address; each view has its own."""
+    """Remove the texts of the former view from the address; each view has its own."""
     st.query_params.pop("view", None)

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.best_layer import (
     BEST_OF_ALL,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
     parts_in_words,
+    reversed_median,
     settings_in_words,
 )
 from neuralviz.jobs.layers import MeasureLayers
@@ -32,21 +32,22 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.allowed import most_rows, where_it_goes
+from neuralviz.ui.allowed import most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.layers import followed_model_id, more_figures
+from neuralviz.ui.layers import ask_more_figures, followed_model_id
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
+from neuralviz.ui.tables import choose_pairs
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
+    from neuralviz.evaluation.best_layer import BestLayer, Measured
+    from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.settings import Variant
 
 KEY = "layers-pairs"
@@ -58,26 +59,26 @@ COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "
 HALF = 420  # px
 
 _interval_of_difference = lru_cache(maxsize=8)(interval_of_difference)
-_read = st.cache_data(
-    max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
-)(read_pairs)
+_reversed_median = lru_cache(maxsize=8)(
+    lambda result, coefficient: reversed_median(result.by_layer, coefficient)
+)
 
 
 def show() -> None:
-    """The view."""
-    left, right = wide_columns([2, 3], KEY)
-    with left:
+    """Draw the view."""
+    inputs, output = wide_columns([2, 3], KEY)
+    with inputs:
         model_id = followed_model_id()
-        pairs = _pairs()
+        pairs = _choose_pairs()
         coefficient = _choose_coefficient()
     if pairs is None or not may_load(model_id):
         return
-    run = RUNS.start(MeasureLayers.of(ModelRef.from_id(model_id), pairs))
-    with right:
-        run_panel(RUNS, run, partial(_show, coefficient))
+    run = RUNS.start(MeasureLayers.from_pairs(ModelRef.from_id(model_id), pairs))
+    with output:
+        run_panel(RUNS, run, partial(_show_best_layer, coefficient))
     result: LayerPairs | None = run.result if run.is_over else None
-    if result is not None and more_figures():
-        _more(result, coefficient)
+    if result is not None and ask_more_figures():
+        _show_more(result, coefficient)
 
 
 def _choose_coefficient() -> str:
@@ -95,45 +96,18 @@ def _choose_coefficient() -> str:
     )
 
 
-def _pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a file; None without any, which the page has explained."""
-    source = st.segmented_control(
-        "Pairs",
-        ["Example", "Upload"],
-        default="Example",
-        required=True,
-        key="layers-pairs-source",
-        persist_state="session",
-    )
-    try:
-        if source == "Example":
-            name = EXAMPLE
-            pairs = _read(Source.at(sample_data() / name))
-        else:
-            file = st.file_uploader(
-                "File with scored pairs",
-                type=["csv", "tsv"],
-                key="layers-pairs-file",
-                help=(
-                    f"A table with the columns sentence1, sentence2 and score. {where_it_goes()}"
-                ),
-            )
-            if file is not None:
-                st.session_state["layers-pairs-kept"] = (file.name, file.getvalue())
-            if "layers-pairs-kept" not in st.session_state:
-                st.caption("Upload a table with the columns sentence1, sentence2 and score.")
-                return None
-            name, content = st.session_state["layers-pairs-kept"]
-            pairs = _read(Source(name, content))
-    except NeuralvizError as error:
-        show_error(error)
+def _choose_pairs() -> ScoredPairs | None:
+    """The example's pairs, or those of a table; None without any, which the page explains."""
+    chosen = choose_pairs(KEY, _example)
+    if chosen is None:
         return None
+    name, pairs, is_example = chosen
     for note in pairs.notes:
         st.caption(plain(note))
-    most = most_rows(MAX_PAIRS, texts_in_row=2)
-    if len(pairs) > most:
-        st.caption(plain(f"Using the first {most:,} of {len(pairs):,} pairs from {name}."))
-    elif source == "Upload":
+    limit = most_rows(MAX_PAIRS, texts_in_row=2)
+    if len(pairs) > limit:
+        st.caption(plain(f"Using the first {limit:,} of {len(pairs):,} pairs from {name}."))
+    elif not is_example:
         st.caption(plain(f"{many(len(pairs), 'pair')} from {name}."))
     else:
         st.caption(
@@ -141,36 +115,44 @@ def _pairs() -> ScoredPairs | None:
             "deliberately hard: the same words with a different meaning, a negation, a "
             "different number."
         )
-    return pairs.first(most)
+    return pairs.first(limit)
 
 
-def _about(result: LayerPairs) -> About:
+@st.cache_data(max_entries=1, show_spinner=False)
+def _example() -> tuple[str, ScoredPairs]:
+    return EXAMPLE, read_pairs(Source.at(sample_data() / EXAMPLE))
+
+
+def _describe_run(result: LayerPairs) -> About:
     return About(
         f"Layers against human scores on {many(len(result.pairs), 'pair')}",
         {"model": result.model_id},
     )
 
 
-def _show(coefficient: str, result: LayerPairs | None, live: bool) -> None:
-    """Which layer agrees best, and all of them."""
+def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
+    """Draw which layer agrees best with the scores, and how well all layers do."""
     if result is None:
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     best = best_layer(result.by_layer, COEFFICIENTS[coefficient])
-    interval = None
-    if best is not None and best.rival is not None and not live:
-        of_pooling = result.by_layer[best.pooling]
-        interval = _interval_of_difference(
-            of_pooling[best.layer], of_pooling[best.rival], COEFFICIENTS[coefficient]
-        )
+    interval = median = None
+    if best is not None and not live:
+        median = _reversed_median(result, COEFFICIENTS[coefficient])
+        if best.rival is not None:
+            layers = result.by_layer[best.pooling]
+            interval = _interval_of_difference(
+                layers[best.layer], layers[best.rival], COEFFICIENTS[coefficient]
+            )
+    sentence = best_layer_in_words(best, coefficient, len(result.pairs), interval, median)
     with slide(KEY):
-        show_point(best_layer_in_words(best, coefficient, len(result.pairs), interval), key=KEY)
-        _by_layer(result, coefficient, best)
+        show_point(sentence, key=KEY)
+        _show_by_layer(result, coefficient, best)
 
 
-def _more(result: LayerPairs, coefficient: str) -> None:
-    """The parts of SBERT-WK, its settings, and the pairs one by one."""
+def _show_more(result: LayerPairs, coefficient: str) -> None:
+    """Draw the parts of SBERT-WK, its settings, and every pair."""
     st.subheader("SBERT-WK on these pairs", anchor=False)
     variant = choose_one(
         st.segmented_control,
@@ -185,23 +167,23 @@ def _more(result: LayerPairs, coefficient: str) -> None:
             "paper's equations in three places."
         ),
     )
-    _ablation(result, coefficient, variant)
+    _show_ablation(result, coefficient, variant)
     windows, starts = (
-        [_value(measured, coefficient) for measured in of[variant]]
-        for of in (result.windows, result.layer_starts)
+        [_value(measured, coefficient) for measured in values_by_variant[variant]]
+        for values_by_variant in (result.windows, result.layer_starts)
     )
     with slide(f"{KEY}-sweeps"):
         show_point(settings_in_words(windows, starts, coefficient), key=f"{KEY}-sweeps")
-        left, right = wide_columns(2, f"{KEY}-sweeps")
-        with left:
-            _sweep(result, coefficient, "windows")
-        with right:
-            _sweep(result, coefficient, "layer_starts")
+        window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
+        with window_column:
+            _show_sweep(result, coefficient, "windows")
+        with start_column:
+            _show_sweep(result, coefficient, "layer_starts")
     st.caption(
         "How much the result depends on two settings: the *layer window* (the number of "
         "layers on each side that a layer is compared with) and the *first layer* used."
     )
-    _scatter(result, coefficient)
+    _show_scatter(result, coefficient)
 
 
 def _value(measured: Measured, coefficient: str) -> float:
@@ -219,7 +201,7 @@ def _row(measured: Measured) -> dict[str, float]:
     }
 
 
-def _by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> None:
+def _show_by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> None:
     values = {
         pooling: [_value(measured, coefficient) for measured in layers]
         for pooling, layers in result.by_layer.items()
@@ -234,7 +216,7 @@ def _by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> N
         ),
         name="correlation-by-layer",
         height=HALF,
-        about=_about(result),
+        about=_describe_run(result),
     )
     note = BEST_OF_ALL
     if "cls" in values and not np.isfinite(values["cls"][0]):
@@ -245,26 +227,26 @@ def _by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> N
     st.caption(note)
 
 
-def _ablation(result: LayerPairs, coefficient: str, variant: Variant) -> None:
+def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> None:
     parts = {
         name: _value(measured, coefficient) for name, measured in result.ablation[variant].items()
     }
     whole, plain_mean = (result.ablation[variant][PARTS[part]] for part in ("all", "last"))
     interval = _interval_of_difference(whole, plain_mean, COEFFICIENTS[coefficient])
-    said = parts_in_words(parts[PARTS["all"]], parts[PARTS["last"]], coefficient, interval)
+    sentence = parts_in_words(parts[PARTS["all"]], parts[PARTS["last"]], coefficient, interval)
     with slide(f"{KEY}-ablation"):
-        show_point(said, key=f"{KEY}-ablation")
+        show_point(sentence, key=f"{KEY}-ablation")
         show_figure(
             ablation_figure(parts, coefficient),
             key=f"{KEY}-ablation",
             numbers=lambda: pd.DataFrame(
-                {"variant": VARIANT_NAMES[one], "part": part, **_row(measured)}
-                for one, parts_of_one in result.ablation.items()
-                for part, measured in parts_of_one.items()
+                {"variant": VARIANT_NAMES[name], "part": part, **_row(measured)}
+                for name, parts in result.ablation.items()
+                for part, measured in parts.items()
             ),
             name="ablation",
             height=HALF,
-            about=_about(result),
+            about=_describe_run(result),
         )
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
@@ -273,7 +255,7 @@ def _ablation(result: LayerPairs, coefficient: str, variant: Variant) -> None:
     )
 
 
-def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
+def _show_sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
     measured = result.windows if setting == "windows" else result.layer_starts
     first = 1 if setting == "windows" else 0
     settings = list(range(first, first + len(next(iter(measured.values())))))
@@ -289,17 +271,17 @@ def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
         ),
         key=f"layers-pairs-{setting}",
         numbers=lambda: pd.DataFrame(
-            {"variant": VARIANT_NAMES[one], axis: value, **_row(m)}
-            for one, row in measured.items()
+            {"variant": VARIANT_NAMES[name], axis: value, **_row(m)}
+            for name, row in measured.items()
             for value, m in zip(settings, row, strict=True)
         ),
         name=f"sbert-wk-{axis}",
         height=HALF,
-        about=_about(result),
+        about=_describe_run(result),
     )
 
 
-def _scatter(result: LayerPairs, coefficient: str) -> None:
+def _show_scatter(result: LayerPairs, coefficient: str) -> None:
     st.subheader("Pair by pair", anchor=False)
     last = len(result.by_layer["mean"]) - 1
     with st.container(horizontal=True, gap="large"):
@@ -341,7 +323,7 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
         numbers=table,
         name="pairs",
         height=520,
-        about=_about(result),
+        about=_describe_run(result),
     )
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. Pairs far from the "

@@ -12,15 +12,15 @@ import streamlit as st
 
 from neuralviz.jobs.layers import FollowText
 from neuralviz.layers.geometry import followed_words, word_importance
-from neuralviz.layers.in_words import NAMED, of_text
+from neuralviz.layers.in_words import NAMED, describe_text
 from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.figures import download_table, show_figure
-from neuralviz.ui.layers import followed_model_id, more_figures, one_text
-from neuralviz.ui.layers.text_more import show_more
+from neuralviz.ui.layers import ask_more_figures, ask_text, followed_model_id
+from neuralviz.ui.layers.text_details import show_more
 from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 
 KEY = "layers-text"
 RUNS = SessionRuns(KEY)
-PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
+PATIENCE = 1.0  # seconds: enough to read most texts
 BY_DEPTH = "One third of the way"
-STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
+STRONGEST = 60  # per cent of colour behind the most important word, which stays readable
 
 
 def show() -> None:
-    """The whole view."""
-    left, right = wide_columns([2, 3], KEY)
-    with left:
-        text = one_text()
+    """Draw the view."""
+    inputs, output = wide_columns([2, 3], KEY)
+    with inputs:
+        text = ask_text()
         model = text_model_or_stop(followed_model_id())
-        task = FollowText(ModelRef.from_id(model.id), text, _settings(model))
+        task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = RUNS.start(task)
     last = _last_result(task)
     words = Words(
@@ -58,25 +58,25 @@ def show() -> None:
         after_error="Showing the last valid text." if last is not None else "",
         done=lambda _: "",
     )
-    with right:
-        run_panel(RUNS, run, partial(_show, task, last), words=words, patience=PATIENCE)
+    with output:
+        run_panel(RUNS, run, partial(_show_words, task, last), words=words, patience=PATIENCE)
     followed = run.result or last
-    if followed is None or not more_figures():
+    if followed is None or not ask_more_figures():
         return
     with dimmed(f"{KEY}-more", run.result is None):
-        show_more(KEY, followed, _about(task, followed))
+        show_more(KEY, followed, _describe_run(task, followed))
 
 
 def _last_result(task: FollowText) -> FollowedText | None:
-    """What is shown while a text is read, or cannot be: the last one that this model has read."""
+    """The last text that this model has read, shown while another one is read or fails."""
     for run in reversed(RUNS.all()):
         if run.result is not None and cast("FollowText", run.task).model == task.model:
             return run.result
     return None
 
 
-def _about(task: FollowText, followed: FollowedText) -> About:
-    """What downloads say of what is shown."""
+def _describe_run(task: FollowText, followed: FollowedText) -> About:
+    """Title and settings of the shown result, for downloads."""
     settings = followed.weights.settings
     return About(
         "A text, layer by layer",
@@ -91,10 +91,10 @@ def _about(task: FollowText, followed: FollowedText) -> About:
     )
 
 
-def _show(
+def _show_words(
     task: FollowText, last: FollowedText | None, result: FollowedText | None, live: bool
 ) -> None:
-    """The point, the text with its important words, and how far the words turn."""
+    """Draw the main sentence, the text with its important words, and how far the words turn."""
     followed = result or last
     if followed is None:
         return
@@ -110,22 +110,22 @@ def _show(
         )
     words = followed_words(states, followed.weights.importance)
     with dimmed(KEY, result is None), slide(KEY):
-        show_point(plain(of_text(words, followed.weights)), key=KEY)
-        _importance(states, followed.weights, _about(task, followed))
-        _turns(words, followed.weights, _about(task, followed))
+        show_point(plain(describe_text(words, followed.weights)), key=KEY)
+        _show_importance(states, followed.weights, _describe_run(task, followed))
+        _show_turns(words, followed.weights, _describe_run(task, followed))
         st.caption(
             "Each point is the cosine between a word's vectors before and after a layer: where a "
             "line drops, the layer turns the vector. The lines in colour are the "
             "most important words and the least important one; the others are grey. "
-            f"{plain(_special_tokens(states, followed.weights))}"
+            f"{plain(_describe_special_tokens(states, followed.weights))}"
         )
 
 
 # --- what is asked for -------------------------------------------------------------------------
 
 
-def _settings(model: TextModel) -> SbertWkSettings:
-    """Widgets for SBERT-WK's settings, those that the model has room for."""
+def _choose_settings(model: TextModel) -> SbertWkSettings:
+    """Widgets for SBERT-WK's settings, within the model's number of layers."""
     from neuralviz.layers.settings import WIDEST_WINDOW, check_sbert_wk
 
     usual = check_sbert_wk(model).layer_start
@@ -189,7 +189,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
 
 
 def _forget_unless(key: str, options: list) -> None:
-    """Drop what a deeper model, or an address, has left that this one does not offer."""
+    """Forget a value, of a deeper model or an address, that is none of the options."""
     if key in st.session_state and st.session_state[key] not in options:
         del st.session_state[key]
 
@@ -197,12 +197,12 @@ def _forget_unless(key: str, options: list) -> None:
 # --- what is shown -----------------------------------------------------------------------------
 
 
-def _importance(states: TokenStates, weights: TokenWeights, about: About) -> None:
+def _show_importance(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
-    of_words = word_importance(states, weights.importance)
-    spans = states.text.word_spans[: len(of_words)]
-    strongest = max(float(of_words.max(initial=0.0)), 1e-12)
-    st.html(_coloured(states.text.text, spans, of_words / strongest, of_words))
+    word_shares = word_importance(states, weights.importance)
+    spans = states.text.word_spans[: len(word_shares)]
+    strongest = max(float(word_shares.max(initial=0.0)), 1e-12)
+    st.html(_colour_words(states.text.text, spans, word_shares / strongest, word_shares))
     words = [states.text.text[start:end] for start, end in spans]
     with st.container(horizontal=True, vertical_alignment="center"):
         st.html(_legend(strongest), width="content")
@@ -214,19 +214,19 @@ def _importance(states: TokenStates, weights: TokenWeights, about: About) -> Non
                 lambda: _importance_table(states, weights, words),
                 "token-importance",
                 key=f"{KEY}-importance",
-                about=about,
+                about=provenance,
             )
 
 
-def _special_tokens(states: TokenStates, weights: TokenWeights) -> str:
-    """What the special tokens have of the importance, as a sentence."""
+def _describe_special_tokens(states: TokenStates, weights: TokenWeights) -> str:
+    """A sentence on the importance of the special tokens."""
     shares = zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
     notes = [f"{token} has {share:.1%}" for token, share in shares]
     notes += [f"{token} is not used" for token in states.tokens[states.n_counted :]]
     return f"The importances of all tokens sum to 100%: {'; '.join(notes)}." if notes else ""
 
 
-def _turns(words: Sequence[FollowedWord], weights: TokenWeights, about: About) -> None:
+def _show_turns(words: Sequence[FollowedWord], weights: TokenWeights, provenance: About) -> None:
     """How far the words' vectors turn in every layer."""
     if not words:
         return
@@ -244,31 +244,31 @@ def _turns(words: Sequence[FollowedWord], weights: TokenWeights, about: About) -
         ),
         name="cosine-of-words-by-layer",
         height=330,
-        about=about,
+        about=provenance,
     )
 
 
 def _importance_table(states: TokenStates, weights: TokenWeights, words: list[str]) -> pd.DataFrame:
-    of_token = states.text.words[: states.n_counted - states.n_prefix]
+    token_words = states.text.words[: states.n_counted - states.n_prefix]
     return pd.DataFrame(
         {
             "position": range(states.n_counted),
             "token": states.counted,
-            "word": [""] * states.n_prefix + [words[i] for i in of_token],
+            "word": [""] * states.n_prefix + [words[i] for i in token_words],
             "importance": weights.importance,
         }
     )
 
 
-def _coloured(
+def _colour_words(
     text: str, spans: list[tuple[int, int]], strength: np.ndarray, shares: np.ndarray
 ) -> str:
-    """The text in reading order, a background behind each word; ``strength`` is 0 … 1."""
+    """The text as HTML with a background behind each word; ``strength`` is 0 … 1."""
     parts, end_before = [], 0
     for (start, end), strong, share in zip(spans, strength, shares, strict=True):
         parts.append(html.escape(text[end_before:start]))
         parts.append(
-            f'<span title="{share:.1%}" style="background: {_behind(strong)}; padding: 0.1em '
+            f'<span title="{share:.1%}" style="background: {_tint(strong)}; padding: 0.1em '
             f'0.12em; border-radius: 0.25em">{html.escape(text[start:end])}</span>'
         )
         end_before = max(end, end_before)
@@ -278,12 +278,12 @@ def _coloured(
     )
 
 
-def _behind(strength: float) -> str:
+def _tint(strength: float) -> str:
     return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
 
 
 def _legend(strongest: float) -> str:
-    steps = ", ".join(f"{_behind(s)} {s:.0%}" for s in (0.0, 1.0))
+    steps = ", ".join(f"{_tint(s)} {s:.0%}" for s in (0.0, 1.0))
     return (
         '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
         "<span>importance 0%</span>"

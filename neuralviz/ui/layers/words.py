@@ -13,7 +13,7 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs.layers import FollowWords
-from neuralviz.layers.in_words import of_corpus, of_groups
+from neuralviz.layers.in_words import describe_corpus, describe_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.standalone import About
@@ -22,7 +22,7 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.layers import followed_model_id, more_figures
+from neuralviz.ui.layers import ask_more_figures, followed_model_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 KEY = "layers-words"
 RUNS = SessionRuns(KEY)
 MAX_TEXTS = 5000
-NAMED_WORDS = 7  # of the most, and of the least uneven ones
+NAMED_WORDS = 7  # of the most uneven words, and of the least uneven
 DRAWN_WORDS = 25  # of a group
 GROUPS = {
     "low": ("Low: steady change", "lowest"),
@@ -50,11 +50,11 @@ GROUPS = {
 
 
 def show() -> None:
-    """The view."""
-    left, right = wide_columns([2, 3], KEY)
-    with left:
+    """Draw the view."""
+    inputs, output = wide_columns([2, 3], KEY)
+    with inputs:
         model_id = followed_model_id()
-        texts = texts_input(KEY, {"Sample sentences": _sample()}, MAX_TEXTS).texts
+        texts = texts_input(KEY, {"Sample sentences": _read_sample()}, MAX_TEXTS).texts
         if not texts:
             st.caption("Enter some texts to start. The more, the better.")
     if not texts or not may_load(model_id):
@@ -67,20 +67,20 @@ def show() -> None:
         st.session_state[f"{KEY}-kept"] = digest
     run = RUNS.start(FollowWords(ModelRef.from_id(model_id), tuple(texts)))
     result: WordVariances | None = run.result if run.is_over else None
-    with left:
+    with inputs:
         least = _choose_least(result, run.id) if result is not None else None
-    with right:
-        run_panel(RUNS, run, partial(_show, least))
-    if result is None or least is None or not more_figures():
+    with output:
+        run_panel(RUNS, run, partial(_show_extremes, least))
+    if result is None or least is None or not ask_more_figures():
         return
     try:
-        _more(result.groups(least), _about(result, least))
+        _show_groups(result.groups(least), _describe_run(result, least))
     except SettingsError:
-        return  # as is said in place of the figure
+        return  # the page says so in place of the figure
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
-def _sample() -> ReadTexts:
+def _read_sample() -> ReadTexts:
     """All sentences of the sample data, each once."""
     folder = sample_data()
     pairs = read_pairs(Source.at(folder / "scored_pairs.csv"))
@@ -91,7 +91,7 @@ def _sample() -> ReadTexts:
 
 
 def _choose_least(result: WordVariances, run: int) -> int:
-    """How often a word must occur."""
+    """A field for how often a word must occur."""
     return st.number_input(
         "Minimum number of occurrences",
         1,
@@ -105,19 +105,19 @@ def _choose_least(result: WordVariances, run: int) -> int:
     )
 
 
-def _about(result: WordVariances, least: int) -> About:
+def _describe_run(result: WordVariances, least: int) -> About:
     return About(
         "Words by how unevenly they turn from layer to layer",
         {
-            "texts": f"{result.done:,}",
+            "texts": f"{result.n_read:,}",
             "words": f"that occur {least:,} times or more" if least > 1 else "all",
             "model": result.model_id,
         },
     )
 
 
-def _show(least: int | None, result: WordVariances | None, live: bool) -> None:
-    """The point, and the words that turn most and least unevenly."""
+def _show_extremes(least: int | None, result: WordVariances | None, live: bool) -> None:
+    """Draw the main sentence, and the words that turn most and least unevenly."""
     if result is None:
         return
     if least is None:
@@ -136,7 +136,7 @@ def _show(least: int | None, result: WordVariances | None, live: bool) -> None:
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = [*range(len(words) - 1, len(words) - 1 - n, -1), *range(n - 1, -1, -1)]
     with slide(KEY):
-        show_point(plain(of_corpus(groups)), key=KEY)
+        show_point(plain(describe_corpus(groups)), key=KEY)
         show_figure(
             words_figure(
                 [words[i] for i in drawn],
@@ -150,26 +150,26 @@ def _show(least: int | None, result: WordVariances | None, live: bool) -> None:
             numbers=lambda: _all_words(groups),
             name="words-by-variance",
             height=words_height(2 * n + 1),
-            about=_about(result, least),
+            about=_describe_run(result, least),
         )
     if not live:
         counted = f"{many(len(words), 'word')} with {many(int(occurrences.sum()), 'occurrence')}"
         st.caption(
-            f"{counted} in {many(result.done, 'text')}. Each dot is a word, placed at its "
+            f"{counted} in {many(result.n_read, 'text')}. Each dot is a word, placed at its "
             "variance: that of the cosines between its vectors at consecutive layers, mean over "
             "its occurrences. Larger dots are more frequent words."
         )
 
 
-def _more(groups: Sequence[WordGroup], about: About) -> None:
-    """All words in three groups of equal size, as in the paper's Table I."""
+def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
+    """Draw all words in three groups of equal size, as in the paper's Table I."""
     variance = np.concatenate([group.variance for group in groups])
     limits = (float(variance.min()), float(variance.max()))
     with slide(f"{KEY}-groups"):
-        show_point(of_groups(groups), key=f"{KEY}-groups")
+        show_point(describe_groups(groups), key=f"{KEY}-groups")
         for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
             with column:
-                _group(group, limits, about)
+                _show_group(group, limits, provenance)
     st.caption(
         "All three groups have the same size and the same scale. Special tokens and punctuation "
         "are excluded. Words split into several tokens are averaged, and case is ignored. "
@@ -183,9 +183,9 @@ def _more(groups: Sequence[WordGroup], about: About) -> None:
         )
 
 
-def _group(group: WordGroup, limits: tuple[float, float], about: About) -> None:
+def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About) -> None:
     n = len(group.words)
-    title, which = GROUPS[group.name]
+    title, place = GROUPS[group.name]
     start = {"low": 0, "middle": max(0, (n - DRAWN_WORDS) // 2)}.get(
         group.name, max(0, n - DRAWN_WORDS)
     )
@@ -195,21 +195,21 @@ def _group(group: WordGroup, limits: tuple[float, float], about: About) -> None:
             group.words[drawn], group.variance[drawn], group.occurrences[drawn], limits, title
         ),
         key=f"{KEY}-{group.name}",
-        numbers=lambda: _numbers(group),
+        numbers=lambda: _make_table(group),
         name=f"words-{group.name}",
         height=words_height(min(n, DRAWN_WORDS)),
         alt=f"{title}: {', '.join(group.words[drawn])}",
-        about=about,
+        about=provenance,
     )
     if n > DRAWN_WORDS:
-        st.caption(f"Showing the {which} {DRAWN_WORDS} of {n:,} words in this group.")
+        st.caption(f"Showing the {place} {DRAWN_WORDS} of {n:,} words in this group.")
 
 
 def _all_words(groups: Sequence[WordGroup]) -> pd.DataFrame:
-    return pd.concat([_numbers(group) for group in groups])
+    return pd.concat([_make_table(group) for group in groups])
 
 
-def _numbers(group: WordGroup) -> pd.DataFrame:
+def _make_table(group: WordGroup) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "word": group.words,

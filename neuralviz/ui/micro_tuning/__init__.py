@@ -1,1 +1,1 @@
-"""The micro-tuning page: what is asked for, the runs, what is drawn of them."""
+"""The micro-tuning page: its inputs, its runs, and their figures."""

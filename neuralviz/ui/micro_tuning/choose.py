@@ -1,4 +1,4 @@
-"""What is asked for before a run on the micro-tuning page."""
+"""The settings of a run on the micro-tuning page, and the widgets for them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from neuralviz.models.language_model import Layer
 
 LONG_WORK_SECONDS = 60
-MASKED_TOKENS_PER_SECOND = 4000  # and epoch; on two cores, the bundled model's head, exact
-FAST_EPOCH = 0.15  # of an exact one, from the second on
-SHORT_WORK = 20_000  # characters times epochs: needs no announcement
+MASKED_TOKENS_PER_SECOND = 4000  # per epoch: two cores, the bundled model's head, exact
+FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
+SHORT_WORK = 20_000  # characters times epochs: too short to announce its duration
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the widgets hold.
+class Inputs:
+    """The values of the widgets before a run.
 
     Attributes:
         settings: of a run; None where they are not valid, which the page has explained.
@@ -55,15 +55,15 @@ class Asked:
     button: DeltaGenerator
 
 
-def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
+def ask_settings(model_id: str, texts: Sequence[str]) -> Inputs | None:
     """Widgets for the settings of a run; None without a model, which the page has explained."""
-    choice = layers_to_choose_from(model_id)
+    choice = available_layers(model_id)
     if choice is None:
         return None
     button = st.container()
     folder = st.expander("Settings", icon=":material/tune:", key="settings", on_change="rerun")
     with folder:
-        layers = layer_choice(*choice)
+        layers = choose_layers(*choice)
         blueprints = st.text_input(
             "Blueprints (keep, mask)",
             "(2, 1), (1, 1), (1, 2), (1, 3)",
@@ -105,17 +105,17 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
         )
         if settings.precision != "exact" and not folder.open:
             st.caption(f"Precision: {settings.precision_in_words}.")
-        say_how_long(texts, settings)
+        announce_duration(texts, settings)
     except NeuralvizError as error:
         with error_place if folder.open else st.container():
             show_error(error)
-    return Asked(settings, button)
+    return Inputs(settings, button)
 
 
 def ask_epochs_and_rate(
     places: Sequence[DeltaGenerator], epochs_key: str, rate_key: str
 ) -> tuple[int, float]:
-    """How long a text is tuned on, and how far a step goes.
+    """Widgets for the number of epochs and the learning rate.
 
     Args:
         places: of the two widgets.
@@ -144,7 +144,7 @@ def ask_epochs_and_rate(
 
 
 def pick_text(record: RunRecord) -> int:
-    """The text of a run that is looked at; it stays so in another run on the same texts."""
+    """A box that chooses a text of a run; other runs on the same texts keep the choice."""
     if len(record.texts) == 1:
         return 0
     return st.selectbox(
@@ -157,11 +157,11 @@ def pick_text(record: RunRecord) -> int:
 
 
 def texts_key(record: RunRecord) -> str:
-    """Names the texts of a run in the keys of widgets."""
+    """A digest of a run's texts, for the keys of widgets."""
     return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
-def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
+def available_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
     """1-D parameters and vocabulary size; of the bundled model without loading it.
 
     None when the model is not available yet; the page has said so.
@@ -173,7 +173,7 @@ def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None
     return None if model is None else (model.layers, model.vocab_size)
 
 
-def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
+def choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     """Widgets for the layers to tune; the names of the chosen ones."""
     presets = _presets(layers, vocab_size)
     first = next(iter(presets), "Choose")
@@ -188,7 +188,7 @@ def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
             "Layers (1-D parameters), by block",
             list(by_name),
             default=list(presets.get(first, ())),
-            format_func=lambda name: _in_words(by_name[name]),
+            format_func=lambda name: _describe_layer(by_name[name]),
             key="chosen-layers",
             bind="query-params",
             help=(
@@ -199,7 +199,7 @@ def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     )
 
 
-def _in_words(layer: Layer) -> str:
+def _describe_layer(layer: Layer) -> str:
     place = layer.part if layer.block is None else f"block {layer.block}"
     return f"{place} · {layer.kind} ({layer.size:,})"
 
@@ -243,8 +243,8 @@ def run_settings(
     )
 
 
-def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
-    """A sentence on work that will take minutes, before it starts."""
+def announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
+    """Say how long a run will take, if that is minutes."""
     if sum(map(len, texts)) * settings.epochs < SHORT_WORK:
         return
     reader = bundled.text_reader().encoder

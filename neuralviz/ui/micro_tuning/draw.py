@@ -1,4 +1,4 @@
-"""The figures of a run on the micro-tuning page that move while it goes on."""
+"""The figures of a run on the micro-tuning page that change while it goes on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import (
-    against_earlier,
+    compare_with_earlier,
     first_words,
     neurons_point,
     neurons_stand_out,
     run_point,
 )
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_LINES,
@@ -26,7 +26,7 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.standalone import file_name
-from neuralviz.ui.live_figure import drawn_once, live_figure
+from neuralviz.ui.live_figure import draw_once, live_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide, stage_only
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
-STAGE_TEXTS = 5  # more are not listed there, but the one looked at is
+STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
 STAGE_LETTERS = 90  # of each, on one line
 
 
 @dataclass(frozen=True, eq=False)
-class Earlier:
-    """A run on the same texts that is drawn pale below, and the numbers of both runs."""
+class EarlierRun:
+    """An earlier run on the same texts, drawn in pale colours, and the numbers of both runs."""
 
     record: RunRecord
     numbers: tuple[int, int]
@@ -56,33 +56,33 @@ def show_record(
     record: RunRecord,
     key: str,
     text: int,
-    earlier: Earlier | None = None,
+    earlier: EarlierRun | None = None,
     *,
-    above: Callable[[], None] = lambda: None,
+    draw_above: Callable[[], None] = lambda: None,
 ) -> None:
-    """What a run shows while it goes on.
+    """Show what is known of a run, also while it goes on.
 
     Args:
         record: what is known of it.
         key: begins the keys of its widgets.
         text: the one that is looked at.
         earlier: another run on the same texts.
-        above: draws what stands between the point and its figures.
+        draw_above: draws what stands between the point and its figures.
     """
-    about = about_run(record, text)
+    provenance = describe_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
-        _texts_on_stage(record, key, text)
+        _show_stage_texts(record, key, text)
         if earlier is not None:
-            st.markdown(plain(against_earlier(record, earlier.record, earlier.numbers)))
-        above()
-        _warnings(record)
+            st.markdown(plain(compare_with_earlier(record, earlier.record, earlier.numbers)))
+        draw_above()
+        _show_warnings(record)
         with st.container(key=f"tune-figures-{key}"):
-            left, right = st.columns(2)
-        with left:
+            loss_column, norm_column = st.columns(2)
+        with loss_column:
             live_figure(
-                drawn_once(
+                draw_once(
                     f"{key}-loss",
                     (record, text, earlier and earlier.record),
                     lambda: loss_figure(
@@ -95,12 +95,12 @@ def show_record(
                 ),
                 key=f"{key}-loss",
                 height=HEIGHT,
-                name=file_name("micro-tuning loss", about),
-                footer=about.line,
+                name=file_name("micro-tuning loss", provenance),
+                footer=provenance.line,
             )
-        with right:
+        with norm_column:
             live_figure(
-                drawn_once(
+                draw_once(
                     f"{key}-norm",
                     (record, text, earlier and earlier.record),
                     lambda: delta_norm_figure(
@@ -111,28 +111,28 @@ def show_record(
                 ),
                 key=f"{key}-norm",
                 height=HEIGHT,
-                name=file_name("micro-tuning delta norm", about),
-                footer=about.line,
+                name=file_name("micro-tuning delta norm", provenance),
+                footer=provenance.line,
             )
     if record.epochs_done(text):
         names = f"{key}-neurons"
         layer = st.session_state.get(f"{key}-layer", 0)
         stands_out = neurons_stand_out(record.last[layer][text])
         with slide(names) if stands_out else st.container(key=f"{names}-alike"):
-            _neurons(record, key, text, about)
+            _show_neurons(record, key, text, provenance)
 
 
-def _texts_on_stage(record: RunRecord, key: str, text: int) -> None:
-    """The numbered texts, which stand beside the slide and are not seen on the stage."""
+def _show_stage_texts(record: RunRecord, key: str, text: int) -> None:
+    """List the numbered texts on the stage, which hides the inputs of the page."""
     if len(record.texts) == 1:
         return
-    shown = range(len(record.texts)) if len(record.texts) <= STAGE_TEXTS else [text]
+    rows = range(len(record.texts)) if len(record.texts) <= STAGE_TEXTS else [text]
     with stage_only(f"texts-{key}"):
-        st.text("\n".join(f"{i + 1}. {first_words(record.texts[i], STAGE_LETTERS)}" for i in shown))
+        st.text("\n".join(f"{i + 1}. {first_words(record.texts[i], STAGE_LETTERS)}" for i in rows))
 
 
 def _curves(record: RunRecord, text: int) -> np.ndarray:
-    """[text, epoch + 1] losses; of many texts, of those that are as far as the one looked at."""
+    """[text, epoch + 1] losses; of many texts, only those as far as the chosen text, else NaN."""
     curves = record.loss_curves()
     if len(curves) > MAX_LINES:
         curves[np.setdiff1d(np.arange(len(curves)), record.alike(text))] = np.nan
@@ -143,7 +143,7 @@ def _norms(record: RunRecord, text: int) -> Norms:
     return Norms(record.delta_norm[:, text], record.settings.layers)
 
 
-def _neurons(record: RunRecord, key: str, text: int, about: About) -> None:
+def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> None:
     """The neurons of a layer, sorted by their delta."""
     place = st.container()
     row = st.container(horizontal=True, vertical_alignment="bottom")
@@ -153,49 +153,51 @@ def _neurons(record: RunRecord, key: str, text: int, about: About) -> None:
             "Layer", range(len(names)), format_func=lambda i: names[i], key=f"{key}-layer"
         )
         n = record.last[layer].shape[1]
-        every = n > 2 * EXTREME and st.toggle(f"All {n:,} neurons", key=f"{key}-every")
+        with_all = n > 2 * EXTREME and st.toggle(f"All {n:,} neurons", key=f"{key}-every")
     change = record.last[layer][text]
     with place:
         show_point(plain(neurons_point(change, names[layer])), key=f"{key}-neurons")
     live_figure(
-        drawn_once(
+        draw_once(
             f"{key}-delta",
-            (record, text, layer, every),
+            (record, text, layer, with_all),
             lambda: neurons_figure(
-                record.delta(layer, text), record.settings.layers[layer], every=every
+                record.delta(layer, text), record.settings.layers[layer], all_neurons=with_all
             ),
         ),
         key=f"{key}-delta",
         height=340,
-        name=file_name("micro-tuning neurons", about),
-        footer=about.line,
+        name=file_name("micro-tuning neurons", provenance),
+        footer=provenance.line,
     )
     strongest = record.strongest_neurons(layer, text)
-    st.caption(_strongest_in_words(strongest, change[strongest]))
+    st.caption(_describe_strongest(strongest, change[strongest]))
 
 
-def _strongest_in_words(neurons: Sequence[int], changes: np.ndarray) -> str:
-    """Each neuron with its change; a change that all of them share is named once."""
-    said = [number(change, "+#.3g") for change in changes]
-    sizes = {one.lstrip("+−") for one in said}
+def _describe_strongest(neurons: Sequence[int], changes: np.ndarray) -> str:
+    """A sentence on the neurons and their changes; a common change is named once."""
+    signed = [number(change, "+#.3g") for change in changes]
+    sizes = {change.lstrip("+−") for change in signed}
     if len(sizes) > 1:
-        listed = [f"**{neuron}** ({one})" for neuron, one in zip(neurons, said, strict=True)]
+        listed = [
+            f"**{neuron}** ({change})" for neuron, change in zip(neurons, signed, strict=True)
+        ]
         return f"Neurons that changed most: {', '.join(listed)}"
-    shared = said[0] if len(set(said)) == 1 else f"±{sizes.pop()}"
+    shared = signed[0] if len(set(signed)) == 1 else f"±{sizes.pop()}"
     listed = [f"**{neuron}**" for neuron in neurons]
     return f"Neurons that changed most (each by {shared}): {', '.join(listed)}"
 
 
-def _warnings(record: RunRecord) -> None:
-    """What to know before believing the figures."""
+def _show_warnings(record: RunRecord) -> None:
+    """Warn of divergence, rising losses and texts in another language."""
     if record.diverged:
         st.warning(
             f"The run diverged on {_name_texts(record.diverged)}: the loss became infinite or NaN. "
             "The last finite weights are shown. Lower the learning rate (the paper uses 0.01)."
         )
-    elif rose := [i for i in record.started() if record.loss_rose(i)]:
+    elif risen := [i for i in record.started() if record.loss_rose(i)]:
         st.warning(
-            f"The loss of {_name_texts(rose)} rose instead of falling. Lower the learning "
+            f"The loss of {_name_texts(risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
     foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
@@ -209,6 +211,6 @@ def _warnings(record: RunRecord) -> None:
 
 def _name_texts(texts: Collection[int]) -> str:
     """``text 3``, ``texts 1, 2``, ``texts 1, 2, 3, 4, 5 and 12 more``."""
-    more = f" and {len(texts) - NAMED_TEXTS:,} more" if len(texts) > NAMED_TEXTS else ""
+    remainder = f" and {len(texts) - NAMED_TEXTS:,} more" if len(texts) > NAMED_TEXTS else ""
     numbers = ", ".join(str(i + 1) for i in sorted(texts)[:NAMED_TEXTS])
-    return f"text{'s' * (len(texts) > 1)} {numbers}{more}"
+    return f"text{'s' * (len(texts) > 1)} {numbers}{remainder}"

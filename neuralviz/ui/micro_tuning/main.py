@@ -9,21 +9,21 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.links import COMMON_VIEW, GIVEN, kept_under, one_entry
-from neuralviz.ui.micro_tuning.after import show_after
+from neuralviz.ui.links import COMMON_VIEW, USER_SOURCES, kept_under, one_entry
+from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
+from neuralviz.ui.micro_tuning.results import show_results
 from neuralviz.ui.micro_tuning.runs import (
     KEY,
     RECORDED,
-    Shown,
-    bring_back,
+    Overlay,
     choose_runs,
     recorded_run,
+    restore_run,
     show_recorded,
     show_run,
     start_run,
 )
-from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import letting_others_draw, pause
 from neuralviz.ui.page import dimmed, show_error
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.ui.micro_tuning.choose import Asked
+    from neuralviz.ui.micro_tuning.choose import Inputs
 
 FIRST_FIGURES_SECONDS = 2.0
 EXAMPLES = {
@@ -71,94 +71,94 @@ _LAYOUT = """<style>
 
 
 def show() -> None:
-    """Texts, settings, *Tune*, the runs beside them, and what is known when they are over."""
+    """Draw the page: texts, settings, *Tune*, the runs beside them, and their results below."""
     st.html(_LAYOUT)
-    inputs, live = st.columns([3, 7], gap="large")
-    with inputs, st.container(key="tune-inputs"):
-        texts, asked = _ask()
-        if asked is not None and asked.settings is not None:
-            is_there = bring_back(chosen_model_id(), texts, asked.settings)
-            if not is_there and _runs_by_itself():
-                start_run(chosen_model_id(), texts, asked.settings, COMMON_VIEW)
-        shown = choose_runs()
-        picked = [pick_text(one.record) for one in shown] or [pick_text(recorded_run())]
-    newest = shown[-1].record if shown else recorded_run()
-    is_other = _is_other(newest, texts, asked)
-    with live, st.container(key="tune-live"):
-        if is_other and asked is None:
+    input_column, live_column = st.columns([3, 7], gap="large")
+    with input_column, st.container(key="tune-inputs"):
+        texts, inputs = _ask_inputs()
+        if inputs is not None and inputs.settings is not None:
+            is_there = restore_run(chosen_model_id(), texts, inputs.settings)
+            if not is_there and _should_start():
+                start_run(chosen_model_id(), texts, inputs.settings, COMMON_VIEW)
+        runs = choose_runs()
+        picked = [pick_text(run.record) for run in runs] or [pick_text(recorded_run())]
+    newest = runs[-1].record if runs else recorded_run()
+    is_outdated = _is_outdated(newest, texts, inputs)
+    with live_column, st.container(key="tune-live"):
+        if is_outdated and inputs is None:
             st.caption("These figures belong to another model.")
-        elif is_other:
+        elif is_outdated:
             st.caption(
                 "These figures belong to other texts or settings. Press **Tune** to update them."
             )
-        with dimmed("tune", is_other):
-            if shown:
-                for column, one, text in zip(st.columns(len(shown)), shown, picked, strict=True):
+        with dimmed("tune", is_outdated):
+            if runs:
+                for column, run, text in zip(st.columns(len(runs)), runs, picked, strict=True):
                     with column:
-                        show_run(one, text)
+                        show_run(run, text)
             else:
                 show_recorded(picked[0])
-    with dimmed("tune-after", is_other):
-        _show_after(shown, picked)
+    with dimmed("tune-after", is_outdated):
+        _show_finished(runs, picked)
 
 
-def _ask() -> tuple[Sequence[str], Asked | None]:
-    """Widgets for texts and settings, and *Tune*, whose press is always answered."""
+def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
+    """Widgets for texts and settings, and *Tune*; a press that starts nothing is explained."""
     examples = {"Two banks": recorded_run().texts, **EXAMPLES}
     texts = texts_input(KEY, examples, max_texts=1000).texts
     model_id = chosen_model_id()
-    asked = ask_settings(model_id, texts)
-    if asked is None:
+    inputs = ask_settings(model_id, texts)
+    if inputs is None:
         return texts, None
-    with asked.button, on_stage("tune"):
+    with inputs.button, on_stage("tune"):
         pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
-    if pressed and asked.settings is None:
+    if pressed and inputs.settings is None:
         st.info("Not started. Correct the settings first.")
     elif pressed and not texts:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
-    elif pressed and asked.settings is not None:
+    elif pressed and inputs.settings is not None:
         try:
             with one_entry():
-                if st.session_state[f"{KEY}-source"] in GIVEN:
+                if st.session_state[f"{KEY}-source"] in USER_SOURCES:
                     put_texts_in_address(KEY, texts)
-                start_run(model_id, texts, asked.settings, kept_under(KEY))
+                start_run(model_id, texts, inputs.settings, kept_under(KEY))
         except NeuralvizError as error:
             show_error(error)
-    return texts, asked
+    return texts, inputs
 
 
-def _runs_by_itself() -> bool:
-    """Whether nobody has to press *Tune*: on the tour, for an example by the bundled model."""
+def _should_start() -> bool:
+    """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
     is_example = st.session_state.get(f"{KEY}-source") == "Example"
     return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
 
 
-def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:
-    """Whether a run is of other texts, settings or another model than are asked for now."""
-    if asked is None:  # the model cannot be asked
+def _is_outdated(record: RunRecord, texts: Sequence[str], inputs: Inputs | None) -> bool:
+    """Whether a run has other texts, settings or another model than the widgets."""
+    if inputs is None:  # the model is not available
         return chosen_model_id() != record.model_id
-    if asked.settings is None or not texts:
+    if inputs.settings is None or not texts:
         return False
-    now = (chosen_model_id(), tuple(texts), asked.settings)
-    return now != (record.model_id, record.texts, record.settings)
+    current = (chosen_model_id(), tuple(texts), inputs.settings)
+    return current != (record.model_id, record.texts, record.settings)
 
 
-def _show_after(shown: Sequence[Shown], picked: Sequence[int]) -> None:
-    """What is known of runs that are over, each on the text that is looked at."""
-    if not shown:
+def _show_finished(runs: Sequence[Overlay], picked: Sequence[int]) -> None:
+    """Show the results of finished runs, each for its chosen text."""
+    if not runs:
         record, text = recorded_run(), picked[0]
         _let_the_browser_draw()
         try_deltas(record, ModelRef.from_id(record.model_id), RECORDED, text)
-        show_after(record, RECORDED, text)
+        show_results(record, RECORDED, text)
         return
-    over = [(one, text) for one, text in zip(shown, picked, strict=True) if one.run.is_over]
-    if not over:
+    finished = [(run, text) for run, text in zip(runs, picked, strict=True) if run.run.is_over]
+    if not finished:
         return
-    newest, text = over[-1]
+    newest, text = finished[-1]
     try_deltas(newest.record, newest.run.task.model, newest.key, text)
-    for column, (one, its_text) in zip(st.columns(len(over)), over, strict=True):
+    for column, (run, its_text) in zip(st.columns(len(finished)), finished, strict=True):
         with column:
-            show_after(one.record, one.key, its_text)
+            show_results(run.record, run.key, its_text)
 
 
 def _let_the_browser_draw() -> None:

@@ -1,4 +1,4 @@
-"""From a run to the Compare page: the gradient, one epoch, and the whole run."""
+"""Opens the Compare page with a run's gradient, its first epoch, and the whole run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def one_step_methods(record: RunRecord) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Three methods with a run's settings, as they are typed: name, and options by name.
+    """Three methods with a run's settings, as a user would type them: name, and options by name.
 
     They are `gradient`, `neural` with one epoch, and `neural` as it was run.
     """
@@ -50,7 +50,7 @@ def one_step_methods(record: RunRecord) -> tuple[tuple[str, dict[str, str]], ...
 
 
 def one_step_address(record: RunRecord) -> dict[str, str]:
-    """What the Compare page's address says of the three methods."""
+    """The query parameters that open the Compare page with the three methods."""
     address = {"m4": NOTHING}
     for place, (method, options) in enumerate(one_step_methods(record), 1):
         address[f"m{place}"] = method
@@ -67,7 +67,7 @@ def start_one_step(record: RunRecord) -> str:
     texts = record.texts[:MAX_TEXTS]
     view = save_once(View(texts))
     specs = [embedder_spec(method, options) for method, options in one_step_methods(record)]
-    task = Compare.now(specs, texts)
+    task = Compare.for_current_models(specs, texts)
     run = RUNS.recall(task, view)
     if run is None or run.status in ("failed", "stopped"):
         RUNS.start(task, again=True, view=view)
@@ -75,7 +75,7 @@ def start_one_step(record: RunRecord) -> str:
 
 
 def _layers_as_typed(record: RunRecord) -> str:
-    """``head``, ``last_block``, or names: what the option *layers* reads as the run's layers."""
+    """The run's layers as the option *layers* takes them: ``head``, ``last_block``, or names."""
     chosen, vocab_size = record.settings.layers, 0
     layers: Sequence[Layer] = ()
     if record.model_id == BUNDLED:
@@ -90,7 +90,7 @@ def _layers_as_typed(record: RunRecord) -> str:
 
 
 def offer_one_step(record: RunRecord, key: str) -> None:
-    """A button that compares a run of several epochs with its beginnings."""
+    """A button that compares a run of several epochs with its first step."""
     if len(record.texts) < 2 or record.settings.epochs < 2:
         return
     with st.container(horizontal=True, vertical_alignment="center"):

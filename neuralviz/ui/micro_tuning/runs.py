@@ -1,4 +1,4 @@
-"""The runs of the micro-tuning page: started, chosen, shown beside or over each other."""
+"""Starts, chooses and shows the runs of the micro-tuning page, side by side or overlaid."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.in_words import how_far
+from neuralviz.micro_tuning.in_words import describe_progress
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.ui.links import RUN, kept_under
-from neuralviz.ui.micro_tuning.draw import Earlier, show_record
-from neuralviz.ui.micro_tuning.earlier import bring_earlier_back, put_earlier_in_address
+from neuralviz.ui.micro_tuning.draw import EarlierRun, show_record
+from neuralviz.ui.micro_tuning.earlier_run import put_earlier_in_address, restore_earlier
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, at_once=4, kept=8)
-SHOWN = "shown-runs"
+SHOWN_RUNS = "shown-runs"
 RECORDED = "recorded"
 _NEWEST = "micro-tuning-newest"
 RECORDED_RUN = "recorded_run.npz"
@@ -38,8 +38,8 @@ LIVE_SECONDS = 0.4
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A run that is shown, over an earlier one on the same texts if there is one."""
+class Overlay:
+    """A run to show, drawn over an earlier run on the same texts if there is one."""
 
     run: Run[RunRecord]
     earlier: Run[RunRecord] | None = None
@@ -55,7 +55,7 @@ class Shown:
 
 
 def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, view: str) -> None:
-    """Start a run; one on the same texts as the run before is drawn over it.
+    """Start a run; if the run before has the same texts, the new one is drawn over it.
 
     Args:
         model_id, texts, settings: what is run.
@@ -67,12 +67,12 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, vie
     RUNS.start(TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings), again=True, view=view)
 
 
-def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
-    """Have the run of these texts and settings come last; whether there was one, or is recorded."""
-    bring_earlier_back(RUNS, texts)
-    recorded, now = recorded_run(), (model_id, tuple(texts), settings)
+def restore_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
+    """Make the run with these settings the last one; whether there is one, or a recording."""
+    restore_earlier(RUNS, texts)
+    recorded, settings_key = recorded_run(), (model_id, tuple(texts), settings)
     runs: list[Run[RunRecord]] = RUNS.all()
-    is_recorded = now == (recorded.model_id, recorded.texts, recorded.settings)
+    is_recorded = settings_key == (recorded.model_id, recorded.texts, recorded.settings)
     is_first = not runs and RUN not in st.query_params
     if not texts or (is_recorded and is_first):
         return is_recorded
@@ -80,14 +80,14 @@ def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
     return RUNS.recall(task, kept_under(KEY)) is not None or (is_recorded and not runs)
 
 
-def choose_runs() -> list[Shown]:
-    """The runs to show, two at most: none before the first; two on the same texts are one."""
+def choose_runs() -> list[Overlay]:
+    """The runs to show, two at most; two on the same texts make one overlay."""
     runs: list[Run[RunRecord]] = RUNS.all()
     if not runs:
         return []
     if st.session_state.get(_NEWEST) != runs[-1].id:
         st.session_state[_NEWEST] = runs[-1].id
-        st.session_state[SHOWN] = [
+        st.session_state[SHOWN_RUNS] = [
             run.number for run in runs[-2:] if run is runs[-1] or _can_be_overlaid(run, runs[-1])
         ]
     if len(runs) > 1:
@@ -96,16 +96,16 @@ def choose_runs() -> list[Shown]:
             sorted(run.number for run in runs),
             selection_mode="multi",
             format_func=lambda number: f"Run {number}",
-            key=SHOWN,
+            key=SHOWN_RUNS,
             persist_state="session",
             help="Two runs on the same texts are drawn in one figure, others side by side.",
         )
-    shown = [run for run in runs if run.number in st.session_state.get(SHOWN, [])][-2:]
-    is_over_another = len(shown) == 2 and _can_be_overlaid(*shown)
-    put_earlier_in_address(RUNS, shown[0] if is_over_another else None)
+    chosen = [run for run in runs if run.number in st.session_state.get(SHOWN_RUNS, [])][-2:]
+    is_over_another = len(chosen) == 2 and _can_be_overlaid(*chosen)
+    put_earlier_in_address(RUNS, chosen[0] if is_over_another else None)
     if is_over_another:
-        return [Shown(shown[1], earlier=shown[0])]
-    return [Shown(run) for run in shown] or [Shown(runs[-1])]
+        return [Overlay(chosen[1], earlier=chosen[0])]
+    return [Overlay(run) for run in chosen] or [Overlay(runs[-1])]
 
 
 def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
@@ -115,45 +115,45 @@ def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
     )
 
 
-def show_run(shown: Shown, text: int) -> None:
-    """A run, live until it is over."""
-    run, earlier = shown.run, shown.earlier
+def show_run(overlay: Overlay, text: int) -> None:
+    """Show a run, live until it is over."""
+    run, earlier = overlay.run, overlay.earlier
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_stopped))
+        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_describe_stopped))
     run_panel(
         RUNS,
         run,
-        partial(_show, shown, text),
-        words=Words(stopped=_stopped),
+        partial(_draw_run, overlay, text),
+        words=Words(stopped=_describe_stopped),
         every=LIVE_SECONDS,
     )
-    st.caption(plain(_about(run.result)))
+    st.caption(plain(_describe_run(run.result)))
 
 
-def _show(shown: Shown, text: int, record: RunRecord, _live: bool) -> None:
+def _draw_run(overlay: Overlay, text: int, record: RunRecord, _live: bool) -> None:
     if not record.started():
         return
     earlier = None
-    if shown.earlier is not None and shown.earlier.result.started():
-        numbers = shown.run.number, shown.earlier.number
-        earlier = Earlier(shown.earlier.result, numbers)
-    show_record(record, shown.key, text, earlier)
+    if overlay.earlier is not None and overlay.earlier.result.started():
+        numbers = overlay.run.number, overlay.earlier.number
+        earlier = EarlierRun(overlay.earlier.result, numbers)
+    show_record(record, overlay.key, text, earlier)
 
 
-def _stopped(record: RunRecord) -> str:
+def _describe_stopped(record: RunRecord) -> str:
     if not record.epochs_reached:
         return "Stopped before the first step."
-    return f"Stopped. {how_far(record)}".rstrip()
+    return f"Stopped. {describe_progress(record)}".rstrip()
 
 
 def show_recorded(text: int) -> None:
-    """The recorded run, for those who have not tuned anything, and how to see it live."""
+    """Show the recorded run to visitors who have not started one."""
     record = recorded_run()
-    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record))
+    show_record(record, RECORDED, text, draw_above=partial(_explain_recorded, record))
 
 
-def _say_what_it_is(record: RunRecord) -> None:
+def _explain_recorded(record: RunRecord) -> None:
     values = sum(len(last[0]) for last in record.last)
     st.caption(
         f"**Recorded run.** The model was trained on each text alone. What changed in its "
@@ -164,11 +164,11 @@ def _say_what_it_is(record: RunRecord) -> None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
-    """The default settings on the first example, as ``scripts/record_run.py`` saw it."""
+    """The run of the first example with default settings, from ``scripts/record_run.py``."""
     return load_record(sample_data() / RECORDED_RUN)
 
 
-def _about(record: RunRecord) -> str:
+def _describe_run(record: RunRecord) -> str:
     n = len(record.texts)
     s = record.settings
     masking = "no masking"

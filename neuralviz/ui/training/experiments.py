@@ -85,7 +85,7 @@ def show_experiments(
     shown = run or RUNS.last_to_show()
     if shown is None:
         return
-    with dimmed("training-table", when=run is None):
+    with dimmed("training-table", is_old=run is None):
         run_panel(
             RUNS,
             shown,

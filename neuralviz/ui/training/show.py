@@ -11,10 +11,10 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.plots.training import (
-    about_training,
     accuracy_by_layer_figure,
     accuracy_by_step_figure,
     accuracy_map_figure,
+    describe_training,
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 310  # px, of the figures on the first screen
 _HELP = "10-NN accuracy at the last layer; higher is better."
+_WHOLE = f"The whole model, untrained. {_HELP}"
 
 
 def show_lessons(
@@ -61,7 +62,7 @@ def show_lessons(
     except NeuralvizError as error:  # deleted meanwhile
         show_error(error)
         return
-    about = about_training(lessons, corpus.name, task.model.id)
+    about = describe_training(lessons, corpus.name, task.model.id)
     with slide("training"):
         said = training_point(
             lessons,
@@ -116,13 +117,19 @@ def _show_first_figures(
         before = known[0].accuracy[0, -1]
         with st.container(horizontal=True):  # beside each other on a phone
             if (whole := known[0].untrained) is not None:
-                st.metric("Whole model, untrained", f"{whole:.1%}", help=_HELP, width="content")
+                st.metric("Untrained", f"{whole:.1%}", help=_WHOLE, width="content")
             st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
             for one in known:
                 if len(one.accuracy) > 1:
                     _show_metric(one, 100 * (one.accuracy[-1, -1] - before))
-    if known[0].measured:
-        st.caption(plain(known[0].measured))
+    said = [known[0].measured]
+    if first := max(one.first for one in known):
+        said.append(
+            f"The training went on after step {first:,}. Accuracy between the start and that step "
+            "was not saved, so curves and maps have no values there."
+        )
+    if any(said):
+        st.caption(plain(" ".join(filter(None, said))))
 
 
 def _show_metric(lesson: Lesson, points: float) -> None:

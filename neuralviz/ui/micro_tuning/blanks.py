@@ -11,13 +11,13 @@ import streamlit as st
 from neuralviz.jobs.micro_tuning import FillBlanks
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
-    blanks_in_words,
-    deltas_in_words,
+    describe_blanks,
+    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_held
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.filling import blank_figure, blank_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from neuralviz.models.shared import ModelRef
 
 RUNS = SessionRuns("try-delta")
-ASKED = "try-delta-asked"
-PATIENCE = 0.6  # seconds: most sentences are read by then
+PREDICT_KEY = "try-delta-asked"
+PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 
 
@@ -56,9 +56,9 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     started = record.started()
     if text not in started:
         return
-    is_asked = st.session_state.get(ASKED, False) or st.session_state.get(f"{key}-predict", False)
-    by_itself = is_at("Micro-tuning") and record.model_id == BUNDLED
-    is_answered = is_asked or by_itself or is_held("masked", record.model_id)
+    is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
+    is_automatic = is_at("Micro-tuning") and record.model_id == BUNDLED
+    is_answered = is_asked or is_automatic or is_held("masked", record.model_id)
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
@@ -72,40 +72,39 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
         scaled = _ask_scales(record, text)
-        st.session_state[ASKED] = is_asked
+        st.session_state[PREDICT_KEY] = is_asked
         if not is_answered:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
-        deltas = [(scale, record.text_delta(one)) for scale, one in scaled]
-        run = RUNS.start(FillBlanks.of(model, sentence or "", deltas), again=pressed)
+        deltas = [(scale, record.text_delta(source)) for scale, source in scaled]
+        run = RUNS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
         run_panel(
             RUNS,
             run,
-            partial(_show, record, key, sentence or "", scaled),
+            partial(_draw_blanks, record, key, sentence or "", scaled),
             words=Words(begins="Reading the sentence …", done=lambda _: ""),
             patience=PATIENCE,
         )
 
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
-    """How much of which texts' deltas is added: pairs of a scale and a text."""
-    others = [i for i in record.started() if i != text]
+    """Sliders for the deltas to add: pairs of a scale and a text."""
+    other_texts = [i for i in record.started() if i != text]
     a, b, c = st.columns([2, 2, 2], vertical_alignment="bottom")
     scaled = [(_scale(a, f"× the delta of text {text + 1}", "delta-scale"), text)]
-    if others:
-        other = b.selectbox(
+    if other_texts:
+        second = b.selectbox(
             "Add the delta of",
-            [NO_OTHER, *others],
+            [NO_OTHER, *other_texts],
             format_func=lambda i: (
                 "no other text" if i == NO_OTHER else f"{i + 1}. {shorten(record.texts[i], 40)}"
             ),
             key=f"other-delta-{texts_key(record)}-{text}",
             persist_state="session",
         )
-        if other != NO_OTHER:
-            scaled.append(
-                (_scale(c, f"× the delta of text {other + 1}", "other-delta-scale"), other)
-            )
+        if second != NO_OTHER:
+            label = f"× the delta of text {second + 1}"
+            scaled.append((_scale(c, label, "other-delta-scale"), second))
     return scaled
 
 
@@ -113,7 +112,7 @@ def _scale(place: st.delta_generator.DeltaGenerator, label: str, key: str) -> fl
     return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
 
 
-def _show(
+def _draw_blanks(
     record: RunRecord,
     key: str,
     sentence: str,
@@ -123,13 +122,13 @@ def _show(
 ) -> None:
     if blanks is None:
         return
-    whose = deltas_in_words(scaled)
-    show_point(plain(blanks_in_words(blanks, whose)), key=f"{key}-try")
-    of_run = about_run(record)
-    about = About(
+    deltas_name = describe_deltas(scaled)
+    show_point(plain(describe_blanks(blanks, deltas_name)), key=f"{key}-try")
+    run_provenance = describe_run(record)
+    provenance = About(
         "What does it know now?",
-        {"sentence": sentence, "after": whose, **of_run.settings},
-        files=(sentence, *of_run.files[1:]),
+        {"sentence": sentence, "after": deltas_name, **run_provenance.settings},
+        files=(sentence, *run_provenance.files[1:]),
     )
     for number, blank in enumerate(blanks, 1):
         title = "What the model puts into the blank"
@@ -139,10 +138,10 @@ def _show(
             blank_figure(blank, title),
             key=f"{key}-blank-{number}",
             numbers=pd.DataFrame(
-                [(one.token, one.before, one.after, one.change) for one in blank.shown],
+                [(row.token, row.before, row.after, row.change) for row in blank.candidates],
                 columns=["token", "before", "after", "change"],
             ),
             name=f"blank {number}",
             height=blank_height(blank),
-            about=about,
+            about=provenance,
         )

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.reading.pairs import SCORE_COLUMNS, SENTENCE_COLUMNS
 
-if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Kind
-
+Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
     "paraphrases": {
         "original": ("original",),
@@ -21,9 +18,9 @@ ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
         "fixed2": ("fixed2",),
     },
     "pairs": {
-        "text1": tuple(first for first, _ in SENTENCE_COLUMNS),
-        "text2": tuple(second for _, second in SENTENCE_COLUMNS),
-        "score": SCORE_COLUMNS,
+        "text1": ("sentence1", "text1", "a"),
+        "text2": ("sentence2", "text2", "b"),
+        "score": ("score", "similarity"),
     },
     "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
     "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
@@ -61,13 +58,13 @@ def find_roles(
     if lacking:
         raise TextError(
             f"{name} also needs a column for {' or '.join(map(' and '.join, lacking))}. Its "
-            f"columns are: {_listed(columns)}. Name the column with --role {lacking[0][0]}=…."
+            f"columns are: {_listed(columns)}. Assign a column to {lacking[0][0]}."
         )
     raise TextError(
         f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
         "and score; text and group; text and label; or original, generated, varies, value, "
-        f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign roles with --role, "
-        "for example --role text1=… --role text2=… --role score=…."
+        f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign columns to the roles of "
+        "one of them, such as text1, text2 and score."
     )
 
 
@@ -131,8 +128,8 @@ def pair_columns(
     for role in needed:
         if role not in found:
             raise SettingsError(
-                f"{name} also needs a column for {role}. Its columns are: {_listed(columns)}. "
-                f"Name the column with --role {role}=…."
+                f"{name} needs a column for {role}. Its columns are: {_listed(columns)}. "
+                f"Assign a column to {role}."
             )
     return found["text1"], found["text2"], found.get("score")
 

@@ -1,4 +1,4 @@
-"""What the micro-tuning page shows of a run that is over: words, predictions, similarities."""
+"""The results of a finished run: word shares, predictions, similarities, downloads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import similar_point, words_point
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import products_figure, short_layer_names
 from neuralviz.plots.shares import shares_figure, shares_width
 from neuralviz.plots.theme import shorten
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 SHOWN_PRODUCTS = 100
 
 
-def show_after(record: RunRecord, key: str, text: int) -> None:
-    """What is known after a text: shares, predictions, cosine similarities, downloads."""
+def show_results(record: RunRecord, key: str, text: int) -> None:
+    """Show a finished text: word shares, predictions, cosine similarities, downloads."""
     if not record.started():
         return
     if text in record.reports:
-        _shares(record, key, text)
-        _predictions(record, key, text)
+        _show_shares(record, key, text)
+        _show_predictions(record, key, text)
     else:
         st.caption("Word shares and predictions appear only when micro-tuning is finished.")
     if text in record.started() and len(record.alike(text)) > 1:
-        _products(record, key, text)
+        _show_products(record, key, text)
     offer_one_step(record, key)
-    _downloads(record, key)
+    _offer_downloads(record, key)
 
 
-def _shares(record: RunRecord, key: str, text: int) -> None:
+def _show_shares(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     if report.shares is None:
         st.caption(
@@ -66,12 +66,12 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
                 numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 name=f"word shares of text {text + 1}",
                 height=400,
-                about=about_run(record, text),
+                about=describe_run(record, text),
             )
     decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
-    if why := why_above_100([*shares, report.decay_share]):
-        note += f" {why}"
+    if reason := why_above_100([*shares, report.decay_share]):
+        note += f" {reason}"
     if unknown.any():
         listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
         note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."
@@ -80,7 +80,7 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     st.caption(plain(note))
 
 
-def _predictions(record: RunRecord, key: str, text: int) -> None:
+def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     predictions = report.predictions
     st.markdown("**What the model predicts at the masked positions**")
@@ -104,40 +104,40 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
             for name in ("probability before", "probability after")
         },
     )
-    whose = f" of text {text + 1}" if len(record.texts) > 1 else ""
+    text_note = f" of text {text + 1}" if len(record.texts) > 1 else ""
     st.caption(
-        f"Mean probability of the masked tokens{whose}: {predictions.before.mean():.0%} before and "
-        f"{predictions.after.mean():.0%} after micro-tuning. It rose at "
+        f"Mean probability of the masked tokens{text_note}: {predictions.before.mean():.0%} before "
+        f"and {predictions.after.mean():.0%} after micro-tuning. It rose at "
         f"{(predictions.after > predictions.before).mean():.0%} of "
         f"{many(len(predictions.input), 'masked position')}."
     )
 
 
-def _products(record: RunRecord, key: str, text: int) -> None:
-    """Cosine similarities of the embeddings of the texts that are as far as ``text``."""
+def _show_products(record: RunRecord, key: str, text: int) -> None:
+    """Cosine similarities of ``text`` and the other texts that have had as many epochs."""
     alike = record.alike(text)
-    shown = alike[:SHOWN_PRODUCTS]
-    vectors = record.embeddings()[np.searchsorted(record.started(), shown)]
+    shown_texts = alike[:SHOWN_PRODUCTS]
+    vectors = record.embeddings()[np.searchsorted(record.started(), shown_texts)]
     products = vectors @ vectors.T
-    labels = [record.texts[i] for i in shown]
-    if len(shown) < len(alike):
-        st.caption(f"Showing the first {len(shown)} of {len(alike):,} texts.")
-    table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
+    labels = [record.texts[i] for i in shown_texts]
+    if len(shown_texts) < len(alike):
+        st.caption(f"Showing the first {len(shown_texts)} of {len(alike):,} texts.")
+    table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar"):
         show_point(plain(similar_point(vectors, labels)), key=f"{key}-similar")
         show_figure(
-            products_figure(labels, products, shown),
+            products_figure(labels, products, shown_texts),
             key=f"{key}-products",
             numbers=table,
             name="products of neural embeddings",
-            height=min(720, 200 + 60 * len(shown)),
-            about=about_run(record),
+            height=min(720, 200 + 60 * len(shown_texts)),
+            about=describe_run(record),
         )
 
 
 def losses_table(record: RunRecord) -> pd.DataFrame:
-    """A row for every number of epochs from 0, as the figure draws it; empty where not known."""
+    """A row for every number of epochs from 0, as drawn; unknown losses are empty."""
     started = record.started()
     losses = record.loss_curves()[started].T
     table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
@@ -146,7 +146,7 @@ def losses_table(record: RunRecord) -> pd.DataFrame:
 
 
 def norms_table(record: RunRecord) -> pd.DataFrame:
-    """A row for every started text and epoch that is known, a column for every layer."""
+    """A row for every started text and finished epoch, a column for every layer."""
     started = record.started()
     norms = record.delta_norm[:, started]  # [epoch, text, layer]
     table = pd.DataFrame(
@@ -159,7 +159,7 @@ def norms_table(record: RunRecord) -> pd.DataFrame:
 
 
 def embeddings_table(record: RunRecord) -> pd.DataFrame:
-    """A row for every started text, with the epochs that it was tuned for."""
+    """A row for every started text: its id, epochs and embedding."""
     started = record.started()
     return pd.DataFrame(
         {
@@ -171,9 +171,9 @@ def embeddings_table(record: RunRecord) -> pd.DataFrame:
     )
 
 
-def _downloads(record: RunRecord, key: str) -> None:
-    """Embeddings, losses and norms as files."""
-    about = about_run(record)
+def _offer_downloads(record: RunRecord, key: str) -> None:
+    """Offer embeddings, losses and norms as files."""
+    provenance = describe_run(record)
     tables = {
         "Embeddings": ("neural embeddings", embeddings_table),
         "Losses": ("micro-tuning losses", losses_table),
@@ -183,4 +183,4 @@ def _downloads(record: RunRecord, key: str) -> None:
         "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
     ):
         for label, (name, make) in tables.items():
-            download_table(label, partial(make, record), name, key=f"{key}-take", about=about)
+            download_table(label, partial(make, record), name, key=f"{key}-take", about=provenance)

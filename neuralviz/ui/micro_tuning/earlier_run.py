@@ -1,4 +1,4 @@
-"""The earlier run that a run is drawn over: a link brings both back."""
+"""Keeps the earlier run, over which a run is drawn, in the address: a link brings both back."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.ui.session_runs import SessionRuns
 
-ADDRESS = "earlier"  # in it, the id of the earlier run's view
-_SEEN = "micro-tuning-earlier"  # the one that the session has put there, or has brought back
-_RUN = "run"  # among the choices of the view
+ADDRESS = "earlier"  # query parameter: the id of the earlier run's view
+_LAST_VIEW = "micro-tuning-earlier"  # session state: the view last written or opened
+_RUN = "run"  # a choice of the view
 
 
 def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) -> None:
@@ -36,30 +36,30 @@ def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) ->
     if earlier is None or not (kept_under := runs.view_of(earlier)):
         st.query_params.pop(ADDRESS, None)
         return
-    of_run, view_id = st.session_state.get(_SEEN, (None, None))
-    if of_run != earlier.id:
+    run_id, view_id = st.session_state.get(_LAST_VIEW, (None, None))
+    if run_id != earlier.id:
         task: TuneTexts = earlier.task
         run = [task.model.id, asdict(task.settings), kept_under]
         try:
             view_id = save_once(View(task.texts, choices=((_RUN, json.dumps(run)),)))
-        except OSError:  # which the page has said of the texts
+        except OSError:  # the page has reported it for the texts
             return
-        st.session_state[_SEEN] = (earlier.id, view_id)
+        st.session_state[_LAST_VIEW] = (earlier.id, view_id)
     st.query_params[ADDRESS] = view_id
 
 
-def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
-    """Have the earlier run that an address names come last, once, if it is of these texts.
+def restore_earlier(runs: SessionRuns, texts: Sequence[str]) -> None:
+    """Make the earlier run that an address names the session's last run, if it has these texts.
 
     Args:
         runs: of the session.
         texts: that are asked for.
     """
-    asked = st.query_params.get(ADDRESS)
-    if not asked or asked == st.session_state.get(_SEEN, (None, None))[1]:
+    view_id = st.query_params.get(ADDRESS)
+    if not view_id or view_id == st.session_state.get(_LAST_VIEW, (None, None))[1]:
         return
-    st.session_state[_SEEN] = (None, asked)
-    view = load_view(asked)
+    st.session_state[_LAST_VIEW] = (None, view_id)
+    view = load_view(view_id)
     if view is not None and view.texts == tuple(texts):
         try:
             model_id, settings, kept_under = json.loads(dict(view.choices)[_RUN])
@@ -67,8 +67,8 @@ def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
                 ModelRef.from_id(model_id), view.texts, read_settings(settings, "A view")
             )
         except (ValueError, LookupError, TypeError, NeuralvizError):
-            pass  # of another page, or of another version
+            pass  # a view of another page or version
         else:
-            if runs.of(task) is not None or runs.recall(task, kept_under) is not None:
+            if runs.find(task) is not None or runs.recall(task, kept_under) is not None:
                 return
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")

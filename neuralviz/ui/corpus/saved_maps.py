@@ -1,4 +1,4 @@
-"""What is kept of a choice of settings, found without loading a model."""
+"""Finds saved maps and embeddings for chosen settings, without loading a model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HELD: Loaders = {kind: partial(held_model, kind) for kind in LOADERS}
 
 @dataclass(frozen=True)
 class Saved:
-    """What is kept of a choice of settings, found without loading a model.
+    """The saved map and embedders for chosen settings.
 
     Attributes:
         map: the map, if there is one; where no model is in memory to compare with, the last one.
@@ -56,40 +56,43 @@ def _is_older(kept: KeptMap | None, since: float) -> bool:
 
 
 def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
-    """What is kept of a choice."""
-    store, wanted = CorpusStore(), choice.spec.to_json()
-    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
-    maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
+    """The saved map and embedders for a choice of settings."""
+    store, spec_json = CorpusStore(), choice.spec.to_json()
+    by_name = [embedder for embedder in store.vectors.embedders() if embedder.spec == spec_json]
+    kept_maps = KeptMaps(store)
+    maps = {embedder: kept_maps.find(corpus, embedder, choice.settings) for embedder in by_name}
     try:
         ids = {embedder_id(make_embedder(choice.spec, HELD))}
-    except NeuralvizError:  # it is not loaded, or this method is not for it
+    except NeuralvizError:  # the model is not loaded, or the method does not fit it
         models = list_models([choice.spec])
-        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
-        since = max((one.find_last_change() for one in trained), default=0.0)
-        ids = {one.id for one in by_name if not _is_older(maps[one], since)}
-        is_folder = sum(one.files is not None for one in models) > len(trained)
+        encoders = [trained_encoder(model.id) for model in models]
+        trained = [encoder for encoder in encoders if encoder is not None]
+        since = max((encoder.find_last_change() for encoder in trained), default=0.0)
+        ids = {embedder.id for embedder in by_name if not _is_older(maps[embedder], since)}
+        is_folder = sum(model.files is not None for model in models) > len(trained)
     else:
         is_folder = False
-    embedders = tuple(one for one in by_name if one.id in ids)
-    found = next((kept for one in reversed(embedders) if (kept := maps[one])), None)
+    embedders = tuple(embedder for embedder in by_name if embedder.id in ids)
+    newest = next((kept for embedder in reversed(embedders) if (kept := maps[embedder])), None)
     return Saved(
-        found,
-        is_outdated=found is None and any(maps.values()),
-        may_be_outdated=found is not None and is_folder,
+        newest,
+        is_outdated=newest is None and any(maps.values()),
+        may_be_outdated=newest is not None and is_folder,
         embedders=embedders,
     )
 
 
-def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
-    """Different texts of a corpus that have a vector by one of these already."""
+def count_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
+    """How many different texts of a corpus one of these embedders has embedded: the most."""
     store = CorpusStore()
     version = store.vectors.version
-    return max((_count(store.folder, corpus.id, one, version(one)) for one in embedders), default=0)
+    counts = (_count_vectors(store.folder, corpus.id, kept, version(kept)) for kept in embedders)
+    return max(counts, default=0)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
-    """Different texts of a corpus that have a vector; counted anew when the vectors change."""
+def _count_vectors(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
+    """How many different texts have a vector; a new ``version`` of the vectors recounts."""
     store = CorpusStore(folder)
     keys = np.unique(store.keys(store.corpus(corpus_id)))
     return int(store.vectors.has(embedder, keys).sum())

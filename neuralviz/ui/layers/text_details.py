@@ -1,4 +1,4 @@
-"""What stands behind the figure of the view of one text: maps, layer weights, other settings."""
+"""Further figures of the view of one text: cosine maps, layer weights, other settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
-from neuralviz.layers.in_words import of_layer_weights, of_map, of_settings
+from neuralviz.layers.in_words import describe_layer_weights, describe_map, describe_settings
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure, swiped
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 MEAN = -1
 
 
-def show_more(key: str, followed: FollowedText, about: About) -> None:
-    """The figures, each with its point.
+def show_more(key: str, followed: FollowedText, provenance: About) -> None:
+    """Draw the figures, each with its main sentence.
 
     Args:
         key: begins the keys of their widgets.
         followed: what they show.
-        about: for what is downloaded.
+        provenance: for what is downloaded.
     """
-    _maps(key, followed.states, about)
-    _layer_weights(key, followed.states, followed.weights, about)
-    _sensitivity(key, followed.sensitivity, about)
+    _show_maps(key, followed.states, provenance)
+    _show_layer_weights(key, followed.states, followed.weights, provenance)
+    _show_sensitivity(key, followed.sensitivity, provenance)
 
 
-def _maps(key: str, states: TokenStates, about: About) -> None:
+def _show_maps(key: str, states: TokenStates, provenance: About) -> None:
     """The cosine map of a token or of their mean, and its offset diagonals."""
     st.subheader("How the vectors change direction", anchor=False)
     n = states.n_counted
@@ -57,23 +57,23 @@ def _maps(key: str, states: TokenStates, about: About) -> None:
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )  # fmt: skip
     if token == MEAN:
-        cosines, whose = mean_map(states), "token mean"
+        cosines, source = mean_map(states), "token mean"
         subject = "the average word"
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
-        whose = f"“{shorten(states.tokens[token], 20)}”"
-        subject = whose
+        source = f"“{shorten(states.tokens[token], 20)}”"
+        subject = source
     with slide(f"{key}-maps"):
-        show_point(plain(of_map(cosines, subject)), key=f"{key}-maps")
-        _map_and_diagonals(key, cosines, whose, about)
+        show_point(plain(describe_map(cosines, subject)), key=f"{key}-maps")
+        _show_map_and_diagonals(key, cosines, source, provenance)
 
 
-def _map_and_diagonals(key: str, cosines: np.ndarray, whose: str, about: About) -> None:
-    left, right = wide_columns(2, f"{key}-maps")
+def _show_map_and_diagonals(key: str, cosines: np.ndarray, source: str, provenance: About) -> None:
+    map_column, diagonals_column = wide_columns(2, f"{key}-maps")
     n_layers = len(cosines)
-    with left:
+    with map_column:
         show_figure(
-            plots.cosine_map_figure(cosines, whose),
+            plots.cosine_map_figure(cosines, source),
             key=f"{key}-map",
             numbers=pd.DataFrame(
                 {
@@ -84,16 +84,16 @@ def _map_and_diagonals(key: str, cosines: np.ndarray, whose: str, about: About) 
             ),
             name="cosine-similarity-between-layers",
             height=440,
-            about=about,
+            about=provenance,
         )
         st.caption(
             "Each cell is the cosine similarity between a token's vectors at two layers. "
             "In bright squares along the diagonal, the vectors hardly change from layer to layer."
         )
-    with right:
+    with diagonals_column:
         diagonals = offset_diagonals(cosines)
         show_figure(
-            plots.diagonals_figure(diagonals, whose),
+            plots.diagonals_figure(diagonals, source),
             key=f"{key}-diagonals",
             numbers=pd.DataFrame(
                 [
@@ -105,7 +105,7 @@ def _map_and_diagonals(key: str, cosines: np.ndarray, whose: str, about: About) 
             ),
             name="cosine-similarity-by-layer-distance",
             height=440,
-            about=about,
+            about=provenance,
         )
         st.caption(
             "Each line is a diagonal of the heatmap. Where the top line drops, the vectors "
@@ -114,7 +114,9 @@ def _map_and_diagonals(key: str, cosines: np.ndarray, whose: str, about: About) 
         )
 
 
-def _layer_weights(key: str, states: TokenStates, weights: TokenWeights, about: About) -> None:
+def _show_layer_weights(
+    key: str, states: TokenStates, weights: TokenWeights, provenance: About
+) -> None:
     """Alignment, novelty and both together, token by token."""
     st.subheader("Which layers shape a word's vector", anchor=False)
     kinds = {
@@ -124,7 +126,7 @@ def _layer_weights(key: str, states: TokenStates, weights: TokenWeights, about: 
     }
     n_layers = len(weights.layers)
     with slide(f"{key}-weights"):
-        show_point(of_layer_weights(weights), key=f"{key}-weights")
+        show_point(describe_layer_weights(weights), key=f"{key}-weights")
         with swiped(f"{key}-scrolled", 720):
             show_figure(
                 plots.weights_figure(kinds, weights.layers, states.counted),
@@ -139,7 +141,7 @@ def _layer_weights(key: str, states: TokenStates, weights: TokenWeights, about: 
                 ),
                 name="layer-weights",
                 height=plots.weights_height(states.n_counted),
-                about=about,
+                about=provenance,
             )
     if states.n_counted > plots.MAX_TOKENS:
         st.caption(
@@ -154,19 +156,19 @@ def _layer_weights(key: str, states: TokenStates, weights: TokenWeights, about: 
     )
 
 
-def _sensitivity(key: str, result: Sensitivity, about: About) -> None:
-    """The sentence vector at other settings."""
+def _show_sensitivity(key: str, result: Sensitivity, provenance: About) -> None:
+    """Draw how similar the sentence vector stays at other settings."""
     st.subheader("Effect of the settings", anchor=False)
     with slide(f"{key}-settings"):
-        show_point(of_settings(result), key=f"{key}-settings")
-        left, right = wide_columns(2, f"{key}-settings")
-        with left:
-            _by_window(key, result, about)
-        with right:
-            _by_omega(key, result, about)
+        show_point(describe_settings(result), key=f"{key}-settings")
+        window_column, omega_column = wide_columns(2, f"{key}-settings")
+        with window_column:
+            _show_by_window(key, result, provenance)
+        with omega_column:
+            _show_by_omega(key, result, provenance)
 
 
-def _by_window(key: str, result: Sensitivity, about: About) -> None:
+def _show_by_window(key: str, result: Sensitivity, provenance: About) -> None:
     chosen = (result.settings.window, result.settings.layer_start)
     show_figure(
         plots.settings_figure(result.by_window, result.windows, result.layer_starts, chosen),
@@ -180,7 +182,7 @@ def _by_window(key: str, result: Sensitivity, about: About) -> None:
         ),
         name="sentence-vector-by-layer-window-and-first-layer",
         height=400,
-        about=about,
+        about=provenance,
     )
     st.caption(
         "Cosine similarity between the embedding with your settings (framed) and the "
@@ -189,14 +191,14 @@ def _by_window(key: str, result: Sensitivity, about: About) -> None:
     )
 
 
-def _by_omega(key: str, result: Sensitivity, about: About) -> None:
+def _show_by_omega(key: str, result: Sensitivity, provenance: About) -> None:
     show_figure(
         plots.omega_figure(result.omegas, result.by_omega, result.settings.omega),
         key=f"{key}-by-omega",
         numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
         name="sentence-vector-by-omega",
         height=400,
-        about=about,
+        about=provenance,
     )
     st.caption(
         "Cosine similarity between the embedding with your omega (dotted line) and the "

@@ -1,4 +1,4 @@
-"""What is looked at: the order of the texts, and one pair of them."""
+"""The order of the texts, and the chosen pair of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.jobs.comparing import Comparison
 
-PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
-METHODS = ("compare-a", "compare-b")  # and the two methods
+PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
+METHODS = ("compare-a", "compare-b")  # session state: the chosen methods
 ORDER_WIDTH = 190  # px
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"
 
@@ -37,7 +37,7 @@ def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
     )
 
 
-def order_of(comparison: Comparison, labels: tuple[str, ...] | None, order: str) -> np.ndarray:
+def text_order(comparison: Comparison, labels: tuple[str, ...] | None, order: str) -> np.ndarray:
     """Numbers of the texts in the order that was chosen."""
     if labels is not None:
         return order_by_label(labels)
@@ -47,53 +47,53 @@ def order_of(comparison: Comparison, labels: tuple[str, ...] | None, order: str)
     return np.arange(len(comparison[0].texts))
 
 
-def labels_of(labels: Mapping[str, tuple[str, ...]], order: str) -> tuple[str, ...] | None:
+def order_labels(labels: Mapping[str, tuple[str, ...]], order: str) -> tuple[str, ...] | None:
     """The labels that the texts are ordered by; None when they are not."""
     return labels.get(order.removeprefix("By ")) if order.startswith("By ") else None
 
 
 def forget_pair() -> None:
-    """Have the methods that agree least, and the pair on which they do, come first again."""
+    """Forget the chosen pair and methods, so that those with the least agreement are shown."""
     for key in (*PAIR, *METHODS):
         st.session_state.pop(key, None)
 
 
 def choose_pair(first: int, second: int) -> None:
-    """Look at a pair of texts."""
+    """Choose a pair of texts."""
     st.session_state.update(zip(PAIR, (first, second), strict=True))
 
 
 def chosen_pair(n_texts: int) -> tuple[int, int] | None:
-    """The pair that is looked at, where it is one of these texts."""
+    """The chosen pair; None where there is none among these texts."""
     a, b = (st.session_state.get(key, -1) for key in PAIR)
     texts = range(n_texts)
     return (int(a), int(b)) if a in texts and b in texts else None
 
 
 def choose_cell(click: dict[str, Any]) -> None:
-    """A click on a heatmap: the names of a row and a column begin with the texts' numbers."""
+    """Choose the pair of a clicked heatmap cell, whose names begin with the texts' numbers."""
     first, second = (int(str(click[axis]).partition(".")[0]) - 1 for axis in ("y", "x"))
     choose_pair(first, second)
 
 
 def choose_point(click: dict[str, Any]) -> None:
-    """A click on a point of the scatter, which carries the texts' numbers."""
+    """Choose the pair of a clicked scatter point, which carries the texts' numbers."""
     if click["customdata"]:
         first, second = (int(number) - 1 for number in click["customdata"])
         choose_pair(first, second)
 
 
-def as_table(similarity: Similarity) -> pd.DataFrame:
-    """A row and a column for every text."""
+def similarity_table(similarity: Similarity) -> pd.DataFrame:
+    """The similarity matrix, a row and a column for every text."""
     names = [f"text {i + 1}" for i in range(len(similarity.texts))]
     table = pd.DataFrame(similarity.products, columns=names)
     table.insert(0, "text", similarity.texts)
     return table
 
 
-def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
-    """A row for every pair of texts."""
-    texts = done[0].texts
+def pairs_table(results: Sequence[Similarity]) -> pd.DataFrame:
+    """The similarities and ranks by every method, a row for every pair of texts."""
+    texts = results[0].texts
     i, j = pair_indices(len(texts))
     table: dict[str, Any] = {
         "id1": i + 1,
@@ -101,7 +101,7 @@ def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
         "text1": [texts[k] for k in i],
         "text2": [texts[k] for k in j],
     }
-    for one in done:
-        table[f"{one.method} cosine similarity"] = one.products[i, j]
-        table[f"{one.method} rank"] = one.ranks[i, j]
+    for result in results:
+        table[f"{result.method} cosine similarity"] = result.products[i, j]
+        table[f"{result.method} rank"] = result.ranks[i, j]
     return pd.DataFrame(table)

@@ -1,0 +1,217 @@
+"""The widgets for an uploaded table: the file, the line of its header, what its columns are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.evaluation.guessing import guess_columns, guess_roles
+from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.roles import OPTIONAL, ROLES, find_roles
+from neuralviz.reading.source import Source
+from neuralviz.reading.tables import read_table
+from neuralviz.ui.allowed import most_rows, where_it_goes
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.header import choose_header
+from neuralviz.ui.links import open_view, put_in_address
+from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.views import LARGEST_FILE, View
+
+if TYPE_CHECKING:
+    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.reading.roles import Kind
+    from neuralviz.reading.table import Table
+
+MAX_ROWS = 20_000
+ONLY_PAIRS: dict[Kind, str] = {"pairs": "Scored pairs"}
+KINDS: dict[Kind, str] = {
+    **ONLY_PAIRS,
+    "groups": "Texts in groups",
+    "labels": "Texts with labels",
+    "paraphrases": "Controlled paraphrases",
+}
+ROLE_NAMES = {
+    "text1": "First text",
+    "text2": "Second text",
+    "score": "Score",
+    "text": "Text",
+    "group": "Group",
+    "role": "Role",
+    "label": "Label",
+    "original": "Original",
+    "generated": "Generated",
+    "varies": "Quality that varies",
+    "value": "Value of that quality",
+    "fixed1": "First fixed value",
+    "fixed2": "Second fixed value",
+}
+BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
+_cache = partial(st.cache_data, max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
+read_uploaded = _cache()(read_table)
+
+
+def choose_pairs(
+    key: str, example: Callable[[], tuple[str, ScoredPairs]]
+) -> tuple[str, ScoredPairs, bool] | None:
+    """The example's pairs, or those of a table.
+
+    Args:
+        key: names the widgets; ``KEY-source`` is that of the choice.
+        example: gives its name and its pairs.
+
+    Returns:
+        A name, the pairs, and whether they are the example's; None without any, which is said.
+    """
+    open_upload(key)
+    source = choose_one(
+        st.segmented_control,
+        "Pairs",
+        ["Example", "Upload"],
+        default="Example",
+        key=f"{key}-source",
+        persist_state="session",
+    )
+    try:
+        if source == "Example":
+            return (*example(), True)
+        rows = most_rows(MAX_ROWS, texts_in_row=2)
+        given = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
+        return given and (given[0].name, _read_pairs(*given, rows), False)
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+
+
+@_cache()
+def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredPairs:
+    return read_pairs(source, roles, max_rows=max_rows)
+
+
+def upload_table(
+    key: str, columns: str, max_rows: int, kinds: Mapping[Kind, str] = KINDS
+) -> tuple[Source, dict[str, str]] | None:
+    """A table, with the column of each role; it stays when a person leaves and comes back.
+
+    Args:
+        key: names the widgets; ``KEY-kept`` keeps the file in the session.
+        columns: that it should have, in words.
+        max_rows: that are read.
+        kinds: of data that it may hold, and what they are called.
+
+    Returns:
+        None while the file or a column is missing, which is said.
+
+    Raises:
+        NeuralvizError: it cannot be read.
+    """
+    kept = f"{key}-kept"
+    # The uploader takes any type: reading says what a file is not.
+    file = st.file_uploader("Table", key=f"{key}-file", label_visibility="collapsed")
+    if file is not None:
+        st.session_state[kept] = Source(file.name, file.getvalue())
+    if kept not in st.session_state:
+        st.caption(
+            f"Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
+            f"{columns}. Columns with other names are guessed; you can correct them. "
+            f"{where_it_goes()}"
+        )
+        return None
+    source: Source = st.session_state[kept]
+    source = choose_header(source, f"{key}-header-{source.name}")
+    table = read_uploaded(source, max_rows=max_rows)
+    if said := table.describe_header(source.name):
+        st.caption(plain(said))
+    roles = _choose_columns(key, source.name, table, kinds)
+    return None if roles is None else (source, roles)
+
+
+def open_upload(key: str) -> None:
+    """Have the widgets hold the table of a link that was opened, and how it is read."""
+    view = open_view(key)
+    if view is not None and view.file is not None:
+        st.session_state[f"{key}-source"] = "Upload"
+        st.session_state[f"{key}-kept"] = view.file
+        st.session_state.update(view.choices)
+
+
+def put_upload_in_address(key: str) -> None:
+    """Let the address bring an uploaded table back, with the roles of its columns."""
+    if st.session_state.get(f"{key}-source") != "Upload" or f"{key}-kept" not in st.session_state:
+        return
+    begin = tuple(f"{key}-{what}-" for what in ("kind", "role", "header"))
+    choices = [
+        (str(name), value)
+        for name, value in st.session_state.items()
+        if str(name).startswith(begin) and isinstance(value, str)
+    ]
+    file: Source = st.session_state[f"{key}-kept"]
+    put_in_address(key, View((), file, tuple(choices)))
+    if isinstance(file.content, bytes) and len(file.content) > LARGEST_FILE:
+        st.toast("This table is too large to be saved, so the link does not include it.")
+
+
+def _choose_columns(
+    key: str, name: str, table: Table, kinds: Mapping[Kind, str]
+) -> dict[str, str] | None:
+    """Role to column; None while one that is needed is missing."""
+    columns = table.columns
+    if not columns:
+        return {}  # reading says why
+    kind, guessed = guess_roles(table)
+    is_named = False
+    with suppress(TextError):
+        kind, guessed = find_roles(name, columns, {})
+        is_named = True
+    if kind not in kinds:
+        kind = next(iter(kinds))
+        guessed, is_named = guess_columns(kind, table), False
+    is_clear = is_named or all(role in guessed or role in OPTIONAL for role in ROLES[kind])
+    if is_clear and not is_named:
+        said = ", ".join(f"{ROLE_NAMES[role].lower()}: {one}" for role, one in guessed.items())
+        st.caption(plain(f"Columns guessed from their content ({said}). Correct them below."))
+    which = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
+    with st.expander("Columns", expanded=not is_clear, key=f"{key}-columns-{which}"):
+        if not is_clear:
+            st.caption(plain(f"Could not recognise the columns of {name}. Assign them below."))
+        if len(kinds) > 1:
+            of_kind = f"{key}-kind-{which}"
+            st.session_state.setdefault(of_kind, kind)
+            kind = st.selectbox(
+                "The table contains",
+                list(kinds),
+                format_func=kinds.__getitem__,
+                key=of_kind,
+                persist_state="session",
+            )
+        found = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
+        row = st.container(horizontal=True)
+        roles = {}
+        for role in ROLES[kind]:
+            options = ("", *columns) if role in OPTIONAL else columns
+            column = found.get(role, "")
+            of_role = f"{key}-role-{which}-{kind}-{role}"
+            st.session_state.setdefault(of_role, column if column in options else None)
+            roles[role] = row.selectbox(
+                ROLE_NAMES[role],
+                options,
+                index=0 if column in options else None,  # without one, it can be emptied
+                format_func=lambda column: column or "none",
+                key=of_role,
+                persist_state="session",
+                placeholder="Choose a column",
+            )
+        missing = [
+            ROLE_NAMES[role]
+            for role, column in roles.items()
+            if not column and role not in OPTIONAL
+        ]
+        if missing:
+            st.caption(f"Choose columns for these roles: {', '.join(missing)}.")
+            return None
+    return {role: column or "" for role, column in roles.items()}
