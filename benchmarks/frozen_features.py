@@ -76,7 +76,7 @@ def main() -> None:
     settings = LadderSettings(pooling=options.pooling, seeds=tuple(options.seeds))
     store = KeptVectors(Database(options.folder))
     ladder = Ladder()
-    for event in climb(model, split, settings, store, own=own_embeddings(model, split)):
+    for event in climb(model, split, settings, store, own_embedders=own_embeddings(model, split)):
         ladder = ladder.having([event])
         if isinstance(event, RungEvent | RungResult):
             print(f"{event.rung}, seed {event.seed}", file=sys.stderr, flush=True)
@@ -102,7 +102,7 @@ def print_table(ladder: Ladder) -> None:
         ]
         print(f"| {RUNG_NAMES[rung]} | {' | '.join(columns)} |")
     for rung in RUNGS:
-        heard = np.mean([one.trained.heard for one in ladder.of_rung(rung)], axis=0)
+        heard = np.mean([one.trained.layer_shares for one in ladder.of_rung(rung)], axis=0)
         print(
             f"\nHeard by {RUNG_NAMES[rung]}: {', '.join(f'{share:.0%}' for share in heard)}", end=""
         )

@@ -18,7 +18,7 @@ from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import (
     COEFFICIENTS,
-    SAME,
+    ROUNDING,
     ordered_pairs,
     why_undefined,
 )
@@ -55,7 +55,7 @@ class Intervals:
     resamples: int
 
     @classmethod
-    def of(cls, resampled: Mapping[str, np.ndarray]) -> Intervals:
+    def from_resamples(cls, resampled: Mapping[str, np.ndarray]) -> Intervals:
         """The intervals of what `bootstrap` found."""
         bounds = {name: interval(resampled[name]) for name in COEFFICIENTS}
         return cls(**bounds, resamples=len(resampled[COEFFICIENTS[0]]))
@@ -135,8 +135,8 @@ def seem_reversed(bounds: Iterable[tuple[float, float] | None]) -> bool:
     Returns:
         True where no correlation is clearly above 0 and at least one is clearly below.
     """
-    known = [one for one in bounds if one is not None]
-    return all(low <= 0 for low, _ in known) and any(high < 0 for _, high in known)
+    defined = [bound for bound in bounds if bound is not None]
+    return all(low <= 0 for low, _ in defined) and any(high < 0 for _, high in defined)
 
 
 def bootstrap(
@@ -199,9 +199,9 @@ def bootstrap_spearman(
     for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
         of_x, of_y = _Ties(x, counts), _Ties(y, counts)
         with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
-            found = _pearson(of_x.ranks, of_y.ranks, counts)
-        found[of_x.constant | of_y.constant] = np.nan
-        drawn.append(found)
+            coefficients = _pearson(of_x.ranks, of_y.ranks, counts)
+        coefficients[of_x.constant | of_y.constant] = np.nan
+        drawn.append(coefficients)
     return np.concatenate(drawn)
 
 
@@ -284,13 +284,13 @@ def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.
     fewest = np.minimum(of_x.n_values, of_y.n_values)
     ordered = _ordered(x, y, counts)
     with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
-        found = {
+        by_name = {
             "spearman": _pearson(of_x.ranks, of_y.ranks, counts),
             "kendall_b": ordered / np.sqrt(of_x.untied * of_y.untied),
             "kendall_c": 2 * ordered * fewest / (n**2 * (fewest - 1)),
             "pearson": _pearson(x, y, counts),
         }
-    result = np.stack([found[name] for name in COEFFICIENTS], axis=1)
+    result = np.stack([by_name[name] for name in COEFFICIENTS], axis=1)
     result[of_x.constant | of_y.constant] = np.nan
     return result
 
@@ -316,7 +316,7 @@ class _Ties:
         self.ranks = (sizes.cumsum(axis=1) - (sizes - 1) / 2)[:, group]
         low = different[drawn.argmax(axis=1)]
         high = different[len(different) - 1 - drawn[:, ::-1].argmax(axis=1)]
-        self.constant = high - low <= SAME * np.maximum(np.abs(low), np.abs(high))
+        self.constant = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
 
 
 def _pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -335,8 +335,8 @@ def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     if len(x) > LARGEST_MATRIX:
         return np.array([_ordered_one(x, y, row.astype(int)) for row in counts])
     alike = np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))
-    above = counts.astype(np.float32) @ alike.astype(np.float32)
-    return (above * counts).sum(axis=1) / 2
+    weighted = counts.astype(np.float32) @ alike.astype(np.float32)
+    return (weighted * counts).sum(axis=1) / 2
 
 
 def _ordered_one(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:

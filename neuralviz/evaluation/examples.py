@@ -44,8 +44,8 @@ class Example:
 
 
 EXAMPLES = {
-    one.name: one
-    for one in (
+    example.name: example
+    for example in (
         Example(
             "Forms", "topics.csv",
             "480 texts on ten topics, in six forms such as headlines and complaints. Do a text's "

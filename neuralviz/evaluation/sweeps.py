@@ -17,8 +17,8 @@ def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     anything else, or where a combination of values is missing.
     """
     specs = [row.spec for row in rows]
-    same = {(spec.method, spec.model_id) for spec in specs}
-    if len(rows) < 3 or len(same) > 1 or specs[0].parts:
+    methods = {(spec.method, spec.model_id) for spec in specs}
+    if len(rows) < 3 or len(methods) > 1 or specs[0].parts:
         return {}
     options = [spec.all_options for spec in specs]
     values: dict[str, tuple[float, ...]] = {}

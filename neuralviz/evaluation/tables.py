@@ -129,6 +129,8 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
             )
             + with_notes(rows.notes)
         )
-    texts, at = distinct([*original, *generated])
+    texts, places = distinct([*original, *generated])
     n = len(original)
-    return ParaphraseData(name, texts, at[:n], at[n:], varies, *rows.numbers, notes=rows.notes)
+    return ParaphraseData(
+        name, texts, places[:n], places[n:], varies, *rows.numbers, notes=rows.notes
+    )

@@ -128,7 +128,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             split,
             self.settings,
             kept_vectors(),
-            own=evaluation.own_embeddings(model, split, loaders=LOADERS),
+            own_embedders=evaluation.own_embeddings(model, split, loaders=LOADERS),
             should_stop=should_stop,
         )
 
@@ -138,7 +138,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
             return replace(_of_features(result), part="features", is_last=False)
-        n = len(self.settings.each())
+        n = len(self.settings.list_trainings())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
         if len(self.settings.seeds) > 1:
@@ -156,13 +156,13 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         )
 
     def cache_key(self) -> str:
-        trained = [asdict(one) for one in self.settings.each()]
+        trained = [asdict(one) for one in self.settings.list_trainings()]
         return json.dumps(
             [FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}, trained]
         )
 
     def is_whole(self, result: Ladder) -> bool:
-        return len(result.results) == len(self.settings.each())
+        return len(result.results) == len(self.settings.list_trainings())
 
     def pack(self, result: Ladder) -> bytes:
         return ladder_bytes(result)
@@ -258,5 +258,5 @@ def _of_features(result: Ladder) -> Progress:
     now = result.progress
     if now is None:
         return Progress()
-    what = f"{now.done:,} of {now.total:,} texts, {now.what}"
+    what = f"{now.done:,} of {now.total:,} texts, {now.source}"
     return Progress(now.done, now.total, "texts", what)

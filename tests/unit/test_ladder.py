@@ -78,7 +78,7 @@ def ladder(split: SplitPairs, tiny: LanguageModel) -> Ladder:
 
 
 def test_every_rung_is_trained_with_every_seed(ladder: Ladder, split: SplitPairs) -> None:
-    assert list(ladder.results) == [(one.rung, one.seed) for one in SETTINGS.each()]
+    assert list(ladder.results) == [(one.rung, one.seed) for one in SETTINGS.list_trainings()]
     assert list(ladder.results) == list(ladder.curves)
     assert ladder.test is not None
     assert ladder.test.sentences1 == split.test.sentences1
@@ -167,7 +167,7 @@ def test_a_sentence_encoder_has_an_embedding_of_its_own(split: SplitPairs) -> No
     model = load_text_model(MINILM, device="cpu")
     own = own_embeddings(model, split)
     settings = LadderSettings(rungs=("cosines",), max_epochs=1)
-    found = Ladder().having(list(climb(model, split, settings, MemoryVectors(), own=own)))
+    found = Ladder().having(list(climb(model, split, settings, MemoryVectors(), own_embedders=own)))
     # all-MiniLM-L6-v2 is mean pooling
     floor, sentence = found.baselines[FLOOR], found.baselines[SENTENCE]
     assert sentence.predicted == pytest.approx(floor.predicted, abs=1e-5)

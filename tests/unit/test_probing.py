@@ -191,7 +191,7 @@ def test_labels_of_a_task_are_equally_frequent_and_texts_differ(task: str) -> No
     assert made.by_default == ("probe",)
     assert made.name == f"own, {TASKS[task].title.lower()}"
     assert check_measures(made, MeasureSettings()) == ("probe",)
-    assert made.asked == TASKS[task].asked
+    assert made.question == TASKS[task].question
 
 
 def test_lengths_are_told_by_number_of_words() -> None:
@@ -261,7 +261,7 @@ def test_too_few_texts_are_refused_in_a_sentence(task: str) -> None:
 def test_unknown_tasks_are_refused_and_many_texts_are_drawn_from() -> None:
     with pytest.raises(SettingsError, match="Unknown task “depth”"):
         probing_task("depth", "own", sentences())
-    made = probing_task("length", "own", sentences(), most=100)
+    made = probing_task("length", "own", sentences(), max_texts=100)
     (note,) = made.notes
     assert note == f"Using 100 of {len(sentences())} different texts, drawn at random."
     assert len(made.texts) <= 100
@@ -398,7 +398,7 @@ def test_every_label_counts_alike_as_scikit_learn_counts(name: Measure) -> None:
 def test_the_rarest_of_many_labels_are_shown_together() -> None:
     labels = [f"l{at}" for at in range(20) for _ in range(20 - at)]
     predicted = labels[1:] + labels[:1]
-    whole = Confusion.of(labels, predicted)
+    whole = Confusion.from_predictions(labels, predicted)
     assert whole.at_most(20) is whole
     few = whole.at_most(12)
     assert few.labels == (*(f"l{at}" for at in range(11)), "9 rarer labels")

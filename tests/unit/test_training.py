@@ -164,7 +164,7 @@ def test_the_learning_rate_goes_as_transformers_has_it(
     from transformers import get_linear_schedule_with_warmup
 
     settings = TrainingSettings(epochs=epochs, batch_size=batch_size, max_steps=max_steps)
-    schedule = Schedule.of(settings, n_pairs)
+    schedule = Schedule.from_settings(settings, n_pairs)
     warm_up = round(0.1 * min(schedule.per_epoch, schedule.steps))
     adam = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=1.0)
     plan = get_linear_schedule_with_warmup(adam, warm_up, schedule.steps)

@@ -17,7 +17,7 @@ from neuralviz.training.in_words import (
     training_point,
     what_next,
 )
-from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.record import Lesson, SnapshotRecord
 from neuralviz.training.settings import TrainingSettings, with_options
 
 N = 200
@@ -28,7 +28,9 @@ FAR = (np.arange(N)[:, None] + np.arange(101, 111)) % N
 def lesson(*shares: float, nearest: np.ndarray = NEAR, **settings: Any) -> Lesson:
     """One that is over: a snapshot every 12 steps, at which so many texts are right."""
     seen = [
-        Seen(12 * at, np.array([0.5, share]), np.arange(N) < share * N, nearest if at else NEAR)
+        SnapshotRecord(
+            12 * at, np.array([0.5, share]), np.arange(N) < share * N, nearest if at else NEAR
+        )
         for at, share in enumerate(shares)
     ]
     n = 12 * max(len(shares) - 1, 1)

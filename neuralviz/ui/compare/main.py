@@ -187,7 +187,9 @@ def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, l
     task = run.task
     assert isinstance(task, Compare)
     with slide("heatmaps"):
-        complete = [result for result in results if result.done.all()]  # also where it was stopped
+        complete = [
+            result for result in results if result.has_vector.all()
+        ]  # also where it was stopped
         show_point(plain(kept_together(complete, look.labels)), key="compare")
         if not live:
             show_framed(texts, "heatmaps")

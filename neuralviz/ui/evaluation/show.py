@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders.labels import spoken
-from neuralviz.evaluation.in_words import NONE
+from neuralviz.evaluation.in_words import EMPTY_CELL
 from neuralviz.evaluation.verdict import other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
 from neuralviz.jobs.evaluating import Evaluate, Filling
@@ -250,4 +250,4 @@ def _downloads(results: Results, about: About) -> None:
             f"{name}.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
-        st.caption(f"The report lists all settings. In tables, {NONE} means undefined.")
+        st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
