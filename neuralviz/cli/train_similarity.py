@@ -120,7 +120,7 @@ def train_similarity(
     ladder = Ladder()
     stopped = False
     with stop_on_interrupt() as should_stop:
-        events = evaluation.climb(
+        events = evaluation.train_ladder(
             frozen, split, settings, kept_vectors(), own_embedders=own, should_stop=should_stop
         )
         try:

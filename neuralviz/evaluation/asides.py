@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
 
 
-def separated(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
+def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
     """How far the best method keeps similar from dissimilar texts; empty where there are none.
 
     Args:
@@ -40,7 +40,7 @@ def separated(results: Results, data: int, yardstick: Yardstick, name: Name = st
     return ""
 
 
-def halves(data: ScoredData, measured: Measured, label: str) -> str:
+def describe_halves(data: ScoredData, measured: Measured, label: str) -> str:
     """How many similar and dissimilar pairs a method has in its upper half.
 
     Args:
@@ -63,11 +63,13 @@ def halves(data: ScoredData, measured: Measured, label: str) -> str:
     )
 
 
-def followed(results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name) -> str:
+def describe_followed_quality(
+    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name
+) -> str:
     """Which quality of paraphrases the best method follows best; empty where none is measured.
 
     Args:
-        results, data, yardstick, name: as of `separated`.
+        results, data, yardstick, name: as of `describe_separation`.
         quote: escapes the name of a quality.
     """
     name = spoken_by(results, name)
@@ -93,11 +95,11 @@ def followed(results: Results, data: int, yardstick: Yardstick, name: Name, quot
     return ""
 
 
-def least_shared(results: Results, data: int, name: Name = str) -> str:
+def describe_shared_errors(results: Results, data: int, name: Name = str) -> str:
     """Which two methods make the most different errors; empty where no two make any.
 
     Args:
-        results, data, name: as of `separated`.
+        results, data, name: as of `describe_separation`.
     """
     name = spoken_by(results, name)
     compared = results.compared.get(data)

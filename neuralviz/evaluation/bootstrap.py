@@ -83,7 +83,7 @@ def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float
     return interval(difference) if np.isfinite(difference).any() else None
 
 
-def draws(
+def draw_resamples(
     n: int,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -152,7 +152,7 @@ def bootstrap(
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples, seed, cluster, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`.
 
     Returns:
         [resample] by the names of `COEFFICIENTS`; empty when the coefficients are undefined, or
@@ -166,7 +166,9 @@ def bootstrap(
         return {}
     drawn = [
         correlate_resamples(x, y, counts)
-        for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop)
+        for counts in draw_resamples(
+            len(x), resamples, seed, cluster=cluster, should_stop=should_stop
+        )
     ]
     return dict(zip(COEFFICIENTS, np.concatenate(drawn).T, strict=True)) if drawn else {}
 
@@ -184,7 +186,7 @@ def bootstrap_spearman(
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples, seed, cluster, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`.
 
     Returns:
         [resample] NaN where a resample is constant; empty as of `bootstrap`.
@@ -196,7 +198,7 @@ def bootstrap_spearman(
     drawn = [np.zeros(0)]
     if why_undefined(x, y):
         return drawn[0]
-    for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
+    for counts in draw_resamples(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
         of_x, of_y = _Ties(x, counts), _Ties(y, counts)
         with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
             coefficients = _pearson(of_x.ranks, of_y.ranks, counts)
@@ -220,7 +222,8 @@ def bootstrap_pairs(
     Args:
         products: [pair] finite.
         is_similar, is_dissimilar: [pair] which comparisons are made from.
-        resamples, seed, cluster, should_stop: as of `draws`; what is drawn is that of `bootstrap`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`, so that the resamples are
+            those of `bootstrap`.
 
     Returns:
         [resample] shares, 0 … 1, NaN where one of the kinds is not drawn; empty as of `bootstrap`.
@@ -230,7 +233,9 @@ def bootstrap_pairs(
     dissimilar = dissimilar[np.argsort(products[dissimilar], kind="stable")]
     not_above = np.searchsorted(products[dissimilar], products[similar] - TIE, "right")
     drawn = [np.zeros(0)]
-    for counts in draws(len(products), resamples, seed, cluster=cluster, should_stop=should_stop):
+    for counts in draw_resamples(
+        len(products), resamples, seed, cluster=cluster, should_stop=should_stop
+    ):
         n_similar, n_dissimilar = counts[:, similar], counts[:, dissimilar]
         before = np.pad(n_dissimilar.cumsum(axis=1), ((0, 0), (1, 0)))
         broken = (n_similar * (before[:, -1:] - before[:, not_above])).sum(axis=1)
@@ -252,14 +257,16 @@ def bootstrap_share(
     Args:
         wrong, total: [thing] counts of each text or group; the share is the sum of the first by
             that of the second.
-        resamples, seed, cluster, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`.
 
     Returns:
         [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
     """
     drawn = [
         _ratio(counts @ wrong, counts @ total)
-        for counts in draws(len(total), resamples, seed, cluster=cluster, should_stop=should_stop)
+        for counts in draw_resamples(
+            len(total), resamples, seed, cluster=cluster, should_stop=should_stop
+        )
     ]
     return np.concatenate([np.zeros(0), *drawn])
 

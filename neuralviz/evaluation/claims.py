@@ -140,7 +140,7 @@ def spoken_by(results: Results, name: Name) -> Name:
     return lambda label: name(short[label])
 
 
-def listed(names: Sequence[str], last: str = "and") -> str:
+def join_names(names: Sequence[str], last: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``, ``a, b, c, d and 2 others``."""
     named, rest = _split_named(names)
     return joined([*named, *([f"{len(rest)} others"] if rest else [])], last)
@@ -152,7 +152,7 @@ def _split_named(methods: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
     return methods[:n], methods[n:]
 
 
-def written(yardstick: Yardstick, values: Sequence[float]) -> list[str]:
+def format_distinct(yardstick: Yardstick, values: Sequence[float]) -> list[str]:
     """Values with so many digits that those that differ look different."""
     fewest, most_digits = (1, MOST_DIGITS - 2) if yardstick.is_share else (2, MOST_DIGITS)
     exact = len({yardstick.write(value, most_digits) for value in values})

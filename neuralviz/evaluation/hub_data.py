@@ -17,7 +17,7 @@ from typing import Any
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
-from neuralviz.evaluation.tables import MAX_ROWS, data_of
+from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
@@ -85,7 +85,7 @@ def load_hub_data(
         scores = [column for column in _SCORES if column in columns]
         if {"sentence1", "sentence2"} <= columns.keys() and scores:
             roles.setdefault("score", scores[0])
-        data = data_of(label, _as_table(columns), roles, thresholds=thresholds)
+        data = make_data(label, _as_table(columns), roles, thresholds=thresholds)
     return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
 
 

@@ -58,7 +58,7 @@ class Word:
     better: str = ""
 
 
-def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
+def format_measured(measured: Measured) -> dict[str, dict[str, Word]]:
     """What was measured, by kind of measure and head of a column."""
     words: dict[str, dict[str, Word]] = {}
     if measured.correlations is not None:
@@ -115,7 +115,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
 
 
 def _by_label(kind: str, confusion: Confusion | None) -> dict[str, dict[str, Word]]:
-    """The measures that count every label alike, as of `in_words`."""
+    """The measures that count every label alike, as of `format_measured`."""
     if confusion is None:
         return {}
     values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
@@ -156,7 +156,7 @@ def in_digits(value: float, digits: int) -> str:
     return EMPTY_CELL if np.isnan(value) else number(value, f".{digits}f")
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+def flatten(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
     """Names and what they stand for, those of a mapping within behind a full stop."""
     pairs: list[tuple[str, Any]] = []
     for name, value in values.items():
@@ -171,7 +171,7 @@ def flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
                 for j, b in enumerate(quality_map["fixed2"])
             ]
         elif isinstance(value, Mapping):
-            pairs += flat(value, f"{before}{name}.")
+            pairs += flatten(value, f"{before}{name}.")
         elif isinstance(value, tuple):  # an interval
             pairs += [(f"{before}{name}.low", value[0]), (f"{before}{name}.high", value[1])]
         elif isinstance(value, str):

@@ -59,7 +59,7 @@ def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
     A model whose tokens see only what stands before them has seen the whole text at its last token
     alone, and nothing of it at a special token before the text.
     """
-    looks_ahead = sees_what_follows(model)
+    looks_ahead = is_bidirectional(model)
     lacking = set() if model.suffix_ids else {"sep"}
     if not (looks_ahead and model.prefix_ids):
         lacking.add("cls")
@@ -68,7 +68,7 @@ def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
 
 
 @torch.no_grad()
-def sees_what_follows(model: TextModel) -> bool:
+def is_bidirectional(model: TextModel) -> bool:
     """Whether the vectors of a token depend on what stands behind it, unlike in GPT-2."""
     words = set(model.encoder.encode("a b c d e f", add_special_tokens=False).ids)
     if len(words) < 2:
@@ -83,7 +83,7 @@ def sees_what_follows(model: TextModel) -> bool:
     return not torch.allclose(states[0, position], states[1, position], rtol=1e-3, atol=1e-5)
 
 
-def look_at_layers(
+def measure_cosines(
     model: TextModel,
     pairs: ScoredPairs,
     store: VectorStore,
@@ -110,7 +110,7 @@ def look_at_layers(
         yield layer_cosines(pooling, pair_features(pairs, texts, vectors), pairs.numbers)
 
 
-def climb(
+def train_ladder(
     model: TextModel,
     split: SplitPairs,
     settings: LadderSettings,

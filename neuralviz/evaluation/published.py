@@ -200,7 +200,7 @@ _TRIPLETS: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 
-def published(data: DataSet, name: str, model_id: str = "") -> Published | None:
+def find_published(data: DataSet, name: str, model_id: str = "") -> Published | None:
     """What was published of a row on these data.
 
     Counts stand only where there are as many pairs, or triplets, as the paper had: with other

@@ -18,8 +18,16 @@ from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Cell, Compared
-from neuralviz.evaluation.in_words import NAMES, Table, Word, as_lines, flat, in_digits, in_words
-from neuralviz.evaluation.published import Published, published
+from neuralviz.evaluation.in_words import (
+    NAMES,
+    Table,
+    Word,
+    as_lines,
+    flatten,
+    format_measured,
+    in_digits,
+)
+from neuralviz.evaluation.published import Published, find_published
 from neuralviz.store.writing import inert
 from neuralviz.words import many, number
 
@@ -135,7 +143,7 @@ class Results:
     def published(self, data: int, row: int) -> Published | None:
         """What the paper has for a cell."""
         row_plan = self.rows[row]
-        return published(self.data[data], row_plan.published, row_plan.spec.model_id)
+        return find_published(self.data[data], row_plan.published, row_plan.spec.model_id)
 
     def models(self) -> str:
         """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean; cls)``."""
@@ -236,7 +244,7 @@ class Results:
             return {}
         if cell.measured is None:
             return {"": {"failed": Word("yes")}}
-        return in_words(cell.measured)
+        return format_measured(cell.measured)
 
     def as_json(self) -> dict[str, Any]:
         """The measures by row, for scripts; by data set and row where there are several sets."""
@@ -286,7 +294,7 @@ class Results:
             paper = self.published(data, row)
             row_plan = self.rows[row]
             numbers = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
-            for name, value in [*flat(numbers), *self._shares(data, row)]:
+            for name, value in [*flatten(numbers), *self._shares(data, row)]:
                 paper_value = _published_value(paper, name)
                 writer.writerow([
                     inert(self.data[data].name), row_plan.label, inert(row_plan.model),

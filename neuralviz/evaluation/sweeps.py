@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.experiments import Row
 
 
-def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
+def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     """The one or two options with numbers by which rows of one method differ, and their values.
 
     A list of one number, as of a single layer, is this number. Empty where the rows differ by

@@ -52,10 +52,10 @@ def read_data(
         SettingsError: a role that there is not, or whose column there is not.
     """
     table = read_table(source, max_rows=max_rows)
-    return data_of(source.name, table, roles, thresholds=thresholds)
+    return make_data(source.name, table, roles, thresholds=thresholds)
 
 
-def data_of(
+def make_data(
     name: str,
     table: Table,
     roles: Mapping[str, str] | None = None,

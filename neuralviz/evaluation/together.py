@@ -51,7 +51,7 @@ def _labelled(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     return similarity.has_vector & np.array([bool(label) for label in labels])
 
 
-def kept_together(
+def describe_similar_texts(
     similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]] | None = None
 ) -> str:
     """What the methods find similar, in a sentence, and how sure it is, in a paragraph below it.
@@ -82,7 +82,7 @@ def kept_together(
     if shared:
         return _by_labels(measured, dict(list(shared.items())[:2]))
     if len(measured) > 1:
-        return agreement(*measured) if len(measured) == 2 else _agreements(measured)
+        return describe_agreement(*measured) if len(measured) == 2 else _agreements(measured)
     return _by_extremes(measured[0])
 
 
@@ -131,7 +131,7 @@ def _best(name: str, similarities: Sequence[Similarity], shares: Sequence[np.nda
     return f"{similarities[best].method} keeps the {name} together best."
 
 
-def agreement(first: Similarity, second: Similarity) -> str:
+def describe_agreement(first: Similarity, second: Similarity) -> str:
     """How far two methods' rankings of the pairs agree, and on which texts least.
 
     Spearman's coefficient over the pairs that both have done; from 0.8 they agree, from 0.5 in
@@ -157,7 +157,7 @@ def _agreements(similarities: Sequence[Similarity]) -> str:
     correlations = rank_correlations(similarities)
     pairs = _correlated(correlations)
     if len(pairs) < 2:
-        return agreement(*(similarities[place] for place in least_alike(similarities)))
+        return describe_agreement(*(similarities[place] for place in least_alike(similarities)))
     n_pairs = int(np.isfinite(sum(similarity.of_pairs for similarity in similarities)).sum())
     (first, second), (third, fourth) = (
         [similarities[place] for place in pairs[index]] for index in (0, -1)
@@ -210,7 +210,7 @@ def _describe_difference(first: Similarity, second: Similarity, begin: str) -> s
     return f"{begin} most on texts {pair[0] + 1} and {pair[1] + 1}: rank {places}."
 
 
-def spread(similarities: Sequence[Similarity]) -> str:
+def describe_spread(similarities: Sequence[Similarity]) -> str:
     """Which method sets the pairs furthest apart, and which least; of each, two texts are done."""
     wide = {
         similarity.method: float(np.nanstd(similarity.of_pairs))

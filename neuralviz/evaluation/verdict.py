@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.claims import Claim, Name, listed, spoken_by, written
+from neuralviz.evaluation.claims import Claim, Name, format_distinct, join_names, spoken_by
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
 from neuralviz.maps.shares import paired_share_interval
@@ -120,7 +120,7 @@ def verdict(
     return " ".join(filter(None, sentences))
 
 
-def other_winner(
+def describe_other_winner(
     results: Results, results_by_question: Mapping[str, Results], name: Name = str
 ) -> str:
     """A sentence where the same texts have another winner when they are asked another question.
@@ -161,7 +161,7 @@ def other_winner(
     return ""
 
 
-def written_lead(yardstick: Yardstick, lead: Lead) -> tuple[str, str]:
+def format_lead(yardstick: Yardstick, lead: Lead) -> tuple[str, str]:
     """A lead with its unit, and its interval without; empty where nobody knows it."""
     scale, unit = (100, " percentage points") if yardstick.is_share else (1, "")
     numbers = [scale * bound for bound in (lead.value, *(lead.interval or ()))]
@@ -208,7 +208,7 @@ def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: 
         [method for method, standing in behind if standing == outcome]
         for outcome in ("beaten", "unsure", "unknown")
     )
-    values = written(yardstick, [method.value for method in ranked])
+    values = format_distinct(yardstick, [method.value for method in ranked])
     entries = {
         method.label: (name(method.label), v) for method, v in zip(ranked, values, strict=True)
     }
@@ -221,13 +221,13 @@ def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: 
     degree = "best" if len(ranked) > 2 else "better"
     if is_level:
         subject = "They are"
-        sentences = [f"{listed(_names(top, name))} are level: {claim.proof(values[0])}{rest}."]
+        sentences = [f"{join_names(_names(top, name))} are level: {claim.proof(values[0])}{rest}."]
         if unsure:
-            rivals = listed(_names(unsure, name), "or")
+            rivals = join_names(_names(unsure, name), "or")
             sentences.append(f"{sample} do not decide whether they are better than {rivals}.")
     elif unsure:
         subject = f"{name(best.label)} is"
-        rivals = listed(_names(shared, name), "or")
+        rivals = join_names(_names(shared, name), "or")
         proof = claim.proof(
             claim.list_values([entries[method.label] for method in shared]), again=True
         )
@@ -247,13 +247,13 @@ def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: 
             rival_phrase = "" if len(ranked) == 2 else f" over {name(ranked[1].label)}"
             return [*sentences, f"Its lead{rival_phrase} is clear: {bounds} (95% interval)."]
     if beaten:
-        sentences.append(f"{subject} clearly better than {listed(_names(beaten, name))}.")
+        sentences.append(f"{subject} clearly better than {join_names(_names(beaten, name))}.")
     if unknown and len(unknown) == len(behind) and not is_level:
         sentences.append(f"But {why_unsure}.")
     elif unknown:
         too = ", too" if beaten or unsure else ""
         sentences.append(
-            f"{subject} ahead of {listed(_names(unknown, name))}{too}, but {why_unsure}."
+            f"{subject} ahead of {join_names(_names(unknown, name))}{too}, but {why_unsure}."
         )
     return sentences
 
@@ -286,7 +286,7 @@ def _includes_0(
 
 def _bounds(yardstick: Yardstick, lead: Lead) -> str:
     """The interval of a lead, with its unit."""
-    _, bounds = written_lead(yardstick, lead)
+    _, bounds = format_lead(yardstick, lead)
     return f"{bounds} percentage points" if yardstick.is_share else bounds
 
 
@@ -340,7 +340,7 @@ def _baselines(yardstick: Yardstick, ranked: Sequence[_Measured]) -> str:
 
 def _all_worse(claim: Claim, ranked: Sequence[_Measured], name: Name) -> str:
     """What is said of methods that are all clearly worse than guessing, in place of a winner."""
-    values = written(claim.yardstick, [method.value for method in ranked])
+    values = format_distinct(claim.yardstick, [method.value for method in ranked])
     entries = [(name(method.label), value) for method, value in zip(ranked, values, strict=True)]
     return f"No method {claim.describe_success('well')}: {claim.proof(claim.list_values(entries))}."
 
@@ -369,7 +369,7 @@ def _beside_guessing(yardstick: Yardstick, ranked: Sequence[_Measured], name: Na
         sentence = f"{subject} clearly worse than {guessing}."
     else:
         are = "is" if len(worse) == 1 else "are"
-        sentence += f" {listed(_names(worse, name))} {are} clearly worse than that."
+        sentence += f" {join_names(_names(worse, name))} {are} clearly worse than that."
     if yardstick.measure in _BY_SCORES:
         sentence += f" {REVERSE}"
     return sentence
@@ -402,7 +402,7 @@ def _better_elsewhere(
             yardstick=yardstick,
             sample=yardstick.describe_sample(results.data[data], same_method.measured),
         )
-        first, second = written(yardstick, [ranked[0].value, same_method.value])
+        first, second = format_distinct(yardstick, [ranked[0].value, same_method.value])
         success = other_claim.describe_success(f"better than {name(best.label)}")
         return (
             f"But {name(ranked[0].label)} {success}: "
@@ -427,9 +427,11 @@ def _left_out(
     sentences = []
     if undefined:
         verb = "has" if len(undefined) == 1 else "have"
-        sentences.append(f"{listed(undefined)} {verb} no {yardstick.title} on these data.")
+        sentences.append(f"{join_names(undefined)} {verb} no {yardstick.title} on these data.")
     if failed:
-        sentences.append(f"{listed(failed)} could not be measured.")
+        sentences.append(f"{join_names(failed)} could not be measured.")
     if missing:
-        sentences.append(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not finished.")
+        sentences.append(
+            f"{join_names(missing)} {'is' if len(missing) == 1 else 'are'} not finished."
+        )
     return " ".join(sentences)

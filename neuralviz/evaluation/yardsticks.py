@@ -237,7 +237,7 @@ INTERVALS = (
 )
 
 
-def explained(results: Results, data: int, *, in_full: bool = True) -> list[str]:
+def explain_measures(results: Results, data: int, *, in_full: bool = True) -> list[str]:
     """What the measures mean that are there, those beside the point only ``in_full``."""
     measured = [result for _, _, result in results.finished(data)]
     is_measured = {

@@ -85,7 +85,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
         assert pairs is not None
         train = similarity.split_pairs(pairs).train.first(LOOKED_AT)
         model = shared_text_model(self.model.id)
-        yield from evaluation.look_at_layers(model, train, kept_vectors(), should_stop=should_stop)
+        yield from evaluation.measure_cosines(model, train, kept_vectors(), should_stop=should_stop)
 
     def fold(self, result: Ladder, events: Sequence[FeatureProgress | LayerCosines]) -> Ladder:
         return result.having(events)
@@ -123,7 +123,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         assert pairs is not None
         split = similarity.split_pairs(pairs, scored_pairs(self.dev), scored_pairs(self.test))
         model = shared_text_model(self.model.id)
-        yield from evaluation.climb(
+        yield from evaluation.train_ladder(
             model,
             split,
             self.settings,

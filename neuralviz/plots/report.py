@@ -13,9 +13,9 @@ from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.in_words import Table
-from neuralviz.evaluation.verdict import leads, verdict, written_lead
+from neuralviz.evaluation.verdict import format_lead, leads, verdict
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
-from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explained, yardsticks_of
+from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explain_measures, yardsticks_of
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
     common_figures,
@@ -138,7 +138,7 @@ def _leads(results: Results, number: int) -> str:
         listed = found if len(found) <= MAX_LEADS else found[: len(results.rows) - 1]
         lines = []
         for lead in listed:
-            value, bounds = written_lead(by, lead)
+            value, bounds = format_lead(by, lead)
             decided = f"{lead.first} is better" if lead.is_decided else "not decided"
             lines.append([lead.first, lead.second, value, bounds, decided])
         heads = ["A", "B", f"A − B, lead in {by.title}", "95% interval", "the data say"]
@@ -186,7 +186,9 @@ def _digits(value: float) -> str:
 
 def _how_to_read(results: Results) -> str:
     sentences = dict.fromkeys(
-        sentence for number in range(len(results.data)) for sentence in explained(results, number)
+        sentence
+        for number in range(len(results.data))
+        for sentence in explain_measures(results, number)
     )
     lines = "".join(f"<p>{escape(one)}</p>" for one in [*sentences, INTERVALS])
     return f"<h2>How to read this</h2>{lines}"

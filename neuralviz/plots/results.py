@@ -10,8 +10,8 @@ import numpy as np
 from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
-from neuralviz.evaluation.sweeps import swept
-from neuralviz.evaluation.verdict import leads, written_lead
+from neuralviz.evaluation.sweeps import find_swept_options
+from neuralviz.evaluation.verdict import format_lead, leads
 from neuralviz.plots.confusion import confusion_figure
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
@@ -148,7 +148,7 @@ def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure,
     """
     found = leads(results, data, by)
     of_best = [one for one in found if one.first == found[0].first]
-    if not any(one.interval for one in of_best) or swept(results.rows):
+    if not any(one.interval for one in of_best) or find_swept_options(results.rows):
         return None
     scale, unit = (100, "percentage points") if by.is_share else (1, "")
     written = [
@@ -156,7 +156,7 @@ def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure,
             scale * one.value,
             None if one.interval is None else (scale * one.interval[0], scale * one.interval[1]),
             unit,
-            written_lead(by, one)[0].partition(" ")[0],
+            format_lead(by, one)[0].partition(" ")[0],
         )
         for one in of_best
     ]
@@ -185,7 +185,7 @@ def _swept_figure(
 
     None where they are no sweep. Rows that are missing leave a gap.
     """
-    options = swept(results.rows)
+    options = find_swept_options(results.rows)
     names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (of_all,) = options.values()

@@ -284,7 +284,7 @@ def moves_point(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     )
 
 
-def what_next(lessons: Sequence[Lesson]) -> str:
+def suggest_next(lessons: Sequence[Lesson]) -> str:
     """What to try next, in a sentence of markdown; empty where nothing suggests itself.
 
     Still gaining accuracy at the end asks for more epochs; else another part, or other pairs, is

@@ -161,7 +161,7 @@ class TransformerLearner(Learner):
         """[text, d_model] vectors from [text, token] ids."""
         options = self._model.behaviour.options
         out = self.network(input_ids=ids, attention_mask=attention, **options)
-        return pooled(out.last_hidden_state, attention, self.pooling)
+        return pool_tokens(out.last_hidden_state, attention, self.pooling)
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
         # other weights behave alike: only what may be padded and has no state was accepted above,
@@ -180,7 +180,7 @@ class TransformerLearner(Learner):
     def _pool_layers(self, states: LayerStates) -> tuple[Tensor, Tensor]:
         """[row, layer · d_model] sums and [row] weights; of chunks, longer ones weigh more."""
         attention = states.attention.long()
-        at_layers = [pooled(vectors, attention, self.pooling) for vectors in states.vectors]
+        at_layers = [pool_tokens(vectors, attention, self.pooling) for vectors in states.vectors]
         lengths = states.lengths
         weights = lengths if self.pooling == "mean" else torch.ones_like(lengths)
         return torch.cat(at_layers, dim=1) * weights[:, None], weights
@@ -210,7 +210,7 @@ class TableLearner(Learner):
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[text, d_model] vectors from [text, token] ids."""
-        return pooled(self._dropout(self.table(ids)), attention, "mean")
+        return pool_tokens(self._dropout(self.table(ids)), attention, "mean")
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
         rows = self._read(texts)
@@ -241,7 +241,7 @@ def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:
     return learner.train()
 
 
-def pooled(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tensor:
+def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tensor:
     """[text, d_model] from [text, token, d_model] and [text, token] 1 where there is a token."""
     if pooling == "mean":
         weights = attention.unsqueeze(-1).to(vectors.dtype)  # [text, token, 1]

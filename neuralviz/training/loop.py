@@ -158,7 +158,7 @@ def _train(
     yield TrainingEnded(result, at_end)
 
 
-def restored(
+def restore_training(
     model: TextModel, texts: Sequence[str], settings: TrainingSettings, folder: Path
 ) -> Trained | None:
     """What a training has left in its folder, as far as it came; None where there is nothing.

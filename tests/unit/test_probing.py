@@ -32,7 +32,7 @@ from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.results_file import read_results, results_bytes
 from neuralviz.evaluation.verdict import verdict
-from neuralviz.evaluation.yardsticks import explained, yardsticks_of
+from neuralviz.evaluation.yardsticks import explain_measures, yardsticks_of
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
@@ -313,7 +313,7 @@ def test_it_says_first_what_the_best_tells_and_what_the_baselines_reach() -> Non
     figure, n_rows = yardstick_figure(results, 0, by)
     assert n_rows == 2
     assert [one.x[0] for one in figure.data] == [results.measured(0, 0).probe.accuracy, 1.0]
-    (sentence,) = explained(results, 0)
+    (sentence,) = explain_measures(results, 0)
     assert "TF-IDF baseline" in sentence
     table = results.table(0)
     (place,) = (at for at, head in enumerate(table.heads) if "TF-IDF baseline" in head)

@@ -13,9 +13,9 @@ from neuralviz.training.in_words import (
     layers_point,
     moves_point,
     new_neighbours,
+    suggest_next,
     trained_part,
     training_point,
-    what_next,
 )
 from neuralviz.training.record import Lesson, SnapshotRecord
 from neuralviz.training.settings import TrainingSettings, with_options
@@ -308,7 +308,7 @@ def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -
 def test_what_to_try_next_is_what_has_not_been_seen_yet(
     lessons: tuple[Lesson, ...], said: str
 ) -> None:
-    assert what_next(lessons) == said
+    assert suggest_next(lessons) == said
 
 
 @pytest.mark.parametrize(
