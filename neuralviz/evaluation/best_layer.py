@@ -29,7 +29,7 @@ _NOTHING = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPooling:
-    """One way to make a vector of a sentence, such as a layer, measured on pairs.
+    """A layer or another pooling, measured on scored pairs.
 
     Attributes:
         cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
@@ -43,7 +43,7 @@ class MeasuredPooling:
 
     @cached_property
     def correlation(self) -> Correlation:
-        """Of the cosines with the scores."""
+        """Correlation of the cosines with the scores."""
         return correlate(self.cosines, self.scores)
 
 

@@ -347,6 +347,6 @@ def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _ordered_one(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
-    """The same of one resample of many pairs, from tau-b, in n log n."""
+    """As `_ordered` for one resample of many pairs: from tau-b, in n log n."""
     x, y = np.repeat(x, counts), np.repeat(y, counts)
     return ordered_pairs(float(scipy.stats.kendalltau(x, y, variant="b").statistic), x, y)

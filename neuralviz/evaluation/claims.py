@@ -147,7 +147,7 @@ def join_names(names: Sequence[str], last: str = "and") -> str:
 
 
 def _split_named(methods: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """Those that are named, and those that are only counted."""
+    """Split methods into those that are named and those that are only counted."""
     n = len(methods) if len(methods) <= MOST_NAMED else MOST_NAMED - 1
     return methods[:n], methods[n:]
 

@@ -53,7 +53,7 @@ class Confusion:
         return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
 
     def at_most(self, n: int = MOST_LABELS) -> Confusion:
-        """The same with the rarest labels put together, so that there are ``n`` rows."""
+        """A copy that merges the rarest labels, so that there are ``n`` rows."""
         if len(self.labels) <= n:
             return self
         first, rest = n - 1, len(self.labels) - n + 1

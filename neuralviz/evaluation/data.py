@@ -74,7 +74,7 @@ class DataSet(ABC):
 
     @property
     def by_default(self) -> tuple[Measure, ...]:
-        """What is measured on it where nothing is asked for: all but what takes long."""
+        """The measures that run by default: all but the slow ones."""
         return tuple(name for name in self.measures if name != "probe")
 
     @cached_property

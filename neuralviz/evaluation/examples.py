@@ -71,7 +71,7 @@ EXAMPLES = {
 
 
 def example_plan() -> EvaluationPlan:
-    """What is recorded: every example by the methods that the page begins with."""
+    """The plan of the recorded run: every example by the page's default methods."""
     data = tuple(example.read() for example in EXAMPLES.values())
     return EvaluationPlan(data, method_rows(METHODS, {}))
 

@@ -141,7 +141,7 @@ def _options_of(rows: Sequence[Row]) -> set[str]:
 
 
 def _united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
-    """The rows of several experiments, each once; namesakes are told apart by their experiment.
+    """The rows of several experiments, each once; equal labels get the experiment's name.
 
     Args:
         tables: by name of the experiment.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.plan import EvaluationPlan
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
-MAX_OVERLAPPED = 12  # rows of which is told what they break in common
+MAX_OVERLAPPED = 12  # rows whose shared errors are computed
 
 
 def kept_vectors(folder: Path | None = None) -> KeptVectors:

@@ -17,7 +17,7 @@ DEFAULT_SEED = 42
 
 @dataclass(frozen=True)
 class LadderSettings:
-    """What is climbed.
+    """The settings of a ladder of similarity models.
 
     Attributes:
         pooling: of the features.

@@ -130,7 +130,7 @@ def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
 
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
-    """Of a rung's results by seed the one that is best on the dev pairs.
+    """The result of a rung, among its seeds, that is best on the dev pairs.
 
     Raises:
         ValueError: the rung has none.

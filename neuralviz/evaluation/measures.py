@@ -56,7 +56,7 @@ WORST = 20  # triplets, and texts, that are listed
 
 
 def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
-    """Those of the wanted measures that the data are made for, before anything is embedded.
+    """The chosen measures, checked against the data before anything is embedded.
 
     Args:
         data: to measure on.
@@ -207,12 +207,12 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     raise TypeError(type(data).__name__)
 
 
-# --- each measure: what was found so far, and what is given -> what is found ---------------------
+# --- each measure: results so far and inputs -> results with the measure ------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """What a measure is made from.
+    """What a measure is computed from.
 
     Attributes:
         data: of the kind that the measure is for.
@@ -236,7 +236,7 @@ class _Inputs:
 
 
 def _resampled(measured: Measured, values: Mapping[str, np.ndarray]) -> Measured:
-    """The same with what was resampled, as far as it could be."""
+    """A copy of ``measured`` with the resampled values that are defined."""
     defined = {
         name: draws for name, draws in values.items() if len(draws) and np.isfinite(draws).any()
     }

@@ -49,7 +49,7 @@ class MeasureSettings:
             )
 
     def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
-        """Those that are asked for."""
+        """The measures to compute on a data set."""
         named = tuple(name for name in self.measures if name != "all")
         return data.measures if len(named) < len(self.measures) else named or data.by_default
 

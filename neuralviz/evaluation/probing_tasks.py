@@ -166,7 +166,7 @@ def _range(counts: np.ndarray) -> str:
 def _word_content(
     name: str, texts: Sequence[str], draw: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts with the one word that they contain of those that are to be told apart.
+    """Texts labelled by the one chosen word that each contains.
 
     The words are the most frequent ones that are not in more than `COMMONEST` of the texts. A text
     with two of them is left out, and so is a word that is left with too few texts.

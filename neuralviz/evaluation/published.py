@@ -16,7 +16,7 @@ MPNET, MINI = "all-mpnet-base-v2", "all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class PublishedCount:
-    """What is broken, of all pairs or all triplets.
+    """A published count of broken pairs or broken triplets.
 
     Attributes:
         wrong: how many are broken.

@@ -68,13 +68,13 @@ class Results:
         return self.plan.data
 
     def having(self, event: Cell | Compared) -> Results:
-        """The same with one more cell, or with what the rows break in common."""
+        """A copy with one more cell, or with the rows' shared errors."""
         if isinstance(event, Cell):
             return replace(self, cells={**self.cells, (event.data, event.row): event})
         return replace(self, compared={**self.compared, event.data: event})
 
     def of_data(self, data: int) -> Results:
-        """The same of one data set alone, which is number 0 then."""
+        """The results of one data set alone, which becomes number 0."""
         return replace(
             self,
             plan=replace(self.plan, data=(self.data[data],)),
@@ -106,7 +106,7 @@ class Results:
         ]
 
     def sentences(self, data: int) -> list[str]:
-        """What is to be minded of a data set's cells, and why something is missing."""
+        """Notes on a data set's cells, and why a measure is missing."""
         rows_of: dict[str, list[str]] = {}  # sentence to the labels of its rows
         for index, row in enumerate(self.rows):
             cell = self.cells.get((data, index))
@@ -131,7 +131,7 @@ class Results:
         return sentences
 
     def left_out(self, data: int) -> str:
-        """Of which rows it is not told what they break in common; empty if it is of all."""
+        """Which rows have no shared errors computed, in a sentence; empty where all have."""
         compared = self.compared.get(data)
         if compared is None or not compared.left_out:
             return ""
@@ -194,7 +194,7 @@ class Results:
         return as_lines(lines)
 
     def tables(self, data: int) -> list[Table]:
-        """The same in narrow tables, one for each kind of measure; its name heads the labels."""
+        """As `table`, in narrow tables, one a kind of measure; its name heads the labels."""
         words = [self._words(data, index) for index in range(len(self.rows))]
         tables = []
         for group in dict.fromkeys(group for line in words for group in line):
@@ -238,7 +238,7 @@ class Results:
         return tables
 
     def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
-        """Of a cell, by kind of measure and head."""
+        """The words of a cell, by kind of measure and column head."""
         cell = self.cells.get((data, row))
         if cell is None:
             return {}

@@ -54,7 +54,7 @@ class Similarity:
         return self.products[pair_indices(len(self.texts))]
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> Similarity:
-        """The same with texts, rows and columns in another order."""
+        """A copy with texts, rows and columns in another order."""
         order = np.asarray(order, dtype=int)
         return Similarity(
             self.method,

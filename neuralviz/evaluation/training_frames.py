@@ -39,7 +39,7 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
 
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
-    """The same numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    """The numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
     return pd.DataFrame(
         {"row": cell.row, "seed": cell.seed}
         | _values(table, cell)

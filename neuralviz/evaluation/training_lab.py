@@ -106,7 +106,7 @@ def fill_table(
 
 
 class _Lab:
-    """One corpus and one model, and the folder of what is known of them."""
+    """A corpus and a model, and the folder with their finished cells."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class _Lab:
         )
 
     def _at_start(self, settings: TrainingSettings) -> Snapshot:
-        """What is seen before any step; encoders that begin alike are looked at once."""
+        """The snapshot before any step; encoders with the same start are measured once."""
         seed = settings.seed if settings.start == "random" else None
         start = settings.part, settings.pooling, seed
         if start not in self._before:

@@ -52,7 +52,7 @@ class WorstTriplets:
         return len(self.anchor)
 
     def among(self, rows: np.ndarray) -> WorstTriplets:
-        """The same where the vectors are ``rows`` of others."""
+        """A copy whose places are those of ``rows``, which the vectors were taken from."""
         return replace(
             self,
             anchor=rows[self.anchor],
@@ -179,7 +179,7 @@ def count_by_anchor(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> AnchorCounts:
-    """`count_triplets` that tells also which anchors' triplets are broken.
+    """As `count_triplets`, with the counts of each anchor.
 
     Raises:
         NeuralvizError, Stopped: as of `count_triplets`.

@@ -53,7 +53,7 @@ class Lead:
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """A method that a yardstick can be laid to."""
+    """A method with its value by a yardstick."""
 
     label: str
     value: float
@@ -131,7 +131,7 @@ def describe_other_winner(
         name: as of `verdict`.
 
     Returns:
-        Of the first that has another winner for certain; empty where there is none.
+        The sentence on the first other question with a clear other winner; empty without one.
     """
     (data,) = results.data
     name = spoken_by(results, name)
@@ -326,7 +326,7 @@ def _alone(claim: Claim, method: _Measured, name: Name) -> str:
 
 
 def _baselines(yardstick: Yardstick, ranked: Sequence[_Measured]) -> str:
-    """What is reached without any embedding, of a probe; empty of others."""
+    """What a probe's baselines reach without embeddings; empty for other measures."""
     probe = ranked[0].measured.probe
     if yardstick.measure != "probe" or probe is None:
         return ""
@@ -339,7 +339,7 @@ def _baselines(yardstick: Yardstick, ranked: Sequence[_Measured]) -> str:
 
 
 def _all_worse(claim: Claim, ranked: Sequence[_Measured], name: Name) -> str:
-    """What is said of methods that are all clearly worse than guessing, in place of a winner."""
+    """The sentence where all methods are clearly worse than guessing, in place of a winner."""
     values = format_distinct(claim.yardstick, [method.value for method in ranked])
     entries = [(name(method.label), value) for method, value in zip(ranked, values, strict=True)]
     return f"No method {claim.describe_success('well')}: {claim.proof(claim.list_values(entries))}."
@@ -414,7 +414,7 @@ def _better_elsewhere(
 def _left_out(
     results: Results, data: int, yardstick: Yardstick, ranked: Sequence[_Measured], name: Name
 ) -> str:
-    """Methods of which nothing is said, and why."""
+    """Which methods are missing from the verdict, and why."""
     ranked_labels = {method.label for method in ranked}
     failed: list[str] = []
     undefined: list[str] = []

@@ -24,7 +24,7 @@ MOST_DIGITS = 4  # behind the point: differences that are smaller are none
 
 @dataclass(frozen=True)
 class Yardstick:
-    """One number of a method by which it can be compared with others.
+    """A number by which methods can be compared.
 
     Attributes:
         name: of it in `Measured.resampled`, where it is resampled.
@@ -107,7 +107,7 @@ class Yardstick:
 
 
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
-    """Those that at least one method of some data can be compared by, the main one first."""
+    """The yardsticks for which at least one method has a value, the main one first."""
     measured = [result for _, _, result in results.finished(data)]
     return [
         _named(yardstick, results.plan.settings.k, measured)
@@ -126,7 +126,7 @@ def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[
 
 
 def _named(yardstick: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
-    """With the number of neighbours that voted in its title."""
+    """The yardstick with the number of voting neighbours in its title."""
     if yardstick.name != "neighbours":
         return yardstick
     voted = next((result.neighbours.k for result in measured if result.neighbours is not None), k)

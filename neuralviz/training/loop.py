@@ -268,7 +268,7 @@ def _vectors(
 
 
 def _alignment_and_uniformity(anchors: Tensor, positives: Tensor) -> dict[str, float]:
-    """Of a batch, [pair, dim] each (Wang & Isola 2020)."""
+    """Alignment and uniformity of a batch, [pair, dim] each (Wang & Isola 2020)."""
     a, p = functional.normalize(anchors, dim=1), functional.normalize(positives, dim=1)
     uniformity = torch.pdist(a).square().mul(-2).exp().mean().log()
     return {

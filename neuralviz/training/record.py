@@ -29,7 +29,7 @@ def _no_steps() -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class SnapshotRecord:
-    """What stays of a snapshot: no vectors.
+    """A snapshot without its vectors.
 
     Attributes:
         step: how many were made; 0 is before.
@@ -47,14 +47,14 @@ class SnapshotRecord:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> SnapshotRecord:
-        """What is worth keeping of a snapshot."""
+        """The record of a snapshot: neighbours in place of vectors."""
         nearest = find_neighbours(snapshot.vectors, K).indices
         return cls(snapshot.step, snapshot.accuracy, snapshot.right, nearest)
 
 
 @dataclass(frozen=True)
 class EndRecord:
-    """What stays of the end of a training: no weights.
+    """The end of a training, without its weights.
 
     Attributes:
         diverged: whether the loss did.
@@ -65,7 +65,7 @@ class EndRecord:
 
 @dataclass(frozen=True)
 class UntrainedRecord:
-    """The whole model as it is, on the same texts; told where less than that is trained.
+    """Accuracy of the whole untrained model, where only a part of it is trained.
 
     Attributes:
         accuracy: 0 … 1, at the last layer.
@@ -75,11 +75,11 @@ class UntrainedRecord:
 
 
 RecordedEvent = TrainingStarted | TrainingStep | SnapshotRecord | EndRecord | UntrainedRecord
-"""Plain values, without weights and vectors; what has a snapshot beside it has none in it."""
+"""Plain values without weights and vectors; snapshots are records of their own."""
 
 
 def record_event(event: TrainingEvent | Snapshot | RecordedEvent) -> tuple[RecordedEvent, ...]:
-    """What stays of an event."""
+    """The plain records of an event: itself without weights and vectors, and its snapshot."""
     if isinstance(event, SnapshotRecord | EndRecord | UntrainedRecord):
         return (event,)
     if isinstance(event, Snapshot):
@@ -92,7 +92,7 @@ def record_event(event: TrainingEvent | Snapshot | RecordedEvent) -> tuple[Recor
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What is known so far of one encoder that is trained.
+    """The training of one encoder so far.
 
     Attributes:
         settings: how.
@@ -143,7 +143,7 @@ class Lesson:
         return np.stack(measured) if measured else np.zeros((0, 0))
 
     def having(self, events: Sequence[TrainingEvent | Snapshot | RecordedEvent]) -> Lesson:
-        """The same with some more events, and with snapshots that were taken beside them."""
+        """A copy with more events and the snapshots among them."""
         grown = self
         all_noted = [record for event in events for record in record_event(event)]
         steps = [record for record in all_noted if isinstance(record, TrainingStep)]

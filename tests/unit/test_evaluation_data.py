@@ -390,7 +390,7 @@ def test_what_was_published_is_of_these_data_alone() -> None:
 
 
 def test_every_row_that_was_published_has_its_tables() -> None:
-    from neuralviz.evaluation import find_published as paper
+    from neuralviz.evaluation import published as paper
 
     rows = [name for names in paper._TABLES.values() for name in names]
     assert len(set(rows)) == len(rows)

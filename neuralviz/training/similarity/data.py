@@ -37,7 +37,7 @@ class SplitPairs:
 
     @property
     def parts(self) -> tuple[ScoredPairs, ScoredPairs, ScoredPairs]:
-        """The three."""
+        """Train, dev and test pairs."""
         return self.train, self.dev, self.test
 
 

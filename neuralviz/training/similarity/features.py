@@ -68,7 +68,7 @@ class PairFeatures:
         )
 
     def select(self, places: np.ndarray) -> PairFeatures:
-        """Those of some pairs; the vectors are shared."""
+        """The features of some pairs; the vectors are shared."""
         return PairFeatures(
             self.vectors, self.first[places], self.second[places], self.scores[places]
         )
@@ -96,7 +96,7 @@ def look_up(
         should_stop: asked again and again.
 
     Yields:
-        How far it is.
+        Progress events.
 
     Returns:
         [text, layer, d_model] vectors of length 1.

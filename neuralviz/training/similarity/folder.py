@@ -26,7 +26,7 @@ _MOST_HEADER = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class KeptSimilarityModel:
-    """What a file says of itself.
+    """A saved similarity model, as its file's header describes it.
 
     Attributes:
         name: under which it is kept.
@@ -56,7 +56,7 @@ def is_similarity_model(name: str) -> bool:
 
 
 def similarity_models() -> list[KeptSimilarityModel]:
-    """All of them, by name; files that cannot be read are left out."""
+    """All saved similarity models, by name; unreadable files are left out."""
     models = []
     for path in sorted(similarity_models_folder().glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
@@ -69,7 +69,7 @@ def similarity_models() -> list[KeptSimilarityModel]:
 
 
 def check_free_name(name: str) -> str:
-    """A name for a new one, without spaces around it.
+    """A free name for a new similarity model, without spaces around it.
 
     Raises:
         SettingsError: it is no name for a file, or there is a model of that name.
@@ -86,7 +86,7 @@ def check_free_name(name: str) -> str:
 
 
 def delete_similarity_model(name: str) -> None:
-    """Delete one.
+    """Delete a saved similarity model.
 
     Raises:
         ModelError: there is none of that name, or it cannot be deleted.
