@@ -354,6 +354,6 @@ def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dic
         "embedders": embedded_by(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
-            for kept in KeptMaps(store).of(corpus)
+            for kept in KeptMaps(store).list_maps(corpus)
         ],
     }

@@ -10,13 +10,13 @@ import numpy as np
 
 from neuralviz.cli.common import say, status
 from neuralviz.cli.vectors import progress_bars
-from neuralviz.cluster.adding import Reading, add_on_cluster, source_digest
+from neuralviz.cluster.adding import ReadingProgress, add_on_cluster, source_digest
 from neuralviz.cluster.addresses import LOCAL
 from neuralviz.cluster.attempts import KILLED
 from neuralviz.cluster.connecting import Cluster, connected, n_machines
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.placing import on_cluster
-from neuralviz.cluster.text_blocks import layout_of
+from neuralviz.cluster.placing import place_on_cluster
+from neuralviz.cluster.text_blocks import find_layout
 from neuralviz.reading.blocks import find_parts
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
@@ -36,7 +36,7 @@ __all__ = [
     "cluster_at",
     "index_corpus",
     "look_at",
-    "on_cluster",
+    "place_on_cluster",
     "saved_corpus",
 ]
 
@@ -71,11 +71,11 @@ def look_at(
     """Files that paths name, and their columns: it is said which is read, before Ray starts.
 
     Raises:
-        TextError: as of `find_parts` and `layout_of`.
+        TextError: as of `find_parts` and `find_layout`.
     """
     with status("Looking at the files …"):
         parts = find_parts(paths, header)
-        layout = layout_of(parts, column, id_column)
+        layout = find_layout(parts, column, id_column)
     if column is None:
         say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")
     return parts, layout
@@ -99,10 +99,10 @@ def add_with_ray(
     with progress_bars(counted=False) as bars:
         task = bars.add_task("Reading texts", total=None)
 
-        def tell(reading: Reading) -> None:
+        def tell(reading: ReadingProgress) -> None:
             bars.update(task, completed=reading.n_texts)
 
-        added = add_on_cluster(store, name, parts, layout, limit, tell=tell)
+        added = add_on_cluster(store, name, parts, layout, limit, report=tell)
     for note in added.notes:
         say(note)
     if added.corpus.n_texts == limit:

@@ -16,7 +16,7 @@ from neuralviz.evaluation.ladder_in_words import (
 from neuralviz.evaluation.ladder_table import best_result, best_rung, worst_predictions
 from neuralviz.plots.ladder import (
     autoencoder_figure,
-    heard_figure,
+    layer_shares_figure,
     predictions_figure,
     qq_figure,
     residual_figure,
@@ -82,7 +82,7 @@ def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
         left, right = wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
         with left:
             show_figure(
-                heard_figure(result.rung, heard),
+                layer_shares_figure(result.rung, heard),
                 key="frozen-heard",
                 numbers=lambda: pd.DataFrame({"layer": range(len(heard)), "share": heard}),
                 name="layers heard",

@@ -204,7 +204,7 @@ def _recorded_run() -> Run[Ladder] | None:
     known = {one for first, second, _ in task.pairs for one in (first, second)}
     if not known.issuperset(ladder.test.sentences1):
         return None
-    return Run.over(task, ladder, status="done", finished=0.0, seconds=0.0)
+    return Run.from_result(task, ladder, status="done", finished=0.0, seconds=0.0)
 
 
 def _done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:

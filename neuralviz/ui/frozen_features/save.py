@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.ladder_in_words import rung_warnings
 from neuralviz.evaluation.ladder_table import best_rung
-from neuralviz.jobs.ladder import similarity_models_of
+from neuralviz.jobs.ladder import make_similarity_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
@@ -30,7 +30,9 @@ def offer_to_save(run: Run[Ladder]) -> None:
         st.caption("Similarity models cannot be saved in this demo.")
         return
     ladder = run.result
-    rungs = {one.trained.settings.rung: one for one in similarity_models_of(run.task.model, ladder)}
+    rungs = {
+        one.trained.settings.rung: one for one in make_similarity_models(run.task.model, ladder)
+    }
     st.subheader("Save a similarity model", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         rung = choose_rung(list(rungs), best_rung(ladder), "frozen-save-of")

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
-from neuralviz.jobs.ladder import ScoreTwo, similarity_models_of
-from neuralviz.plots.ladder import two_figure
+from neuralviz.jobs.ladder import ScoreTwoTexts, make_similarity_models
+from neuralviz.plots.ladder import pair_scores_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
@@ -50,7 +50,7 @@ def show_two(run: Run[Ladder]) -> None:
                     persist_state="session",
                 )
             )
-    task = ScoreTwo(run.task.model, _rungs(run), *texts)
+    task = ScoreTwoTexts(run.task.model, _rungs(run), *texts)
     scored = RUNS.start(task)
     last = next(
         (
@@ -73,12 +73,14 @@ def _rungs(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
     """A ladder's similarity models, the very same ones as long as it is shown."""
     of, rungs = st.session_state.get(_RUNGS, (None, ()))
     if of is not run.result:
-        rungs = similarity_models_of(run.task.model, run.result)
+        rungs = make_similarity_models(run.task.model, run.result)
         st.session_state[_RUNGS] = run.result, rungs
     return rungs
 
 
-def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None, _: bool) -> None:
+def _show(
+    task: ScoreTwoTexts, last: Run[TwoScores] | None, result: TwoScores | None, _: bool
+) -> None:
     """The scores; while they are not there, those of the texts before, faded."""
     of = task if result is not None else last.task if last is not None else None
     found = result or (last.result if last is not None else None)
@@ -89,7 +91,7 @@ def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None,
         pair = of.first, of.second
         show_point(identical_point(pair, found.pair, found.equal, quote), key=KEY)
         show_figure(
-            two_figure(found.pair, found.equal, scale.low, scale.high),
+            pair_scores_figure(found.pair, found.equal, scale.low, scale.high),
             key=f"{KEY}-scores",
             numbers=lambda: pd.DataFrame(
                 {
