@@ -3,71 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from neuralviz.evaluation.bootstrap import paired_interval
 from neuralviz.evaluation.claims import Claim, Name, format_distinct, join_names, spoken_by
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
-from neuralviz.maps.shares import paired_share_interval
-from neuralviz.words import number
+from neuralviz.evaluation.leads import Lead, RankedMethod, compute_lead, format_lead, rank_methods
+from neuralviz.evaluation.yardsticks import yardsticks_of
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
-_LEVEL = 10.0**-MOST_DIGITS / 2  # values that differ by less are written alike, and are level
-
-
-@dataclass(frozen=True)
-class Lead:
-    """How far a method is ahead of another on the same data.
-
-    Attributes:
-        first, second: labels of the methods.
-        value: by how much the first is better, 0 or more.
-        interval: of the value, at 95%, on the same data: of accuracies exact, else by paired
-            bootstrap; None where nobody knows.
-    """
-
-    first: str
-    second: str
-    value: float
-    interval: tuple[float, float] | None
-
-    @property
-    def is_level(self) -> bool:
-        """Whether there is no difference to speak of."""
-        return abs(self.value) < _LEVEL
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the data decide that the first is better: the interval is above 0."""
-        return not self.is_level and self.interval is not None and self.interval[0] >= _LEVEL
-
-
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """A method with its value by a yardstick."""
-
-    label: str
-    value: float
-    measured: Measured
-
-
-def leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
-    """How far each method is ahead of each that is not better, the best methods first."""
-    ranked = _ranked(results, data, yardstick)
-    return [
-        _lead(yardstick, first, second)
-        for place, first in enumerate(ranked)
-        for second in ranked[place + 1 :]
-    ]
 
 
 def verdict(
@@ -96,7 +44,7 @@ def verdict(
         reason = quote(reasons.pop()) if len(reasons) == 1 else ""
         return f"No method could be measured on these data. {reason}".rstrip() if cells else ""
     yardstick = yardstick or finished[0]
-    ranked = _ranked(results, data, yardstick)
+    ranked = rank_methods(results, data, yardstick)
     if not ranked:
         return f"No method has a {yardstick.title} on these data."
     name = spoken_by(results, name)
@@ -145,11 +93,11 @@ def describe_other_winner(
         if not all(yardsticks):
             continue
         ranked, other_ranked = (
-            _ranked(outcome, 0, yardstick)
+            rank_methods(outcome, 0, yardstick)
             for outcome, (yardstick,) in zip((results, alternative), yardsticks, strict=True)
         )
         winner_leads = [
-            _lead(yardsticks[1][0], other_ranked[0], method) for method in other_ranked[1:]
+            compute_lead(yardsticks[1][0], other_ranked[0], method) for method in other_ranked[1:]
         ]
         lead = next(
             (candidate for candidate in winner_leads if candidate.second == ranked[0].label), None
@@ -161,48 +109,15 @@ def describe_other_winner(
     return ""
 
 
-def format_lead(yardstick: Yardstick, lead: Lead) -> tuple[str, str]:
-    """A lead with its unit, and its interval without; empty where nobody knows it."""
-    scale, unit = (100, " percentage points") if yardstick.is_share else (1, "")
-    numbers = [scale * bound for bound in (lead.value, *(lead.interval or ()))]
-    nonzero = [bound for bound in numbers if abs(bound) >= scale * _LEVEL]
-    fewest = 1 if yardstick.is_share else 2
-    most_digits = MOST_DIGITS - 2 if yardstick.is_share else MOST_DIGITS
-    digits = next(
-        (n for n in range(fewest, most_digits) if all(round(abs(bound), n) for bound in nonzero)),
-        most_digits,
-    )
-    value, *bounds = (number(bound, f".{digits}f") for bound in numbers)
-    if yardstick.is_share and float(f"{abs(numbers[0]):.{digits}f}") == 1:
-        unit = " percentage point"
-    return value + unit, " to ".join(bounds)
-
-
-def _ranked(results: Results, data: int, yardstick: Yardstick) -> list[_Measured]:
-    """The methods that have a value, the best first; of equal ones the first asked for."""
-    methods = [
-        _Measured(label, yardstick.read(measured), measured)
-        for _, label, measured in results.finished(data)
-        if np.isfinite(yardstick.read(measured))
-    ]
-    return sorted(methods, key=lambda method: -yardstick.sign * method.value)
-
-
-def _lead(yardstick: Yardstick, first: _Measured, second: _Measured) -> Lead:
-    bounds = None
-    drawn = [method.measured.resampled.get(yardstick.name) for method in (first, second)]
-    if first.measured.accuracy_of(yardstick.measure) is not None:
-        hits = first.measured.right(yardstick.measure), second.measured.right(yardstick.measure)
-        bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
-    elif drawn[0] is not None and drawn[1] is not None:
-        bounds = paired_interval(yardstick.sign * drawn[0], yardstick.sign * drawn[1])
-    return Lead(first.label, second.label, yardstick.sign * (first.value - second.value), bounds)
-
-
-def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: Name) -> list[str]:
+def _compared(
+    claim: Claim, ranked: Sequence[RankedMethod], why_unsure: str, name: Name
+) -> list[str]:
     """The best methods beside the others, each of which is spoken of once."""
     yardstick, best = claim.yardstick, ranked[0]
-    top = [best, *(method for method in ranked[1:] if _lead(yardstick, best, method).is_level)]
+    top = [
+        best,
+        *(method for method in ranked[1:] if compute_lead(yardstick, best, method).is_level),
+    ]
     behind = [(method, _standing(yardstick, top, method)) for method in ranked[len(top) :]]
     beaten, unsure, unknown = (
         [method for method, standing in behind if standing == outcome]
@@ -243,7 +158,7 @@ def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: 
             f"{name(best.label)} {claim.describe_success(than)}: {claim.proof(values[0])}{rest}."
         ]
         if not unknown:
-            bounds = _bounds(yardstick, _lead(yardstick, best, ranked[1]))
+            bounds = _bounds(yardstick, compute_lead(yardstick, best, ranked[1]))
             rival_phrase = "" if len(ranked) == 2 else f" over {name(ranked[1].label)}"
             return [*sentences, f"Its lead{rival_phrase} is clear: {bounds} (95% interval)."]
     if beaten:
@@ -258,20 +173,25 @@ def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: 
     return sentences
 
 
-def _standing(yardstick: Yardstick, top: Sequence[_Measured], rival: _Measured) -> str:
+def _standing(yardstick: Yardstick, top: Sequence[RankedMethod], rival: RankedMethod) -> str:
     """Whether a method is ``beaten`` by all of the best, or that is ``unsure`` or ``unknown``."""
-    top_leads = [_lead(yardstick, method, rival) for method in top]
+    top_leads = [compute_lead(yardstick, method, rival) for method in top]
     if all(lead.is_decided for lead in top_leads):
         return "beaten"
     return "unsure" if any(lead.interval is not None for lead in top_leads) else "unknown"
 
 
 def _includes_0(
-    yardstick: Yardstick, best: _Measured, rivals: Sequence[_Measured], name: Name, *, alone: bool
+    yardstick: Yardstick,
+    best: RankedMethod,
+    rivals: Sequence[RankedMethod],
+    name: Name,
+    *,
+    alone: bool,
 ) -> str:
     """Why it is not decided that the best method is ahead of others."""
     best_name = name(best.label)
-    rival_leads = [_lead(yardstick, best, rival) for rival in rivals]
+    rival_leads = [compute_lead(yardstick, best, rival) for rival in rivals]
     is_around_0 = all(
         lead.interval and lead.interval[0] <= 0 <= lead.interval[1] for lead in rival_leads
     )
@@ -290,11 +210,11 @@ def _bounds(yardstick: Yardstick, lead: Lead) -> str:
     return f"{bounds} percentage points" if yardstick.is_share else bounds
 
 
-def _names(methods: Sequence[_Measured], name: Name) -> list[str]:
+def _names(methods: Sequence[RankedMethod], name: Name) -> list[str]:
     return [name(method.label) for method in methods]
 
 
-def _alone(claim: Claim, method: _Measured, name: Name) -> str:
+def _alone(claim: Claim, method: RankedMethod, name: Name) -> str:
     yardstick, label = claim.yardstick, name(method.label)
     bounds = yardstick.interval(method.measured)
     sure = ""
@@ -325,7 +245,7 @@ def _alone(claim: Claim, method: _Measured, name: Name) -> str:
             )
 
 
-def _baselines(yardstick: Yardstick, ranked: Sequence[_Measured]) -> str:
+def _baselines(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
     """What a probe's baselines reach without embeddings; empty for other measures."""
     probe = ranked[0].measured.probe
     if yardstick.measure != "probe" or probe is None:
@@ -338,14 +258,14 @@ def _baselines(yardstick: Yardstick, ranked: Sequence[_Measured]) -> str:
     )
 
 
-def _all_worse(claim: Claim, ranked: Sequence[_Measured], name: Name) -> str:
+def _all_worse(claim: Claim, ranked: Sequence[RankedMethod], name: Name) -> str:
     """The sentence where all methods are clearly worse than guessing, in place of a winner."""
     values = format_distinct(claim.yardstick, [method.value for method in ranked])
     entries = [(name(method.label), value) for method, value in zip(ranked, values, strict=True)]
     return f"No method {claim.describe_success('well')}: {claim.proof(claim.list_values(entries))}."
 
 
-def _beside_guessing(yardstick: Yardstick, ranked: Sequence[_Measured], name: Name) -> str:
+def _beside_guessing(yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name) -> str:
     """A sentence where not even the best method is clearly better than guessing.
 
     Correlations that are clearly negative mostly are of scores that say how different texts are.
@@ -375,7 +295,7 @@ def _beside_guessing(yardstick: Yardstick, ranked: Sequence[_Measured], name: Na
     return sentence
 
 
-def _is_worse_than_guessing(yardstick: Yardstick, method: _Measured) -> bool:
+def _is_worse_than_guessing(yardstick: Yardstick, method: RankedMethod) -> bool:
     """Whether its whole interval is on the bad side of what guessing reaches."""
     bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
     return bounds is not None and all(yardstick.sign * (bound - chance) < 0 for bound in bounds)
@@ -385,7 +305,7 @@ def _better_elsewhere(
     results: Results,
     data: int,
     claim: Claim,
-    best: _Measured,
+    best: RankedMethod,
     yardsticks: Sequence[Yardstick],
     name: Name,
 ) -> str:
@@ -393,9 +313,9 @@ def _better_elsewhere(
     for yardstick in yardsticks:
         if yardstick.measure == claim.yardstick.measure:
             continue
-        ranked = _ranked(results, data, yardstick)
+        ranked = rank_methods(results, data, yardstick)
         same_method = next((method for method in ranked if method.label == best.label), None)
-        if same_method is None or not _lead(yardstick, ranked[0], same_method).is_decided:
+        if same_method is None or not compute_lead(yardstick, ranked[0], same_method).is_decided:
             continue
         other_claim = replace(
             claim,
@@ -412,7 +332,7 @@ def _better_elsewhere(
 
 
 def _left_out(
-    results: Results, data: int, yardstick: Yardstick, ranked: Sequence[_Measured], name: Name
+    results: Results, data: int, yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name
 ) -> str:
     """Which methods are missing from the verdict, and why."""
     ranked_labels = {method.label for method in ranked}

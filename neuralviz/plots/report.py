@@ -13,7 +13,8 @@ from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.in_words import Table
-from neuralviz.evaluation.verdict import format_lead, leads, verdict
+from neuralviz.evaluation.leads import compute_leads, format_lead
+from neuralviz.evaluation.verdict import verdict
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
 from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explain_measures, yardsticks_of
 from neuralviz.plots.evaluation import rows_height
@@ -132,7 +133,7 @@ def _tables_html(results: Results, number: int) -> list[str]:
 def _leads_html(results: Results, number: int) -> str:
     """Who is ahead of whom in the main yardstick, with intervals."""
     for yardstick in yardsticks_of(results, number)[:1]:
-        all_leads = leads(results, number, yardstick)
+        all_leads = compute_leads(results, number, yardstick)
         if not any(lead.interval for lead in all_leads):
             return ""
         listed = all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.in_words import NAMES
+from neuralviz.evaluation.leads import compute_leads, format_lead
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.sweeps import find_swept_options
-from neuralviz.evaluation.verdict import format_lead, leads
 from neuralviz.plots.confusion import confusion_figure
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
@@ -159,7 +159,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
     None where there are fewer than two rows, where nobody knows an interval, or where the rows are
     a sweep, whose figure is a line.
     """
-    all_leads = leads(results, data, yardstick)
+    all_leads = compute_leads(results, data, yardstick)
     best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
     if not any(lead.interval for lead in best_leads) or find_swept_options(results.rows):
         return None

@@ -28,12 +28,13 @@ from neuralviz.evaluation.data import (
 )
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.leads import Lead, compute_leads, format_lead
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.verdict import Lead, describe_other_winner, format_lead, leads, verdict
+from neuralviz.evaluation.verdict import describe_other_winner, verdict
 from neuralviz.evaluation.yardsticks import Yardstick, yardsticks_of
 from neuralviz.maps.neighbourhoods import KnnAccuracy
 
@@ -450,10 +451,10 @@ def test_one_percentage_point_is_one() -> None:
 def test_every_two_methods_are_compared_the_better_one_first() -> None:
     found = results(groups(), *(counted("triplets", n, 528) for n in (30, 10, 20)))
     (by,) = yardsticks_of(found, 0)
-    assert [(one.first, one.second) for one in leads(found, 0, by)] == [
+    assert [(one.first, one.second) for one in compute_leads(found, 0, by)] == [
         ("sbert-wk", "cls"), ("sbert-wk", "mean"), ("cls", "mean")
     ]  # fmt: skip
-    assert all(one.value > 0 for one in leads(found, 0, by))
+    assert all(one.value > 0 for one in compute_leads(found, 0, by))
 
 
 def test_the_interval_is_of_the_same_resamples() -> None:
@@ -464,7 +465,7 @@ def test_the_interval_is_of_the_same_resamples() -> None:
     one, other = (measure(data, each, settings) for each in (vectors, near))
     found = results(data, one, other)
     for by in yardsticks_of(found, 0):
-        (lead,) = leads(found, 0, by)
+        (lead,) = compute_leads(found, 0, by)
         low, high = by.interval(one)
         assert lead.interval[1] - lead.interval[0] < (high - low) / 5
         alone: Mapping[str, np.ndarray] = one.resampled

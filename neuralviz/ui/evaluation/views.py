@@ -17,7 +17,7 @@ from neuralviz.evaluation.asides import (
 )
 from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.verdict import leads
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.yardsticks import best_first
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import (
@@ -110,7 +110,7 @@ def _counted(measured: Sequence[Measured], by: Yardstick) -> dict[str, list[Any]
 
 def lead_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
     """How far each method is ahead of each that is not better, with intervals."""
-    found = leads(results, 0, by)
+    found = compute_leads(results, 0, by)
     nowhere = (np.nan, np.nan)
     return pd.DataFrame(
         {
