@@ -21,7 +21,7 @@ from neuralviz.evaluation.events import Cell, Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan
-from neuralviz.evaluation.published import Published, published
+from neuralviz.evaluation.published import Published, find_published
 from neuralviz.evaluation.tables import read_data
 from neuralviz.reading.source import Source
 
@@ -53,7 +53,7 @@ def main() -> None:
             show(rows, event)
         elif isinstance(event, Cell):
             row = rows[event.row]
-            print(line(row, event, published(data, row.published)), flush=True)
+            print(line(row, event, find_published(data, row.published)), flush=True)
 
 
 def show(rows: tuple[Row, ...], progress: Progress) -> None:

@@ -30,7 +30,7 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.embedders.pooled import LayerwiseEmbedder
-from neuralviz.evaluation.ladder import climb
+from neuralviz.evaluation.ladder import train_ladder
 from neuralviz.evaluation.ladder_events import Ladder, RungEvent, RungResult
 from neuralviz.evaluation.ladder_settings import LadderSettings
 from neuralviz.evaluation.own_embedding import own_embeddings
@@ -76,7 +76,9 @@ def main() -> None:
     settings = LadderSettings(pooling=options.pooling, seeds=tuple(options.seeds))
     store = KeptVectors(Database(options.folder))
     ladder = Ladder()
-    for event in climb(model, split, settings, store, own=own_embeddings(model, split)):
+    for event in train_ladder(
+        model, split, settings, store, own_embedders=own_embeddings(model, split)
+    ):
         ladder = ladder.having([event])
         if isinstance(event, RungEvent | RungResult):
             print(f"{event.rung}, seed {event.seed}", file=sys.stderr, flush=True)
@@ -102,7 +104,7 @@ def print_table(ladder: Ladder) -> None:
         ]
         print(f"| {RUNG_NAMES[rung]} | {' | '.join(columns)} |")
     for rung in RUNGS:
-        heard = np.mean([one.trained.heard for one in ladder.of_rung(rung)], axis=0)
+        heard = np.mean([one.trained.layer_shares for one in ladder.of_rung(rung)], axis=0)
         print(
             f"\nHeard by {RUNG_NAMES[rung]}: {', '.join(f'{share:.0%}' for share in heard)}", end=""
         )

@@ -15,7 +15,7 @@ from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.tables import MAX_ROWS, data_of
+from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
@@ -115,7 +115,7 @@ def _read(
             said = table.describe_header(path.name)
             if said:
                 say(said)
-            data = data_of(path.name, table, roles, thresholds=thresholds)
+            data = make_data(path.name, table, roles, thresholds=thresholds)
         except OSError as error:
             raise _unreadable(path, error) from error
     _say_notes(data.notes)

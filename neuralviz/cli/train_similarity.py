@@ -19,7 +19,7 @@ from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation.in_words import NONE
+from neuralviz.evaluation.in_words import EMPTY_CELL
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
 from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
@@ -121,8 +121,8 @@ def train_similarity(
     ladder = Ladder()
     stopped = False
     with stop_on_interrupt() as should_stop:
-        events = evaluation.climb(
-            frozen, split, settings, kept_vectors(), own=own, should_stop=should_stop
+        events = evaluation.train_ladder(
+            frozen, split, settings, kept_vectors(), own_embedders=own, should_stop=should_stop
         )
         try:
             with closing(events), progress_bars() as bars:
@@ -170,9 +170,9 @@ def _drawn(events: Iterator[LadderEvent], bars: Progress) -> Iterator[LadderEven
     for event in events:
         yield event
         if isinstance(event, FeatureProgress):
-            if event.what not in tasks:
-                tasks[event.what] = bars.add_task(f"features ({event.what})", total=event.total)
-            bars.update(tasks[event.what], completed=event.done)
+            if event.source not in tasks:
+                tasks[event.source] = bars.add_task(f"features ({event.source})", total=event.total)
+            bars.update(tasks[event.source], completed=event.done)
         elif isinstance(event, RungEvent):
             place = event.rung, event.seed
             if place not in tasks:
@@ -217,4 +217,4 @@ def _between(bounds: tuple[float, float] | None, joint: str) -> str:
 
 
 def _digits(value: float) -> str:
-    return NONE if value != value else number(value, ".3f")
+    return EMPTY_CELL if value != value else number(value, ".3f")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.events import Progress
     from neuralviz.evaluation.experiments import method_rows
     from neuralviz.evaluation.lab import evaluate
-    from neuralviz.evaluation.ladder import climb, look_at_layers, model_poolings
+    from neuralviz.evaluation.ladder import measure_cosines, model_poolings, train_ladder
     from neuralviz.evaluation.own_embedding import own_embeddings
     from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
     from neuralviz.evaluation.probing import probe
@@ -29,18 +29,18 @@ _MODULES = {
     "MeasureSettings": "plan",
     "Progress": "events",
     "Results": "results",
-    "climb": "ladder",
     "evaluate": "lab",
     "fill_table": "training_lab",
     "grouped_data": "data",
     "labelled_data": "data",
-    "look_at_layers": "ladder",
+    "measure_cosines": "ladder",
     "method_rows": "experiments",
     "model_poolings": "ladder",
     "own_embeddings": "own_embedding",
     "probe": "probing",
     "read_data": "tables",
     "scored_data": "data",
+    "train_ladder": "ladder",
     "training_frame": "training_frames",
     "training_numbers": "training_frames",
 }
@@ -49,18 +49,18 @@ __all__ = [
     "MeasureSettings",
     "Progress",
     "Results",
-    "climb",
     "evaluate",
     "fill_table",
     "grouped_data",
     "labelled_data",
-    "look_at_layers",
+    "measure_cosines",
     "method_rows",
     "model_poolings",
     "own_embeddings",
     "probe",
     "read_data",
     "scored_data",
+    "train_ladder",
     "training_frame",
     "training_numbers",
 ]

@@ -28,8 +28,8 @@ _NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """One way to make a vector of a sentence, such as a layer, measured on pairs.
+class MeasuredPooling:
+    """A layer or another pooling, measured on scored pairs.
 
     Attributes:
         cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
@@ -43,7 +43,7 @@ class Measured:
 
     @cached_property
     def correlation(self) -> Correlation:
-        """Of the cosines with the scores."""
+        """Correlation of the cosines with the scores."""
         return correlate(self.cosines, self.scores)
 
 
@@ -67,7 +67,9 @@ class BestLayer:
     is_last: bool
 
 
-def best_layer(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> BestLayer | None:
+def best_layer(
+    by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
+) -> BestLayer | None:
     """The layer that follows the scores best; None where the coefficient is undefined for all.
 
     Args:
@@ -84,25 +86,31 @@ def best_layer(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> 
         return None
     (pooling, layer), value = max(finite.items(), key=lambda entry: entry[1])
     last = len(by_layer[pooling]) - 1
-    others = {at: v for (name, at), v in finite.items() if name == pooling and at != layer}
-    rival = last if last in others else max(others, key=others.__getitem__, default=None)
-    rival_value = others[rival] if rival is not None else float("nan")
+    rivals = {
+        other_layer: v
+        for (name, other_layer), v in finite.items()
+        if name == pooling and other_layer != layer
+    }
+    rival = last if last in rivals else max(rivals, key=rivals.__getitem__, default=None)
+    rival_value = rivals[rival] if rival is not None else float("nan")
     return BestLayer(pooling, layer, value, rival, rival_value, layer == last)
 
 
 def interval_of_difference(
-    first: Measured, second: Measured, coefficient: str
+    first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
     """95% bootstrap interval of the difference of two coefficients on the same pairs.
 
     Both are measured on the same resamples of the pairs. None where one is undefined or there are
     too few pairs.
     """
-    drawn = [_resampled(one, coefficient) for one in (first, second)]
+    drawn = [_resampled(measured, coefficient) for measured in (first, second)]
     return paired_interval(*drawn) if all(map(len, drawn)) else None
 
 
-def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> float | None:
+def reversed_median(
+    by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str
+) -> float | None:
     """The median coefficient where scores seem to say how different texts are; None elsewhere.
 
     The lowest of many layers may be below 0 by chance; the median has to be that clearly, and
@@ -111,14 +119,16 @@ def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str
     Args:
         by_layer, coefficient: as of `best_layer`.
     """
-    known = [
-        (value, at, measured)
-        for at, measured in enumerate(one for layers in by_layer.values() for one in layers)
+    defined = [
+        (value, index, measured)
+        for index, measured in enumerate(
+            pooling_layer for layers in by_layer.values() for pooling_layer in layers
+        )
         if np.isfinite(value := float(getattr(measured.correlation, coefficient)))
     ]
-    if not known:
+    if not defined:
         return None
-    ordered = sorted(known)
+    ordered = sorted(defined)
     median, _, middle = ordered[len(ordered) // 2]
     if median >= 0 or ordered[-1][0] > -median:
         return None
@@ -126,11 +136,13 @@ def reversed_median(by_layer: Mapping[str, Sequence[Measured]], coefficient: str
     return median if np.isfinite(drawn).any() and seem_reversed([interval(drawn)]) else None
 
 
-def _resampled(one: Measured, coefficient: str) -> np.ndarray:
+def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
     """[resample] a coefficient; empty as of `bootstrap`."""
     if coefficient == "spearman":
-        return bootstrap_spearman(one.cosines, one.scores, cluster=one.numbers)
-    return bootstrap(one.cosines, one.scores, cluster=one.numbers).get(coefficient, _NOTHING)
+        return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)
+    return bootstrap(measured.cosines, measured.scores, cluster=measured.numbers).get(
+        coefficient, _NOTHING
+    )
 
 
 def best_layer_in_words(
@@ -152,30 +164,32 @@ def best_layer_in_words(
     if best is None:
         return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
     value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
-    below = f"The pooling is {POOLING_NAMES[best.pooling]}."
+    pooling_sentence = f"The pooling is {POOLING_NAMES[best.pooling]}."
     if median is not None or best.value <= -AS_MUCH:
-        said = (
+        sentence = (
             f"No layer agrees with the human scores: the highest {name} is {value}, at layer "
             f"{best.layer}"
         )
         if median is None:
-            return f"{said}.\n\n{below}"
-        return f"{said}; the median, {number(median, '.2f')}, is clearly below 0. {REVERSE}"
-    which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
-    said = f"{which} agrees best with the human scores: {name} {value}"
+            return f"{sentence}.\n\n{pooling_sentence}"
+        return f"{sentence}; the median, {number(median, '.2f')}, is clearly below 0. {REVERSE}"
+    subject = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
+    sentence = f"{subject} agrees best with the human scores: {name} {value}"
     if best.rival is None:
-        return f"{said}.\n\n{below}"
+        return f"{sentence}.\n\n{pooling_sentence}"
     behind = f"layer {best.rival}" if best.is_last else "the last layer"
-    said += f", against {rival} for {behind}."
+    sentence += f", against {rival} for {behind}."
     if bounds is None:
-        return f"{said}\n\n{below}"
+        return f"{sentence}\n\n{pooling_sentence}"
     low, high = (number(bound, "+.2f") for bound in bounds)
-    said += (
+    sentence += (
         f" But {many(n_pairs, 'pair')} do not decide between the two."
         if bounds[0] <= 0 <= bounds[1]
         else f" These {n_pairs:,} pairs decide it."
     )
-    return f"{said}\n\n{below} The 95% interval of the difference is {low} to {high}."
+    return (
+        f"{sentence}\n\n{pooling_sentence} The 95% interval of the difference is {low} to {high}."
+    )
 
 
 def parts_in_words(
@@ -192,16 +206,16 @@ def parts_in_words(
         return ""
     values = f"{name} {number(whole, '.2f')} against {number(plain, '.2f')}"
     low, high = (number(bound, "+.2f") for bound in bounds)
-    where = f"The 95% interval of the difference is {low} to {high}."
+    interval_sentence = f"The 95% interval of the difference is {low} to {high}."
     if bounds[0] <= 0 <= bounds[1]:
         return (
             "These pairs do not decide whether SBERT-WK is better than the plain mean of the last "
-            f"layer: {values}.\n\n{where}"
+            f"layer: {values}.\n\n{interval_sentence}"
         )
     better = "better" if whole > plain else "less well"
     return (
         f"SBERT-WK agrees with the human scores {better} than the plain mean of the last layer: "
-        f"{values}.\n\n{where}"
+        f"{values}.\n\n{interval_sentence}"
     )
 
 
@@ -219,15 +233,15 @@ def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: s
         for values in (windows, starts)
     )
     of_start, of_window = float(np.ptp(starts)), float(np.ptp(windows))
-    more = of_start - of_window
-    said = "The first layer and the layer window matter about equally."
+    difference = of_start - of_window
+    sentence = "The first layer and the layer window matter about equally."
     if max(of_start, of_window) < AS_MUCH:
-        said = "Neither the first layer nor the layer window matters here."
-    elif abs(more) >= AS_MUCH:
+        sentence = "Neither the first layer nor the layer window matters here."
+    elif abs(difference) >= AS_MUCH:
         first, second = "first layer", "layer window"
-        most, least = (first, second) if more > 0 else (second, first)
-        said = f"The {most} matters more than the {least}."
+        stronger, weaker = (first, second) if difference > 0 else (second, first)
+        sentence = f"The {stronger} matters more than the {weaker}."
     return (
-        f"{said}\n\nSBERT-WK's {name} is {by_start} with other first layers, {by_window} with "
+        f"{sentence}\n\nSBERT-WK's {name} is {by_start} with other first layers, {by_window} with "
         "other layer windows."
     )

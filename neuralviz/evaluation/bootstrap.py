@@ -18,7 +18,7 @@ from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import (
     COEFFICIENTS,
-    SAME,
+    ROUNDING,
     ordered_pairs,
     why_undefined,
 )
@@ -55,7 +55,7 @@ class Intervals:
     resamples: int
 
     @classmethod
-    def of(cls, resampled: Mapping[str, np.ndarray]) -> Intervals:
+    def from_resamples(cls, resampled: Mapping[str, np.ndarray]) -> Intervals:
         """The intervals of what `bootstrap` found."""
         bounds = {name: interval(resampled[name]) for name in COEFFICIENTS}
         return cls(**bounds, resamples=len(resampled[COEFFICIENTS[0]]))
@@ -83,7 +83,7 @@ def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float
     return interval(difference) if np.isfinite(difference).any() else None
 
 
-def draws(
+def draw_resamples(
     n: int,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -135,8 +135,8 @@ def seem_reversed(bounds: Iterable[tuple[float, float] | None]) -> bool:
     Returns:
         True where no correlation is clearly above 0 and at least one is clearly below.
     """
-    known = [one for one in bounds if one is not None]
-    return all(low <= 0 for low, _ in known) and any(high < 0 for _, high in known)
+    defined = [bound for bound in bounds if bound is not None]
+    return all(low <= 0 for low, _ in defined) and any(high < 0 for _, high in defined)
 
 
 def bootstrap(
@@ -152,7 +152,7 @@ def bootstrap(
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples, seed, cluster, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`.
 
     Returns:
         [resample] by the names of `COEFFICIENTS`; empty when the coefficients are undefined, or
@@ -166,7 +166,9 @@ def bootstrap(
         return {}
     drawn = [
         correlate_resamples(x, y, counts)
-        for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop)
+        for counts in draw_resamples(
+            len(x), resamples, seed, cluster=cluster, should_stop=should_stop
+        )
     ]
     return dict(zip(COEFFICIENTS, np.concatenate(drawn).T, strict=True)) if drawn else {}
 
@@ -184,7 +186,7 @@ def bootstrap_spearman(
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples, seed, cluster, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`.
 
     Returns:
         [resample] NaN where a resample is constant; empty as of `bootstrap`.
@@ -196,12 +198,12 @@ def bootstrap_spearman(
     drawn = [np.zeros(0)]
     if why_undefined(x, y):
         return drawn[0]
-    for counts in draws(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
+    for counts in draw_resamples(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
         of_x, of_y = _Ties(x, counts), _Ties(y, counts)
         with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
-            found = _pearson(of_x.ranks, of_y.ranks, counts)
-        found[of_x.constant | of_y.constant] = np.nan
-        drawn.append(found)
+            coefficients = _pearson(of_x.ranks, of_y.ranks, counts)
+        coefficients[of_x.constant | of_y.constant] = np.nan
+        drawn.append(coefficients)
     return np.concatenate(drawn)
 
 
@@ -220,7 +222,8 @@ def bootstrap_pairs(
     Args:
         products: [pair] finite.
         is_similar, is_dissimilar: [pair] which comparisons are made from.
-        resamples, seed, cluster, should_stop: as of `draws`; what is drawn is that of `bootstrap`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`, so that the resamples are
+            those of `bootstrap`.
 
     Returns:
         [resample] shares, 0 … 1, NaN where one of the kinds is not drawn; empty as of `bootstrap`.
@@ -230,7 +233,9 @@ def bootstrap_pairs(
     dissimilar = dissimilar[np.argsort(products[dissimilar], kind="stable")]
     not_above = np.searchsorted(products[dissimilar], products[similar] - TIE, "right")
     drawn = [np.zeros(0)]
-    for counts in draws(len(products), resamples, seed, cluster=cluster, should_stop=should_stop):
+    for counts in draw_resamples(
+        len(products), resamples, seed, cluster=cluster, should_stop=should_stop
+    ):
         n_similar, n_dissimilar = counts[:, similar], counts[:, dissimilar]
         before = np.pad(n_dissimilar.cumsum(axis=1), ((0, 0), (1, 0)))
         broken = (n_similar * (before[:, -1:] - before[:, not_above])).sum(axis=1)
@@ -252,14 +257,16 @@ def bootstrap_share(
     Args:
         wrong, total: [thing] counts of each text or group; the share is the sum of the first by
             that of the second.
-        resamples, seed, cluster, should_stop: as of `draws`.
+        resamples, seed, cluster, should_stop: as of `draw_resamples`.
 
     Returns:
         [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
     """
     drawn = [
         _ratio(counts @ wrong, counts @ total)
-        for counts in draws(len(total), resamples, seed, cluster=cluster, should_stop=should_stop)
+        for counts in draw_resamples(
+            len(total), resamples, seed, cluster=cluster, should_stop=should_stop
+        )
     ]
     return np.concatenate([np.zeros(0), *drawn])
 
@@ -284,13 +291,13 @@ def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.
     fewest = np.minimum(of_x.n_values, of_y.n_values)
     ordered = _ordered(x, y, counts)
     with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
-        found = {
+        by_name = {
             "spearman": _pearson(of_x.ranks, of_y.ranks, counts),
             "kendall_b": ordered / np.sqrt(of_x.untied * of_y.untied),
             "kendall_c": 2 * ordered * fewest / (n**2 * (fewest - 1)),
             "pearson": _pearson(x, y, counts),
         }
-    result = np.stack([found[name] for name in COEFFICIENTS], axis=1)
+    result = np.stack([by_name[name] for name in COEFFICIENTS], axis=1)
     result[of_x.constant | of_y.constant] = np.nan
     return result
 
@@ -316,7 +323,7 @@ class _Ties:
         self.ranks = (sizes.cumsum(axis=1) - (sizes - 1) / 2)[:, group]
         low = different[drawn.argmax(axis=1)]
         high = different[len(different) - 1 - drawn[:, ::-1].argmax(axis=1)]
-        self.constant = high - low <= SAME * np.maximum(np.abs(low), np.abs(high))
+        self.constant = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
 
 
 def _pearson(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -335,11 +342,11 @@ def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
     if len(x) > LARGEST_MATRIX:
         return np.array([_ordered_one(x, y, row.astype(int)) for row in counts])
     alike = np.sign(np.subtract.outer(x, x)) * np.sign(np.subtract.outer(y, y))
-    above = counts.astype(np.float32) @ alike.astype(np.float32)
-    return (above * counts).sum(axis=1) / 2
+    weighted = counts.astype(np.float32) @ alike.astype(np.float32)
+    return (weighted * counts).sum(axis=1) / 2
 
 
 def _ordered_one(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
-    """The same of one resample of many pairs, from tau-b, in n log n."""
+    """As `_ordered` for one resample of many pairs: from tau-b, in n log n."""
     x, y = np.repeat(x, counts), np.repeat(y, counts)
     return ordered_pairs(float(scipy.stats.kendalltau(x, y, variant="b").statistic), x, y)

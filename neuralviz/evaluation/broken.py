@@ -109,11 +109,14 @@ def shared_pairs(
         NeuralvizError: as of `count_pairs`; or there are too many to be compared.
         Stopped: ``should_stop`` said so.
     """
-    both = [_two_kinds(*kinds) for kinds in zip(similar, dissimilar, strict=True)]
-    alike, unlike = np.stack([one for one, _ in both]), np.stack([other for _, other in both])
+    kinds_of = [_two_kinds(*kinds) for kinds in zip(similar, dissimilar, strict=True)]
+    alike, unlike = (
+        np.stack([similar_products for similar_products, _ in kinds_of]),
+        np.stack([dissimilar_products for _, dissimilar_products in kinds_of]),
+    )
     total = alike.shape[1] * unlike.shape[1]
     check_compared(total, "comparisons of pairs", max_compared)
-    shared = np.zeros((len(both), len(both)), dtype=np.int64)
+    shared = np.zeros((len(kinds_of), len(kinds_of)), dtype=np.int64)
     add_shared(shared, alike, unlike, block, should_stop)
     return Overlap(shared, total)
 
@@ -140,8 +143,8 @@ def unit_rows(vectors: ArrayLike) -> np.ndarray:
 
 def count_above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = False) -> int:
     """For all bounds together, how many values, which are sorted, are above."""
-    below = np.searchsorted(ordered, bounds, "left" if or_equal else "right")
-    return int(len(bounds) * len(ordered) - below.sum())
+    n_not_above = np.searchsorted(ordered, bounds, "left" if or_equal else "right")
+    return int(len(bounds) * len(ordered) - n_not_above.sum())
 
 
 def add_shared(
@@ -160,21 +163,21 @@ def add_shared(
     for start in range(0, alike.shape[1] if n_unlike else 0, at_once):
         if should_stop():
             raise Stopped
-        some = alike[:, start : start + at_once]
-        broken = unlike[:, None, :] > some[:, :, None] - TIE
-        for one in range(n_methods):
-            for other in range(one, n_methods):
-                both = int(np.count_nonzero(broken[one] & broken[other]))
-                shared[one, other] += both
-                shared[other, one] += both * (one != other)
+        alike_block = alike[:, start : start + at_once]
+        broken = unlike[:, None, :] > alike_block[:, :, None] - TIE
+        for first in range(n_methods):
+            for second in range(first, n_methods):
+                n_broken = int(np.count_nonzero(broken[first] & broken[second]))
+                shared[first, second] += n_broken
+                shared[second, first] += n_broken * (first != second)
 
 
 def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    alike, unlike = (np.asarray(one, dtype=np.float64) for one in (similar, dissimilar))
+    alike, unlike = (np.asarray(products, dtype=np.float64) for products in (similar, dissimilar))
     if not len(alike) or not len(unlike):
-        which = "similar" if not len(alike) else "dissimilar"
+        missing = "similar" if not len(alike) else "dissimilar"
         raise NeuralvizError(
-            f"The data set has no {which} pairs. Both similar and dissimilar pairs are needed."
+            f"The data set has no {missing} pairs. Both similar and dissimilar pairs are needed."
         )
     if not (np.isfinite(alike).all() and np.isfinite(unlike).all()):
         raise NeuralvizError(
@@ -183,13 +186,13 @@ def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, n
     return alike, unlike
 
 
-def check_compared(total: int, what: str, most: int) -> None:
+def check_compared(total: int, relations: str, limit: int) -> None:
     """Find out whether there are few enough relations to compare them one by one.
 
     Raises:
-        NeuralvizError: there are more than ``most``.
+        NeuralvizError: there are more than ``limit``.
     """
-    if total > most:
+    if total > limit:
         raise NeuralvizError(
-            f"{total:,} {what} are too many to find shared errors. Use fewer texts."
+            f"{total:,} {relations} are too many to find shared errors. Use fewer texts."
         )

@@ -29,42 +29,50 @@ class Claim:
     """How a yardstick is spoken of.
 
     Attributes:
-        by: the yardstick.
-        things: what it was measured on: ``480 texts``.
+        yardstick: the yardstick.
+        sample: what it was measured on: ``480 texts``.
         noun: what the neighbours vote for: ``form``; marked up already.
         k: neighbours that vote.
-        asked: what a probe tells: ``which form a text has``; marked up already.
+        question: what a probe tells: ``which form a text has``; marked up already.
     """
 
-    by: Yardstick
-    things: str
+    yardstick: Yardstick
+    sample: str
     noun: str = "label"
     k: int = 0
-    asked: str = ""
+    question: str = ""
 
     @classmethod
-    def of(cls, by: Yardstick, data: DataSet, measured: Measured, quote: Name) -> Claim:
+    def from_data(
+        cls, yardstick: Yardstick, data: DataSet, measured: Measured, quote: Name
+    ) -> Claim:
         """The claim for a yardstick; ``quote`` escapes what is a user's."""
         noun = data.columns.get("label", "label")
         if len(noun) > _LONGEST_NOUN or not noun.replace("_", "").replace(" ", "").isalnum():
             noun = f"“{noun if len(noun) <= _LONGEST_NOUN else noun[:_LONGEST_NOUN] + '…'}”"
         k = measured.neighbours.k if measured.neighbours is not None else 0
-        asked = data.asked if isinstance(data, LabelledData) else ""
+        question = data.question if isinstance(data, LabelledData) else ""
         noun = quote(noun)
-        return cls(by, by.things(data, measured), noun, k, asked or f"which {noun} a text has")
+        return cls(
+            yardstick,
+            yardstick.describe_sample(data, measured),
+            noun,
+            k,
+            question or f"which {noun} a text has",
+        )
 
     @property
-    def these(self) -> str:
+    def this_sample(self) -> str:
         """``these 480 texts``, ``this 1 text``."""
-        return f"{'this' if self.things.startswith('1 ') else 'these'} {self.things}"
+        return f"{'this' if self.sample.startswith('1 ') else 'these'} {self.sample}"
 
-    def does(self, degree: str) -> str:
+    def describe_success(self, degree: str) -> str:
         """What a method does ``best``, ``better``, or ``better than`` another."""
-        match self.by.measure:
+        match self.yardstick.measure:
             case "neighbours":
                 return f"finds the {self.noun} of a text {degree}"
             case "probe":
-                return f"tells a probe {degree} {self.asked}"
+                return f"tells a probe {degree} {self.question}"
             case "pairs":
                 return f"tells similar pairs from dissimilar ones {degree}"
             case "triplets":
@@ -79,43 +87,43 @@ class Claim:
 
         Args:
             values: one, or several with the names of their methods.
-            again: whether the sentence has named the things already.
+            again: whether the sentence has named the sample already.
         """
-        of = "them" if again else self.these
-        match self.by.measure:
+        sample = "them" if again else self.this_sample
+        match self.yardstick.measure:
             case "neighbours":
-                return f"for {values} of {of}, {self.voters} for the right {self.noun}"
+                return f"for {values} of {sample}, {self.voters} for the right {self.noun}"
             case "probe":
-                return f"the probe is right for {values} of {of}"
+                return f"the probe is right for {values} of {sample}"
             case "pairs" | "triplets":
-                return f"{values} of {of} come out wrong"
+                return f"{values} of {sample} come out wrong"
             case _:
-                return f"{self.by.title} {values}{'' if again else f' on {of}'}"
+                return f"{self.yardstick.title} {values}{'' if again else f' on {sample}'}"
 
-    def each(self, told: Sequence[tuple[str, str]]) -> str:
+    def list_values(self, entries: Sequence[tuple[str, str]]) -> str:
         """Names and values to be proved with: ``84.0% (a), 79.4% (b) and 57.3% (c)``."""
-        shown, others = _few(told)
-        parts = [f"{value} ({name})" for name, value in shown]
-        if others:
-            parts.append(f"{self._at_most} {others[0][1]} ({len(others)} others)")
+        named, rest = _split_named(entries)
+        parts = [f"{value} ({name})" for name, value in named]
+        if rest:
+            parts.append(f"{self._at_most} {rest[0][1]} ({len(rest)} others)")
         return joined(parts)
 
-    def beside(self, told: Sequence[tuple[str, str]]) -> str:
+    def list_others(self, entries: Sequence[tuple[str, str]]) -> str:
         """Names and values to follow a proof: ``; b 79.4%, c 57.3%``."""
-        shown, others = _few(told)
-        parts = [f"{name} {value}" for name, value in shown]
-        if others:
-            parts.append(f"{len(others)} others {self._at_most} {others[0][1]}")
+        named, rest = _split_named(entries)
+        parts = [f"{name} {value}" for name, value in named]
+        if rest:
+            parts.append(f"{len(rest)} others {self._at_most} {rest[0][1]}")
         return f"; {', '.join(parts)}" if parts else ""
 
     @property
     def _at_most(self) -> str:
-        return "at most" if self.by.sign > 0 else "at least"
+        return "at most" if self.yardstick.sign > 0 else "at least"
 
     @property
-    def followed(self) -> str:
+    def target(self) -> str:
         """What a correlation is with."""
-        return "the quality" if self.by.measure == "paraphrases" else "people's scores"
+        return "the quality" if self.yardstick.measure == "paraphrases" else "people's scores"
 
     @property
     def voters(self) -> str:
@@ -132,23 +140,28 @@ def spoken_by(results: Results, name: Name) -> Name:
     return lambda label: name(short[label])
 
 
-def listed(names: Sequence[str], last: str = "and") -> str:
+def join_names(names: Sequence[str], last: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``, ``a, b, c, d and 2 others``."""
-    shown, others = _few(names)
-    return joined([*shown, *([f"{len(others)} others"] if others else [])], last)
+    named, rest = _split_named(names)
+    return joined([*named, *([f"{len(rest)} others"] if rest else [])], last)
 
 
-def _few(methods: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
-    """Those that are named, and those that are only counted."""
+def _split_named(methods: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+    """Split methods into those that are named and those that are only counted."""
     n = len(methods) if len(methods) <= MOST_NAMED else MOST_NAMED - 1
     return methods[:n], methods[n:]
 
 
-def written(by: Yardstick, values: Sequence[float]) -> list[str]:
+def format_distinct(yardstick: Yardstick, values: Sequence[float]) -> list[str]:
     """Values with so many digits that those that differ look different."""
-    fewest, most = (1, MOST_DIGITS - 2) if by.is_share else (2, MOST_DIGITS)
-    exact = len({by.write(value, most) for value in values})
+    fewest, most_digits = (1, MOST_DIGITS - 2) if yardstick.is_share else (2, MOST_DIGITS)
+    exact = len({yardstick.write(value, most_digits) for value in values})
     digits = next(
-        (n for n in range(fewest, most) if len({by.write(v, n) for v in values}) == exact), most
+        (
+            n
+            for n in range(fewest, most_digits)
+            if len({yardstick.write(v, n) for v in values}) == exact
+        ),
+        most_digits,
     )
-    return [by.write(value, digits) for value in values]
+    return [yardstick.write(value, digits) for value in values]

@@ -25,17 +25,19 @@ class Confusion:
     counts: np.ndarray
 
     @classmethod
-    def of(cls, own: Sequence[str], predicted: Sequence[str]) -> Confusion:
+    def from_predictions(cls, labels: Sequence[str], predicted: Sequence[str]) -> Confusion:
         """Count the predictions of some texts.
 
         Args:
-            own: [text] labels.
+            labels: [text] labels.
             predicted: [text] labels, each the own one of some text.
         """
-        frequent = sorted(Counter(own).items(), key=lambda entry: (-entry[1], entry[0]))
-        place = {label: at for at, (label, _) in enumerate(frequent)}
+        frequent = sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
+        place = {label: index for index, (label, _) in enumerate(frequent)}
         counts = np.zeros((len(place), len(place)), dtype=np.int64)
-        np.add.at(counts, ([place[one] for one in own], [place[one] for one in predicted]), 1)
+        np.add.at(
+            counts, ([place[label] for label in labels], [place[label] for label in predicted]), 1
+        )
         return cls(tuple(place), counts)
 
     @property
@@ -51,7 +53,7 @@ class Confusion:
         return float(np.mean(np.diag(self.counts) / self.counts.sum(axis=1)))
 
     def at_most(self, n: int = MOST_LABELS) -> Confusion:
-        """The same with the rarest labels put together, so that there are ``n`` rows."""
+        """A copy that merges the rarest labels, so that there are ``n`` rows."""
         if len(self.labels) <= n:
             return self
         first, rest = n - 1, len(self.labels) - n + 1

@@ -41,7 +41,7 @@ def corpus_data(
     else:
         labels = [str(value).strip() for value in values]
     texts = store.texts(corpus)
-    used = [at for at, label in enumerate(labels) if label]
+    used = [row for row, label in enumerate(labels) if label]
     notes: tuple[str, ...] = ()
     if len(used) < len(labels):
         notes += (f"Skipped {many(len(labels) - len(used), 'text')} without a label.",)
@@ -50,7 +50,7 @@ def corpus_data(
         used = used[:max_rows]
     make = labelled_data if kind == "labels" else grouped_data
     name = f"{corpus.name}, {column}"
-    data = make(name, [texts[at] for at in used], [labels[at] for at in used], notes=notes)
+    data = make(name, [texts[row] for row in used], [labels[row] for row in used], notes=notes)
     return replace(data, columns={"label" if kind == "labels" else "group": column})
 
 
@@ -61,11 +61,11 @@ def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:
         StoreError: the corpus is gone.
     """
     keys = np.unique(store.keys(corpus))
-    found: dict[EmbedderSpec, None] = {}
+    specs: dict[EmbedderSpec, None] = {}
     for kept in store.vectors.embedders():
         if kept.spec and store.vectors.has_vectors(kept, keys).all():
             try:
-                found[EmbedderSpec.from_json(kept.spec)] = None
+                specs[EmbedderSpec.from_json(kept.spec)] = None
             except SettingsError:  # of a version that had other methods
                 continue
-    return tuple(found)
+    return tuple(specs)

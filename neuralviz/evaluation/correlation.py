@@ -18,7 +18,7 @@ REVERSE = (
     "A higher score has to mean that the texts are more alike. If it means here that they are more "
     "different, reverse the scores."
 )
-SAME = 1e-12  # values that differ by less, relative to their size, differ by rounding
+ROUNDING = 1e-12  # values that differ by less, relative to their size, differ by rounding
 
 
 @dataclass(frozen=True)
@@ -110,4 +110,4 @@ def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:
 
 
 def _is_constant(values: np.ndarray) -> bool:
-    return len(values) < 2 or bool(np.ptp(values) <= SAME * np.abs(values).max())
+    return len(values) < 2 or bool(np.ptp(values) <= ROUNDING * np.abs(values).max())

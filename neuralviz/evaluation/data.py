@@ -74,7 +74,7 @@ class DataSet(ABC):
 
     @property
     def by_default(self) -> tuple[Measure, ...]:
-        """What is measured on it where nothing is asked for: all but what takes long."""
+        """The measures that run by default: all but the slow ones."""
         return tuple(name for name in self.measures if name != "probe")
 
     @cached_property
@@ -128,10 +128,10 @@ class Thresholds:
         scale = Scale.from_scores(scores)
         if scale in (UNIT, FIVE) or None not in (self.similar, self.dissimilar):
             return ""
-        shown = [number(one) for one in (scores.min(), scores.max(), *self.of_scores(scores))]
+        written = [number(value) for value in (scores.min(), scores.max(), *self.of_scores(scores))]
         return (
-            f"The scores lie between {shown[0]} and {shown[1]}: pairs count as similar from "
-            f"{shown[2]} and as dissimilar up to {shown[3]}, which is 80% and 40% of the range "
+            f"The scores lie between {written[0]} and {written[1]}: pairs count as similar from "
+            f"{written[2]} and as dissimilar up to {written[3]}, which is 80% and 40% of the range "
             f"from {number(scale.low)} to {number(scale.high)}. Set other thresholds if the scale "
             "is another."
         )
@@ -179,7 +179,8 @@ class ScoredData(DataSet):
     def numbers(self) -> np.ndarray:
         """[pair] the same for pairs of the same two texts, as of `number_pairs`."""
         return number_pairs(
-            [self.texts[at] for at in self.first], [self.texts[at] for at in self.second]
+            [self.texts[place] for place in self.first],
+            [self.texts[place] for place in self.second],
         )
 
     @cached_property
@@ -272,7 +273,7 @@ class LabelledData(DataSet):
     kind: ClassVar[Kind] = "labels"
 
     @property
-    def asked(self) -> str:
+    def question(self) -> str:
         """What a probe is asked for, to end a sentence with; empty where the column says it."""
         return ""
 
@@ -314,8 +315,8 @@ class ParaphraseData(DataSet):
     def problem(self, measure: Measure) -> str:
         cells = np.stack([_codes(self.varies), self.fixed1, self.fixed2], axis=1)
         _, cell = np.unique(cells, axis=0, return_inverse=True)
-        for at in range(int(cell.max()) + 1):
-            if len(np.unique(self.values[cell.ravel() == at])) > 1:
+        for code in range(int(cell.max()) + 1):
+            if len(np.unique(self.values[cell.ravel() == code])) > 1:
                 return ""
         return (
             "The values never vary within a pair of fixed values, so there is nothing to "
@@ -349,12 +350,12 @@ def scored_data(
             f"{name} has only {many(len(scores), 'pair')} with two texts and a score; at "
             f"least {FEWEST_PAIRS} are needed.{with_notes(notes)}"
         )
-    texts, at = distinct([*first, *second])
+    texts, places = distinct([*first, *second])
     n = len(scores)
     bounds = thresholds.of_scores(scores)
     notes += tuple(filter(None, [thresholds.note(scores)]))
     notes += repeats_in_words(number_pairs(first, second))
-    return ScoredData(name, texts, at[:n], at[n:], scores, *bounds, notes=notes)
+    return ScoredData(name, texts, places[:n], places[n:], scores, *bounds, notes=notes)
 
 
 def grouped_data(
@@ -375,9 +376,9 @@ def grouped_data(
             f"{name} has only {many(len(texts), 'text')} with a group; a triplet needs three."
             f"{with_notes(notes)}"
         )
-    different, at = distinct(texts)
+    different, places = distinct(texts)
     anchor = None if anchors is None else np.array(anchors, dtype=bool)
-    return GroupedData(name, different, at, Grouping(_codes(groups), anchor), notes=notes)
+    return GroupedData(name, different, places, Grouping(_codes(groups), anchor), notes=notes)
 
 
 def labelled_data(
@@ -396,15 +397,15 @@ def labelled_data(
         )
     if len(once) < len(texts):
         notes += ((f"Skipped {many(len(texts) - len(once), 'row')}: duplicate text and label."),)
-    different, at = distinct([text for text, _ in once])
-    return LabelledData(name, different, at, tuple(label for _, label in once), notes=notes)
+    different, places = distinct([text for text, _ in once])
+    return LabelledData(name, different, places, tuple(label for _, label in once), notes=notes)
 
 
 def distinct(texts: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
     """The different texts as they first come, and for each text its place among them."""
     places: dict[str, int] = {}
-    at = [places.setdefault(text, len(places)) for text in texts]
-    return tuple(places), np.array(at, dtype=np.int64)
+    row_places = [places.setdefault(text, len(places)) for text in texts]
+    return tuple(places), np.array(row_places, dtype=np.int64)
 
 
 def _codes(names: Sequence[str]) -> np.ndarray:

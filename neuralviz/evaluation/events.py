@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """What is done of a cell, or of what comes after all cells of some data.
+    """How far a cell is, or the comparison that follows all cells of a data set.
 
     Attributes:
         data, row: numbers; the row is None for overlaps.

@@ -44,8 +44,8 @@ class Example:
 
 
 EXAMPLES = {
-    one.name: one
-    for one in (
+    example.name: example
+    for example in (
         Example(
             "Forms", "topics.csv",
             "480 texts on ten topics, in six forms such as headlines and complaints. Do a text's "
@@ -71,7 +71,7 @@ EXAMPLES = {
 
 
 def example_plan() -> EvaluationPlan:
-    """What is recorded: every example by the methods that the page begins with."""
+    """The plan of the recorded run: every example by the page's default methods."""
     data = tuple(example.read() for example in EXAMPLES.values())
     return EvaluationPlan(data, method_rows(METHODS, {}))
 

@@ -141,7 +141,7 @@ def _options_of(rows: Sequence[Row]) -> set[str]:
 
 
 def _united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
-    """The rows of several experiments, each once; namesakes are told apart by their experiment.
+    """The rows of several experiments, each once; equal labels get the experiment's name.
 
     Args:
         tables: by name of the experiment.
@@ -182,14 +182,14 @@ def experiment_rows(
         SettingsError: there is no such experiment, or an option cannot be read, or none of the
             methods has it.
     """
-    given = RowOptions(typed, model_id, head_layers, n_blocks)
+    row_options = RowOptions(typed, model_id, head_layers, n_blocks)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
             raise SettingsError(
                 f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
             )
-        tables[name] = EXPERIMENTS[name].rows(given)
+        tables[name] = EXPERIMENTS[name].rows(row_options)
     used = _options_of([row for rows in tables.values() for row in rows])
     for option in typed:
         if option not in used:
@@ -203,7 +203,7 @@ def _row(
     label: str,
     method: str,
     fixed: Mapping[str, str],
-    given: RowOptions,
+    row_options: RowOptions,
     published: str = "",
 ) -> Row:
     """A row with the options that its table fixes, and those typed that its method has.
@@ -212,17 +212,19 @@ def _row(
         SettingsError: an option that the row sets itself is among those of all.
     """
     options = {}
-    for option, value in given.typed.items():
-        of, dot, name = option.rpartition(".")
-        if dot and of not in method.split(JOIN):
+    for option, value in row_options.typed.items():
+        prefix, dot, name = option.rpartition(".")
+        if dot and prefix not in method.split(JOIN):
             continue
-        takers = [of] if dot else method.split(JOIN)
-        if not any(name in {one.name for one in METHODS[taker].options} for taker in takers):
+        takers = [prefix] if dot else method.split(JOIN)
+        if not any(
+            name in {declared.name for declared in METHODS[taker].options} for taker in takers
+        ):
             continue
         if name in fixed:
             raise SettingsError(f"The experiment sets the option “{name}” itself. Remove it.")
         options[option] = value
-    spec = embedder_spec(method, options | dict(fixed), given.model_id)
+    spec = embedder_spec(method, options | dict(fixed), row_options.model_id)
     # The label says already what the row sets, such as the epochs.
     suffix = f", {spec.precision}" * spec.learns
     changed = {option.rpartition(".")[2] for option in options} - {"precision", "tolerance"}
@@ -231,41 +233,43 @@ def _row(
     )
 
 
-def _layers(given: RowOptions) -> tuple[Row, ...]:
-    names = given.head_layers(given.model_id or BUNDLED)
+def _layers(row_options: RowOptions) -> tuple[Row, ...]:
+    names = row_options.head_layers(row_options.model_id or BUNDLED)
     fixed = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", fixed, given, "neural, 5 epochs")]
+    rows = [_row("neural, 5 epochs", "neural", fixed, row_options, "neural, 5 epochs")]
     for number, left_out in enumerate(names):
         kept = ",".join(name for name in names if name != left_out)
         label, without = f"neural-L{number}", fixed | {"layers": kept}
-        rows.append(_row(label, "neural", without, given, label))
+        rows.append(_row(label, "neural", without, row_options, label))
     return tuple(rows)
 
 
-def _blueprints(given: RowOptions) -> tuple[Row, ...]:
+def _blueprints(row_options: RowOptions) -> tuple[Row, ...]:
     fixed = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", fixed, given, "neural, 5 epochs")]
+    rows = [_row("neural, 5 epochs", "neural", fixed, row_options, "neural, 5 epochs")]
     for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
-        kept = ", ".join(str(one) for one in DEFAULT_BLUEPRINTS if one != left_out)
+        kept = ", ".join(
+            str(blueprint) for blueprint in DEFAULT_BLUEPRINTS if blueprint != left_out
+        )
         label = f"neural-B{number}"
-        rows.append(_row(label, "neural", fixed | {"blueprints": kept}, given, label))
+        rows.append(_row(label, "neural", fixed | {"blueprints": kept}, row_options, label))
     return tuple(rows)
 
 
-def _ablations(given: RowOptions) -> tuple[Row, ...]:
-    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, given, "neural")
-    without_layers = _layers(given)
-    return ten, *without_layers, *_blueprints(given)[1:]
+def _ablations(row_options: RowOptions) -> tuple[Row, ...]:
+    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, row_options, "neural")
+    without_layers = _layers(row_options)
+    return ten, *without_layers, *_blueprints(row_options)[1:]
 
 
 def _sweep(
     option: str, values: Sequence[str], published: Mapping[str, str]
 ) -> Callable[..., tuple[Row, ...]]:
-    def rows(given: RowOptions) -> tuple[Row, ...]:
+    def rows(row_options: RowOptions) -> tuple[Row, ...]:
         word = option.replace("_", " ")
         return tuple(
             _row(
-                f"neural, {word} {value}", "neural", {option: value}, given,
+                f"neural, {word} {value}", "neural", {option: value}, row_options,
                 published.get(value, ""),
             )
             for value in values
@@ -274,14 +278,15 @@ def _sweep(
     return rows
 
 
-def _precisions(given: RowOptions) -> tuple[Row, ...]:
+def _precisions(row_options: RowOptions) -> tuple[Row, ...]:
     return tuple(
-        _row("neural", "neural", {"precision": one}, given, "neural") for one in PRECISIONS
+        _row("neural", "neural", {"precision": precision}, row_options, "neural")
+        for precision in PRECISIONS
     )
 
 
-def _outputs(given: RowOptions) -> tuple[Row, ...]:
-    masked = replace(given, model_id=given.model_id or BUNDLED)
+def _outputs(row_options: RowOptions) -> tuple[Row, ...]:
+    masked = replace(row_options, model_id=row_options.model_id or BUNDLED)
     fixed = {"epochs": ABLATION_EPOCHS}
     last_block = fixed | {"layers": "last_block"}
     rows = [_row("neural", "neural", last_block, masked, "neural, Appendix G")]
@@ -291,42 +296,43 @@ def _outputs(given: RowOptions) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _layer_by_layer(given: RowOptions) -> tuple[Row, ...]:
-    given = replace(given, model_id=given.model_id or BUNDLED)
-    layers = range(given.n_blocks(str(given.model_id)) + 1)
-    return tuple(_row(f"layer {n}", "mean", {"layer": str(n)}, given) for n in layers)
+def _layer_by_layer(row_options: RowOptions) -> tuple[Row, ...]:
+    row_options = replace(row_options, model_id=row_options.model_id or BUNDLED)
+    layers = range(row_options.n_blocks(str(row_options.model_id)) + 1)
+    return tuple(_row(f"layer {n}", "mean", {"layer": str(n)}, row_options) for n in layers)
 
 
-def _concatenated(given: RowOptions) -> tuple[Row, ...]:
+def _concatenated(row_options: RowOptions) -> tuple[Row, ...]:
     names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
     return tuple(
-        _row(name, name, {}, given, name if name in ("neural", "mean") else "") for name in names
+        _row(name, name, {}, row_options, name if name in ("neural", "mean") else "")
+        for name in names
     )
 
 
-def _sbert_wk_parts(given: RowOptions) -> tuple[Row, ...]:
+def _sbert_wk_parts(row_options: RowOptions) -> tuple[Row, ...]:
     return tuple(
         _row(
             "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}",
-            "sbert-wk", {"part": part}, given,
+            "sbert-wk", {"part": part}, row_options,
         )
         for part in PARTS
     )  # fmt: skip
 
 
-def _sbert_wk_sweep(given: RowOptions) -> tuple[Row, ...]:
+def _sbert_wk_sweep(row_options: RowOptions) -> tuple[Row, ...]:
     rows = []
     for start in range(6):
         for window in (1, 2, 3, 4):
             fixed = {"layer_start": str(start), "window": str(window)}
             label = f"sbert-wk, first layer {start}, window {window}"
-            rows.append(_row(label, "sbert-wk", fixed, given))
+            rows.append(_row(label, "sbert-wk", fixed, row_options))
     return tuple(rows)
 
 
 EXPERIMENTS = {
-    one.name: one
-    for one in (
+    experiment.name: experiment
+    for experiment in (
         Experiment(
             "ablations",
             (

@@ -32,9 +32,9 @@ def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
     if not _lacking(likely[0], named):
         return likely[0], named
     for kind in likely[1:]:
-        found = guess_columns(kind, table)
-        if not _lacking(kind, found):
-            return kind, found
+        columns = guess_columns(kind, table)
+        if not _lacking(kind, columns):
+            return kind, columns
     return likely[0], named
 
 
@@ -49,20 +49,20 @@ def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
     if not _lacking(kind, named):
         return named
     table = table.first(LOOKED_AT)
-    texts, found = _texts(table), {}
+    texts, by_role = _texts(table), {}
     if kind == "pairs":
-        found = dict(zip(("text1", "text2"), texts, strict=False))
+        by_role = dict(zip(("text1", "text2"), texts, strict=False))
         numbers = [name for name in table.columns if _is_score(table.column(name))]
         likely = [name for name in numbers if any(word in name.lower() for word in SCORE_WORDS)]
         if numbers:
-            found["score"] = (likely or numbers)[-1]
+            by_role["score"] = (likely or numbers)[-1]
     elif kind in ("labels", "groups") and texts:
-        found["text"] = max(texts, key=lambda name: sum(map(len, table.column(name))))
+        by_role["text"] = max(texts, key=lambda name: sum(map(len, table.column(name))))
         labels = [name for name in table.columns if _is_label(table.column(name))]
-        likely = [name for name in labels if name != found["text"]]
+        likely = [name for name in labels if name != by_role["text"]]
         if likely:
-            found[kind.removesuffix("s")] = likely[0]
-    free = {role: name for role, name in found.items() if name not in named.values()}
+            by_role[kind.removesuffix("s")] = likely[0]
+    free = {role: name for role, name in by_role.items() if name not in named.values()}
     return free | named
 
 
@@ -76,25 +76,25 @@ def _by_name(columns: Sequence[str]) -> Kind:
     return max(("pairs", "groups", "labels", "paraphrases"), key=fits)
 
 
-def _lacking(kind: Kind, found: dict[str, str]) -> bool:
-    return any(role not in found for role in ROLES[kind] if role not in OPTIONAL)
+def _lacking(kind: Kind, columns: dict[str, str]) -> bool:
+    return any(role not in columns for role in ROLES[kind] if role not in OPTIONAL)
 
 
 def _texts(table: Table) -> list[str]:
     """Columns of several words a row, seldom the same ones, in their order."""
-    found = []
+    names = []
     for name in table.columns:
         filled = [value for value in table.column(name) if value.strip()]
         n_words = sum(len(value.split()) for value in filled)
         if filled and n_words > 1.5 * len(filled) and 2 * len(set(filled)) >= len(filled):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _is_score(column: Sequence[str]) -> bool:
     """Whether these are numbers, a few of which may be missing, and not the numbers of the rows."""
     filled = [value for value in column if value.strip()]
-    finite = [one for one in parse_numbers(filled) if one is not None]
+    finite = [value for value in parse_numbers(filled) if value is not None]
     if len(finite) < LEAST_NUMBERS * len(filled) or len(set(finite)) < 2:
         return False
     return finite != [finite[0] + place for place in range(len(finite))]

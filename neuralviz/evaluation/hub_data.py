@@ -1,10 +1,10 @@
 """Data sets of the Hugging Face hub, for people who are online; needs the package ``datasets``.
 
-``ID[:CONFIG[:SPLIT]]``, where the id is one of the names in `KNOWN`, or any on the hub, or a folder
-with a copy in the same format, or one that ``save_to_disk`` wrote (``FOLDER:SPLIT``). The formats
-that are understood: pairs with a score (the STS benchmark), pairs with a label 1 or 0 (MRPC),
-originals with lists of simplifications (ASSET), documents with lists of summaries (SummEval), and
-the columns that a file may have.
+``ID[:CONFIG[:SPLIT]]``, where the id is one of the names in `HUB_DATA`, or any on the hub, or a
+folder with a copy in the same format, or one that ``save_to_disk`` wrote (``FOLDER:SPLIT``). The
+formats that are understood: pairs with a score (the STS benchmark), pairs with a label 1 or 0
+(MRPC), originals with lists of simplifications (ASSET), documents with lists of summaries
+(SummEval), and the columns that a file may have.
 No code of a data set is ever run.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
-from neuralviz.evaluation.tables import MAX_ROWS, data_of
+from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
@@ -37,7 +37,7 @@ class HubData:
     split: str
 
 
-KNOWN = {
+HUB_DATA = {
     "stsb": HubData("PhilipMay/stsb_multi_mt", "en", "test"),
     "mrpc": HubData("nyu-mll/glue", "mrpc", "train"),
     "asset": HubData("facebook/asset", "simplification", "test"),
@@ -69,7 +69,7 @@ def load_hub_data(
     if not name.removeprefix(PREFIX).partition(":")[0].strip():
         raise SettingsError(
             f"Enter the name of a data set after {PREFIX}, such as {PREFIX}stsb. Short "
-            f"names: {', '.join(KNOWN)}."
+            f"names: {', '.join(HUB_DATA)}."
         )
     repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
     columns = _columns(repo, config, split, max_rows)
@@ -82,10 +82,10 @@ def load_hub_data(
     data: DataSet | None = _of_lists(label, columns)
     if data is None:
         roles = {} if roles is None else dict(roles)
-        scores = [one for one in _SCORES if one in columns]
+        scores = [column for column in _SCORES if column in columns]
         if {"sentence1", "sentence2"} <= columns.keys() and scores:
             roles.setdefault("score", scores[0])
-        data = data_of(label, _as_table(columns), roles, thresholds=thresholds)
+        data = make_data(label, _as_table(columns), roles, thresholds=thresholds)
     return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
 
 
@@ -93,7 +93,7 @@ def _parts(name: str) -> tuple[str, str | None, str, str]:
     """Id, config and split, and the benchmark that they are, if it is one that was published."""
     repo, _, rest = name.partition(":")
     config, _, split = rest.partition(":")
-    published = KNOWN.get(repo.lower())
+    published = HUB_DATA.get(repo.lower())
     if published is not None:
         is_published = config in ("", published.config) and split in ("", published.split)
         benchmark = repo.lower() if is_published else ""
@@ -150,13 +150,13 @@ def _ask_for(repo: str) -> None:
 
     if constants.HF_HUB_OFFLINE:
         return  # `datasets` takes what is in its cache
-    found = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
-    if isinstance(found, Exception):
+    answer = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
+    if isinstance(answer, Exception):
         raise NeuralvizError(
             f"The data set {repo} is not available: there is no network connection, or the "
             "Hub has no such data set. Use a folder with a copy of it, or a CSV file. Set "
             "HF_HUB_OFFLINE=1 to use a copy that was downloaded earlier."
-        ) from found
+        ) from answer
 
 
 # --- formats -------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _ask_for(repo: str) -> None:
 
 def _as_table(columns: Columns) -> Table:
     """Columns as a table from a file would have them, each value as a person would write it."""
-    values = [[cell_text(one) for one in column] for column in columns.values()]
+    values = [[cell_text(value) for value in column] for column in columns.values()]
     n_rows = len(values[0]) if values else 0
     return Table(tuple(columns), tuple(values), range(1, n_rows + 1), unit="row")
 
@@ -175,13 +175,13 @@ def _of_lists(name: str, columns: Columns) -> GroupedData | None:
     An original is one of its group; a document is the anchor of its summaries, those that machines
     wrote, or people where there are none.
     """
-    found = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
-    if found is None:
+    list_columns = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
+    if list_columns is None:
         return None
-    first, rest = found
+    first, rest = list_columns
     texts, groups, anchors = [], [], []
-    for number, (one, others) in enumerate(zip(columns[first], columns[rest], strict=True)):
-        for place, text in enumerate([one, *(others or ())]):
+    for number, (single, listed) in enumerate(zip(columns[first], columns[rest], strict=True)):
+        for place, text in enumerate([single, *(listed or ())]):
             readable = tidy(cell_text(text))
             if readable:
                 texts.append(readable)

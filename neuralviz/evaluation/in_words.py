@@ -24,7 +24,7 @@ NAMES = {
 }
 HIGHER, LOWER = "higher is better", "lower is better"
 ARROWS = {HIGHER: "↑", LOWER: "↓"}
-NONE = "–"
+EMPTY_CELL = "–"
 
 
 class Table(NamedTuple):
@@ -58,17 +58,17 @@ class Word:
     better: str = ""
 
 
-def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
+def format_measured(measured: Measured) -> dict[str, dict[str, Word]]:
     """What was measured, by kind of measure and head of a column."""
     words: dict[str, dict[str, Word]] = {}
     if measured.correlations is not None:
         values = {NAMES[n]: getattr(measured.correlations, n) for n in COEFFICIENTS}
-        found = {name: Word(in_digits(v, 3), v, HIGHER) for name, v in values.items()}
+        cells = {name: Word(in_digits(v, 3), v, HIGHER) for name, v in values.items()}
         if measured.intervals is not None:
             low, high = measured.intervals.spearman
             bounds = f"{number(low, '.3f')} to {number(high, '.3f')}"
-            found["Spearman, 95% interval"] = Word(bounds)
-        words[""] = found
+            cells["Spearman, 95% interval"] = Word(bounds)
+        words[""] = cells
     for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
         if counted is not None:
             words[name] = {
@@ -92,7 +92,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
             "accuracy": Word(f"{probe.accuracy:.1%}", probe.accuracy, HIGHER),
             "95% interval": Word(f"{low:.1%} to {high:.1%}"),
             "majority baseline": Word(f"{probe.baseline:.1%}"),
-            "TF-IDF baseline": Word(NONE if probe.tfidf is None else f"{probe.tfidf:.1%}"),
+            "TF-IDF baseline": Word(EMPTY_CELL if probe.tfidf is None else f"{probe.tfidf:.1%}"),
         }
         words |= _by_label("probe", probe.confusion)
     if measured.uniformity is not None:
@@ -105,36 +105,36 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
             for name, value in spread.items()
             if value is not None
         }
-    for one in measured.paraphrases:
-        defined = one.kendall_c[np.isfinite(one.kendall_c)]
+    for quality_map in measured.paraphrases:
+        defined = quality_map.kendall_c[np.isfinite(quality_map.kendall_c)]
         mean = float(defined.mean()) if len(defined) else np.nan
-        words.setdefault("mean tau-c", {})[f"{one.quality} varies"] = Word(
+        words.setdefault("mean tau-c", {})[f"{quality_map.quality} varies"] = Word(
             in_digits(mean, 3), mean, HIGHER
         )
     return words
 
 
 def _by_label(kind: str, confusion: Confusion | None) -> dict[str, dict[str, Word]]:
-    """The measures that count every label alike, as of `in_words`."""
+    """The measures that count every label alike, as of `format_measured`."""
     if confusion is None:
         return {}
     values = {"macro-F1": confusion.macro_f1, "balanced accuracy": confusion.balanced_accuracy}
-    found = {name: Word(f"{value:.1%}", value, HIGHER) for name, value in values.items()}
-    return {f"{kind}, by label": found}
+    cells = {name: Word(f"{value:.1%}", value, HIGHER) for name, value in values.items()}
+    return {f"{kind}, by label": cells}
 
 
 def as_lines(lines: Sequence[Mapping[str, str | Word]]) -> Table:
     """Heads as they first come, and the cells under them."""
     heads = list(dict.fromkeys(head for line in lines for head in line))
-    nothing = Word(NONE)
+    nothing = Word(EMPTY_CELL)
     columns = [[_word(line.get(head, nothing)) for line in lines] for head in heads]
-    better = [next((one.better for one in column if one.better), "") for column in columns]
+    better = [next((word.better for word in column if word.better), "") for column in columns]
     best = {
         (line, place)
-        for place, (column, way) in enumerate(zip(columns, better, strict=True))
-        for line in _best_of(column, way)
+        for place, (column, direction) in enumerate(zip(columns, better, strict=True))
+        for line in _best_of(column, direction)
     }
-    texts = [[one.text for one in line] for line in zip(*columns, strict=True)]
+    texts = [[word.text for word in line] for line in zip(*columns, strict=True)]
     return Table(heads, texts, better, frozenset(best))
 
 
@@ -144,31 +144,34 @@ def _word(cell: str | Word) -> Word:
 
 def _best_of(column: Sequence[Word], better: str) -> list[int]:
     """Lines with the best value of a column, as it is read; none where all are alike."""
-    values = [one.value for one in column]
-    if not better or len({one.text for one in column if np.isfinite(one.value)}) < 2:
+    values = [word.value for word in column]
+    if not better or len({word.text for word in column if np.isfinite(word.value)}) < 2:
         return []
     text = column[int((np.nanargmax if better == HIGHER else np.nanargmin)(values))].text
-    return [line for line, one in enumerate(column) if one.text == text]
+    return [line for line, word in enumerate(column) if word.text == text]
 
 
 def in_digits(value: float, digits: int) -> str:
     """A number with so many digits behind the point."""
-    return NONE if np.isnan(value) else number(value, f".{digits}f")
+    return EMPTY_CELL if np.isnan(value) else number(value, f".{digits}f")
 
 
-def flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+def flatten(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
     """Names and what they stand for, those of a mapping within behind a full stop."""
     pairs: list[tuple[str, Any]] = []
-    for name, value in found.items():
+    for name, value in values.items():
         if name == "paraphrases" and not isinstance(value, str):
             pairs += [
-                (f"{one['quality']}.kendall_c at {a:g}, {b:g}", one["kendall_c"][i][j])
-                for one in value
-                for i, a in enumerate(one["fixed1"])
-                for j, b in enumerate(one["fixed2"])
+                (
+                    f"{quality_map['quality']}.kendall_c at {a:g}, {b:g}",
+                    quality_map["kendall_c"][i][j],
+                )
+                for quality_map in value
+                for i, a in enumerate(quality_map["fixed1"])
+                for j, b in enumerate(quality_map["fixed2"])
             ]
         elif isinstance(value, Mapping):
-            pairs += flat(value, f"{before}{name}.")
+            pairs += flatten(value, f"{before}{name}.")
         elif isinstance(value, tuple):  # an interval
             pairs += [(f"{before}{name}.low", value[0]), (f"{before}{name}.high", value[1])]
         elif isinstance(value, str):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.plan import EvaluationPlan
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
-MAX_OVERLAPPED = 12  # rows of which is told what they break in common
+MAX_OVERLAPPED = 12  # rows whose shared errors are computed
 
 
 def kept_vectors(folder: Path | None = None) -> KeptVectors:
@@ -107,18 +107,18 @@ class _Evaluation:
     def events(self) -> Iterator[Event]:
         """The whole table."""
         rows, settings = self.plan.rows, self.plan.settings
-        order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
+        order = sorted(range(len(rows)), key=lambda index: rows[index].spec.learns)
         together = {group[0]: group for group in _in_one_run(rows)}
         for number, data in enumerate(self.plan.data):
             finished = []
-            for at in order:
-                if at in together:
-                    yield from self._embed_at_once(number, together[at])
+            for index in order:
+                if index in together:
+                    yield from self._embed_at_once(number, together[index])
                 self._go_on()
-                for event in self._cell(number, at):
+                for event in self._cell(number, index):
                     yield event
                     if isinstance(event, Cell) and event.measured is not None:
-                        finished.append(at)
+                        finished.append(index)
             if len(finished) > 1 and {"triplets", "pairs"} & set(settings.measures_of(data)):
                 yield Progress(number, None, "comparing")
                 yield self._compare(number, sorted(finished))
@@ -127,13 +127,15 @@ class _Evaluation:
         if self.should_stop():
             raise Stopped
 
-    def _cell(self, number: int, at: int) -> Iterator[Event]:
+    def _cell(self, number: int, index: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
-        row, data = self.plan.rows[at], self.plan.data[number]
+        row, data = self.plan.rows[index], self.plan.data[number]
         keys, n, unread = text_keys(data.texts), len(data.texts), ""
         try:
             if row.spec.is_imported:
-                self.kept[at] = find_imported((self.vectors, CorpusStore().vectors), row.spec, keys)
+                self.kept[index] = find_imported(
+                    (self.vectors, CorpusStore().vectors), row.spec, keys
+                )
             else:
                 embedder = make_embedder(row.spec, self.loaders)
                 for event in embed(
@@ -144,10 +146,10 @@ class _Evaluation:
                     should_stop=self.should_stop,
                 ):
                     unread = event.unread
-                    yield Progress(number, at, "embedding", event.done, event.total)
-                self.kept[at] = self.vectors, event.embedder
-            vectors, kept = self.kept[at]
-            yield Progress(number, at, "measuring", n, n)
+                    yield Progress(number, index, "embedding", event.done, event.total)
+                self.kept[index] = self.vectors, event.embedder
+            vectors, kept = self.kept[index]
+            yield Progress(number, index, "measuring", n, n)
             measured = measure(
                 data,
                 vectors.get(kept, keys),
@@ -157,21 +159,22 @@ class _Evaluation:
             if unread:
                 measured = replace(measured, notes=(*measured.notes, unread))
             n_rose = int(has_risen(vectors.losses(kept, keys)).sum())
-            yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
+            yield Cell(number, index, measured, n_rose=n_rose, dim=kept.dim)
         except UnreadableTextError as error:
             reason = _unreadable(data.texts[error.place], embedder, error)
-            yield Cell(number, at, None, error=reason)
+            yield Cell(number, index, None, error=reason)
         except NeuralvizError as error:
-            yield Cell(number, at, None, error=str(error))
+            yield Cell(number, index, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
-            yield Cell(number, at, None, error=describe_unexpected(error))
+            yield Cell(number, index, None, error=describe_unexpected(error))
 
     def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""
         rows, texts = self.plan.rows, self.plan.data[number].texts
         with suppress(NeuralvizError, RuntimeError, MemoryError):
             embedders = [
-                cast("NeuralEmbedder", make_embedder(rows[at].spec, self.loaders)) for at in group
+                cast("NeuralEmbedder", make_embedder(rows[index].spec, self.loaders))
+                for index in group
             ]
             for event in embed_at_once(
                 texts, embedders, self.vectors, should_stop=self.should_stop
@@ -184,21 +187,21 @@ class _Evaluation:
         rows = tuple(finished[:MAX_OVERLAPPED])
         keys = text_keys(data.texts)
         vectors = [store.get(kept, keys) for store, kept in map(self.kept.__getitem__, rows)]
-        found, failed = overlaps(data, vectors, self.plan.settings, should_stop=self.should_stop)
-        return Compared(number, rows, found, failed, len(finished) - len(rows))
+        shared, failed = overlaps(data, vectors, self.plan.settings, should_stop=self.should_stop)
+        return Compared(number, rows, shared, failed, len(finished) - len(rows))
 
 
 def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
     """Rows, two or more, that one run of micro-tuning serves, as they differ by epochs alone."""
     groups: dict[tuple[Any, ...], list[int]] = {}
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row.spec.method not in WITH_EPOCHS:
             continue
         options = row.spec.all_options
         if not is_fast(str(options["precision"])):
             del options["epochs"]
             alike = row.spec.method, row.spec.model_id, *options.items()
-            groups.setdefault(alike, []).append(at)
+            groups.setdefault(alike, []).append(index)
     return [group for group in groups.values() if len(group) > 1]
 
 

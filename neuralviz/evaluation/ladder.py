@@ -58,7 +58,7 @@ def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
     A model whose tokens see only what stands before them has seen the whole text at its last token
     alone, and nothing of it at a special token before the text.
     """
-    looks_ahead = sees_what_follows(model)
+    looks_ahead = is_bidirectional(model)
     lacking = set() if model.suffix_ids else {"sep"}
     if not (looks_ahead and model.prefix_ids):
         lacking.add("cls")
@@ -67,22 +67,22 @@ def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
 
 
 @torch.no_grad()
-def sees_what_follows(model: TextModel) -> bool:
+def is_bidirectional(model: TextModel) -> bool:
     """Whether the vectors of a token depend on what stands behind it, unlike in GPT-2."""
     words = set(model.encoder.encode("a b c d e f", add_special_tokens=False).ids)
     if len(words) < 2:
         return True  # no two tokens to tell by, as in nearly all models of this kind
-    first, other = sorted(words)[:2]
+    first, second = sorted(words)[:2]
     ids = torch.tensor(
-        [[*model.prefix_ids, first, last, *model.suffix_ids] for last in (first, other)],
+        [[*model.prefix_ids, first, last, *model.suffix_ids] for last in (first, second)],
         device=model.device,
     )
     states = encode_last(model, ids, torch.ones_like(ids))
-    at = len(model.prefix_ids)
-    return not torch.allclose(states[0, at], states[1, at], rtol=1e-3, atol=1e-5)
+    position = len(model.prefix_ids)
+    return not torch.allclose(states[0, position], states[1, position], rtol=1e-3, atol=1e-5)
 
 
-def look_at_layers(
+def measure_cosines(
     model: TextModel,
     pairs: ScoredPairs,
     store: VectorStore,
@@ -109,13 +109,13 @@ def look_at_layers(
         yield layer_cosines(pooling, pair_features(pairs, texts, vectors), pairs.numbers)
 
 
-def climb(
+def train_ladder(
     model: TextModel,
     split: SplitPairs,
     settings: LadderSettings,
     store: VectorStore,
     *,
-    own: Sequence[tuple[str, Embedder]] = (),
+    own_embedders: Sequence[tuple[str, Embedder]] = (),
     should_stop: ShouldStop = never,
 ) -> Generator[LadderEvent]:
     """Train every rung on the features of a frozen model, and test each once.
@@ -125,7 +125,7 @@ def climb(
         split: train, dev and test pairs.
         settings: rungs and seeds.
         store: where features are found and kept.
-        own: names of `BASELINES` and embedders whose cosines the rungs are compared with.
+        own_embedders: names of `BASELINES` and embedders whose cosines the rungs are compared with.
         should_stop: asked again and again.
 
     Yields:
@@ -160,34 +160,40 @@ def climb(
     else:
         yield from _own_baseline(FLOOR, PooledEmbedder(model), split, store, should_stop)
     yield _linear_baseline(raw, scale)
-    for name, one in own:
-        yield from _own_baseline(name, one, split, store, should_stop)
+    for name, own_embedder in own_embedders:
+        yield from _own_baseline(name, own_embedder, split, store, should_stop)
     train, dev, test = (replace(part, scores=scale.shares(part.scores)) for part in raw)
-    for each in settings.each():
+    for rung_settings in settings.list_trainings():
         began = time.monotonic()
-        for event in fit(train, dev, each, should_stop=should_stop):
+        for event in fit(train, dev, rung_settings, should_stop=should_stop):
             if not isinstance(event, SimilarityEnded):
-                yield RungEvent(each.rung, each.seed, event)
+                yield RungEvent(rung_settings.rung, rung_settings.seed, event)
                 continue
             seconds = time.monotonic() - began
             predicted = scale.scores(predict(load_network(event), test))
-            found = correlate(predicted, split.test.scores)
+            correlation = correlate(predicted, split.test.scores)
             yield RungResult(
-                each.rung, each.seed, event, predicted, found.spearman, found.pearson, seconds
+                rung_settings.rung,
+                rung_settings.seed,
+                event,
+                predicted,
+                correlation.spearman,
+                correlation.pearson,
+                seconds,
             )
 
 
 def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
     """The cosines at every layer, and how they follow the scores."""
     cosines = _cosines(features)
-    found = [correlate(column, features.scores) for column in cosines.T]
+    correlations = [correlate(column, features.scores) for column in cosines.T]
     return LayerCosines(
         pooling,
         cosines,
         features.scores,
         numbers,
-        np.array([one.spearman for one in found]),
-        np.array([one.pearson for one in found]),
+        np.array([correlation.spearman for correlation in correlations]),
+        np.array([correlation.pearson for correlation in correlations]),
     )
 
 
@@ -207,7 +213,7 @@ def _features(
     embedder: LayerwiseEmbedder,
     texts: Sequence[str],
     store: VectorStore,
-    what: str,
+    source: str,
     should_stop: ShouldStop,
 ) -> Generator[FeatureProgress, None, np.ndarray]:
     looking = look_up(embedder, texts, store, should_stop=should_stop)
@@ -217,7 +223,7 @@ def _features(
         except StopIteration as end:
             vectors: np.ndarray = end.value
             return vectors
-        yield FeatureProgress(event.done, event.total, event.found, what)
+        yield FeatureProgress(event.done, event.total, event.found, source)
 
 
 def _linear_baseline(raw: Sequence[PairFeatures], scale: Scale) -> Baseline:
@@ -250,6 +256,6 @@ def _own_baseline(
 def _baseline(
     name: str, dev: np.ndarray, test: np.ndarray, raw: Sequence[PairFeatures]
 ) -> Baseline:
-    found = correlate(test, raw[2].scores)
+    correlation = correlate(test, raw[2].scores)
     of_dev = correlate(dev, raw[1].scores).spearman
-    return Baseline(name, of_dev, test, found.spearman, found.pearson)
+    return Baseline(name, of_dev, test, correlation.spearman, correlation.pearson)

@@ -52,13 +52,13 @@ class FeatureProgress:
     Attributes:
         done, total: different texts.
         found: of those done, how many had been kept before.
-        what: whose features they are: the pooling, or a baseline.
+        source: whose features they are: the pooling, or a baseline.
     """
 
     done: int
     total: int
     found: int
-    what: str
+    source: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,4 +217,4 @@ class Ladder:
 
     def of_rung(self, rung: Rung) -> list[RungResult]:
         """The results of a rung, a seed each."""
-        return [one for (name, _), one in self.results.items() if name == rung]
+        return [result for (name, _), result in self.results.items() if name == rung]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.best_layer import (
-    Measured,
+    MeasuredPooling,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
@@ -68,10 +68,12 @@ def _are_reversed(poolings: tuple[LayerCosines, ...]) -> bool:
     return reversed_median(_by_layer(poolings), "spearman") is not None
 
 
-def _by_layer(poolings: tuple[LayerCosines, ...]) -> dict[str, list[Measured]]:
+def _by_layer(poolings: tuple[LayerCosines, ...]) -> dict[str, list[MeasuredPooling]]:
     return {
-        one.pooling: [Measured(column, one.scores, one.numbers) for column in one.cosines.T]
-        for one in poolings
+        layers.pooling: [
+            MeasuredPooling(column, layers.scores, layers.numbers) for column in layers.cosines.T
+        ]
+        for layers in poolings
     }
 
 
@@ -95,12 +97,12 @@ def _layers_point(
 
 def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
     """What `_ladder_point` says, and whether scores seem to say how different texts are."""
-    said = _ladder_point(ladder, is_whole=is_whole)
+    point = _ladder_point(ladder, is_whole=is_whole)
     untrained = [line.interval for line in ladder_lines(ladder) if line.name in _UNTRAINED]
-    if not said or not (seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values()))):
-        return said
+    if not point or not (seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values()))):
+        return point
     return (
-        f"{said}\n\nBefore any training, the Spearman of the model's cosine similarities is "
+        f"{point}\n\nBefore any training, the Spearman of the model's cosine similarities is "
         f"clearly below chance (0). {REVERSE}"
     )
 
@@ -131,7 +133,7 @@ def _ladder_point(ladder: Ladder, *, is_whole: bool) -> str:
             "The rungs have to beat that."
         )
     lines = ladder_lines(ladder)
-    line = next(one for one in lines if one.rung == rung)
+    line = next(candidate for candidate in lines if candidate.rung == rung)
     best = ladder.baselines[best_baseline(ladder)]
     if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
@@ -141,23 +143,23 @@ def _ladder_point(ladder: Ladder, *, is_whole: bool) -> str:
         than = f"{number(abs(lead), '.2f')} {'above' if lead > 0 else 'below'}"
     name = _BASELINES[best.name]
     also = "" if line.dev > best.dev else f", but no better there than {name}"
-    said = (
+    point = (
         f"{'' if is_whole else 'So far, '}**{line.name}** is the best rung on the dev pairs{also}. "
         f"On {pairs} its Spearman is **{number(line.spearman, '.2f')}**, {than} {name}"
     )
     bounds = lead_interval(ladder, rung, best.name)
     if bounds is None:
-        return f"{said}.{_others(ladder, best.name)}"
+        return f"{point}.{_describe_other_baselines(ladder, best.name)}"
     is_decided = not bounds[0] <= 0 <= bounds[1]
     low, high = (number(bound, "+.2f") for bound in bounds)
-    said += (
+    point += (
         f", and these {n:,} pairs decide it."
         if is_decided
         else f". But these {n:,} pairs do not decide it."
     )
     return (
-        f"{said}\n\nThe 95% interval of the difference is {low} to {high}."
-        f"{_higher(lines, line, best.name)}{_others(ladder, best.name)}"
+        f"{point}\n\nThe 95% interval of the difference is {low} to {high}."
+        f"{_higher(lines, line, best.name)}{_describe_other_baselines(ladder, best.name)}"
     )
 
 
@@ -169,40 +171,42 @@ def rung_warnings(ladder: Ladder, rung: Rung) -> list[str]:
         rung: that is to be saved.
     """
     lines = ladder_lines(ladder)
-    line = next(one for one in lines if one.rung == rung)
+    line = next(candidate for candidate in lines if candidate.rung == rung)
     assert ladder.test is not None
     pairs = many(len(ladder.test.scores), "test pair")
     reached = number(line.spearman, ".3f")
     if not np.isfinite(line.spearman):
         return [f"The Spearman of “{line.name}” is undefined on {pairs}: it may be of no use."]
-    said = []
+    sentences = []
     if line.interval is None:
-        said.append(f"{pairs} are too few to say whether “{line.name}” is better than chance.")
+        sentences.append(f"{pairs} are too few to say whether “{line.name}” is better than chance.")
     elif line.interval[0] <= 0:
         low, high = (number(bound, "+.2f") for bound in line.interval)
         is_worse = line.interval[1] < 0
-        said.append(
+        sentences.append(
             f"On {pairs}, “{line.name}” is {'worse' if is_worse else 'not clearly better'} than "
             f"chance: its Spearman is {reached}, with a 95% interval of {low} to {high}."
         )
     higher = [
-        one for one in ladder.baselines.values() if round(one.spearman - line.spearman, 3) >= 0
+        baseline
+        for baseline in ladder.baselines.values()
+        if round(baseline.spearman - line.spearman, 3) >= 0
     ]
     if higher:
-        best = max(higher, key=lambda one: one.spearman)
+        best = max(higher, key=lambda baseline: baseline.spearman)
         bounds = lead_interval(ladder, rung, best.name)
         is_worse = bounds is not None and bounds[1] < 0
-        said.append(
+        sentences.append(
             f"On {pairs}, “{line.name}” is {'worse' if is_worse else 'no better'} than "
             f"{_BASELINES[best.name]}: {reached} against {number(best.spearman, '.3f')}."
         )
-    return said
+    return sentences
 
 
 def _higher(lines: Sequence[LadderLine], chosen: LadderLine, compared: str) -> str:
     """What the test pairs would have chosen, as a sentence after others; or empty."""
-    rungs = [one for one in lines if one.name != compared and np.isfinite(one.spearman)]
-    highest = max(rungs, key=lambda one: one.spearman)
+    rungs = [line for line in lines if line.name != compared and np.isfinite(line.spearman)]
+    highest = max(rungs, key=lambda line: line.spearman)
     if round(highest.spearman, 2) <= round(chosen.spearman, 2):  # as the table has them
         return ""
     return (
@@ -211,37 +215,37 @@ def _higher(lines: Sequence[LadderLine], chosen: LadderLine, compared: str) -> s
     )
 
 
-def _others(ladder: Ladder, compared: str) -> str:
+def _describe_other_baselines(ladder: Ladder, compared: str) -> str:
     """What the other baselines reach, as a sentence after others; empty without any."""
-    found = [
-        f"{said} {number(one.spearman, '.2f')}"
-        for name, said in _BASELINES.items()
+    values = [
+        f"{title} {number(baseline.spearman, '.2f')}"
+        for name, title in _BASELINES.items()
         if name != compared
-        and (one := ladder.baselines.get(name)) is not None
-        and np.isfinite(one.spearman)
+        and (baseline := ladder.baselines.get(name)) is not None
+        and np.isfinite(baseline.spearman)
     ]
-    return f" For comparison: {joined(found)}." if found else ""
+    return f" For comparison: {joined(values)}." if values else ""
 
 
-def heard_point(rung: Rung, heard: np.ndarray) -> str:
+def layer_shares_point(rung: Rung, shares: np.ndarray) -> str:
     """Which layers a rung listens to, in markdown.
 
     Args:
         rung: that was trained.
-        heard: [layer] shares, together 1.
+        shares: [layer] shares, together 1.
     """
-    name, n = RUNG_NAMES[rung], len(heard)
-    if float(heard.max()) < ALIKE / n:
+    name, n = RUNG_NAMES[rung], len(shares)
+    if float(shares.max()) < ALIKE / n:
         return f"**{name}** listens to all {many(n, 'layer')} about alike."
-    order = np.argsort(-heard, kind="stable")
-    most = int(np.searchsorted(np.cumsum(heard[order]), 0.5 - 1e-9)) + 1
-    named = sorted(int(at) for at in order[:most])
-    share = f"{float(heard[order[:most]].sum()):.0%}"
-    if most == 1:
+    order = np.argsort(-shares, kind="stable")
+    n_named = int(np.searchsorted(np.cumsum(shares[order]), 0.5 - 1e-9)) + 1
+    named = sorted(int(layer) for layer in order[:n_named])
+    share = f"{float(shares[order[:n_named]].sum()):.0%}"
+    if n_named == 1:
         return f"**{name}** listens to **layer {named[0]}** most: {share} of its score's changes."
     return (
-        f"**{name}** listens to **layers {joined([str(at) for at in named])}** most: together "
-        f"{share} of its score's changes."
+        f"**{name}** listens to **layers {joined([str(layer) for layer in named])}** most: "
+        f"together {share} of its score's changes."
     )
 
 
@@ -252,13 +256,13 @@ def rebuilt_point(losses: np.ndarray) -> str:
         losses: [layer] share of the variance that is lost.
     """
     worst, best = int(losses.argmax()), int(losses.argmin())
-    said = (
+    sentence = (
         f"The autoencoders lose most of **layer {worst}**, {losses[worst]:.0%} of its variance, "
         f"and least of layer {best}, {losses[best]:.0%}."
     )
     if losses[worst] > 1:
-        said += " Above 100%, the mean of all vectors would be closer."
-    return said
+        sentence += " Above 100%, the mean of all vectors would be closer."
+    return sentence
 
 
 def residuals_point(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
@@ -275,17 +279,17 @@ def residuals_point(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
         if not float(f"{mean:.2f}")
         else f"on average {number(abs(mean), '.2f')} too {'high' if mean > 0 else 'low'}"
     )
-    said = (
+    sentence = (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within "
         f"**{number(middle, '.2f')}** of people's score; they are {shift}."
     )
     if len(errors) < FEWEST_TESTED or np.ptp(errors) == 0:
-        return said
+        return sentence
     straight, least = normal_plot(errors).straight, least_straight(len(errors))
     normal = "could be normal" if straight >= least else "are not normal"
     return (
-        f"{said}\n\nThe errors {normal}: the correlation of the Q–Q plot is {straight:.3f}, and "
-        f"normal errors have at least {least:.3f} in 95 of 100 cases."
+        f"{sentence}\n\nThe errors {normal}: the correlation of the Q–Q plot is {straight:.3f}, "
+        f"and normal errors have at least {least:.3f} in 95 of 100 cases."
     )
 
 
@@ -297,9 +301,9 @@ def worst_point(rung: Rung, worst: Prediction, quote: Quote) -> str:
         worst: the first of `worst_predictions`.
         quote: shortens and escapes a text.
     """
-    one, other = map(quote, worst.sentences)
+    first, second = map(quote, worst.sentences)
     return (
-        f"**{RUNG_NAMES[rung]}** is furthest off on {one} and {other}: people give "
+        f"**{RUNG_NAMES[rung]}** is furthest off on {first} and {second}: people give "
         f"**{worst.score:.3g}**, it says **{number(worst.predicted, '.2f')}**."
     )
 
@@ -317,9 +321,9 @@ def identical_point(
     """
     if not scores:
         return ""
-    lowest, highest = _range([number(one, ".2f") for one in scores.values()], scores)
-    said = lowest if lowest == highest else f"{lowest} to {highest}"
-    top = [number(one, ".2f") for one in equal.values()]
+    lowest, highest = _range([number(score, ".2f") for score in scores.values()], scores)
+    score_range = lowest if lowest == highest else f"{lowest} to {highest}"
+    top = [number(score, ".2f") for score in equal.values()]
     low_top, high_top = _range(top, equal)
     best = low_top if low_top == high_top else f"{low_top} to {high_top}"
     if pair[0] == pair[1]:
@@ -329,17 +333,18 @@ def identical_point(
         )
     if pair == PAPERS_PAIR:
         return (
-            f"A sentence and itself without the full stop get **{said}**; two identical texts get "
-            f"{best}, and no pair scores higher.\n\nThe paper's model gives this pair "
-            f"{PAPERS_SCORE:.2f} of 1: it has not learnt that identical texts are the most similar."
+            f"A sentence and itself without the full stop get **{score_range}**; two "
+            f"identical texts get {best}, and no pair scores higher.\n\nThe paper's model gives "
+            f"this pair {PAPERS_SCORE:.2f} of 1: it has not learnt that identical texts are "
+            "the most similar."
         )
     return (
-        f"{quote(pair[0])} and {quote(pair[1])} get **{said}**. Two identical texts get {best}, "
-        "and no pair scores higher."
+        f"{quote(pair[0])} and {quote(pair[1])} get **{score_range}**. Two identical texts get "
+        f"{best}, and no pair scores higher."
     )
 
 
 def _range(written: list[str], values: Mapping[Rung, float]) -> tuple[str, str]:
     """The lowest and the highest of some values, as they are written."""
-    found = list(values.values())
-    return written[int(np.argmin(found))], written[int(np.argmax(found))]
+    numbers = list(values.values())
+    return written[int(np.argmin(numbers))], written[int(np.argmax(numbers))]

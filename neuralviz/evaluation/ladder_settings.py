@@ -17,7 +17,7 @@ DEFAULT_SEED = 42
 
 @dataclass(frozen=True)
 class LadderSettings:
-    """What is climbed.
+    """The settings of a ladder of similarity models.
 
     Attributes:
         pooling: of the features.
@@ -34,19 +34,19 @@ class LadderSettings:
     def __post_init__(self) -> None:
         if not self.rungs or not self.seeds:
             raise SettingsError("Choose at least one rung and one seed.")
-        self.each()
+        self.list_trainings()
 
-    def each(self) -> list[SimilaritySettings]:
+    def list_trainings(self) -> list[SimilaritySettings]:
         """The trainings, in their order.
 
         Raises:
             SettingsError: a setting makes no sense.
         """
-        found = [
+        trainings = [
             SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed)
             for rung in self.rungs
             for seed in self.seeds
         ]
         if self.max_epochs is None:
-            return found
-        return [replace(one, max_epochs=self.max_epochs) for one in found]
+            return trainings
+        return [replace(training, max_epochs=self.max_epochs) for training in trainings]

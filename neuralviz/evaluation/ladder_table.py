@@ -70,10 +70,10 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
     is_published = is_sts_test(test)
     lines = [
         LadderLine(
-            one.name, None, one.dev, one.spearman, one.pearson, (),
-            _bounds(_resampled([one], test)), None,
+            baseline.name, None, baseline.dev, baseline.spearman, baseline.pearson, (),
+            _bounds(_resampled([baseline], test)), None,
         )
-        for one in ladder.baselines.values()
+        for baseline in ladder.baselines.values()
     ]  # fmt: skip
     for rung in dict.fromkeys(rung for rung, _ in ladder.results):
         results = ladder.of_rung(rung)
@@ -81,10 +81,10 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
             LadderLine(
                 RUNG_NAMES[rung],
                 rung,
-                _mean([one.trained.dev for one in results]),
-                _mean([one.spearman for one in results]),
-                _mean([one.pearson for one in results]),
-                tuple(one.spearman for one in results),
+                _mean([result.trained.dev for result in results]),
+                _mean([result.spearman for result in results]),
+                _mean([result.pearson for result in results]),
+                tuple(result.spearman for result in results),
                 _bounds(_resampled(results, test)),
                 PUBLISHED[rung][1] if is_published else None,
             )
@@ -103,13 +103,13 @@ def best_rung(ladder: Ladder) -> Rung | None:
     The test pairs have no say in it, so that they can tell how good it is.
     """
     dev: dict[Rung, float] = {
-        rung: _mean([one.trained.dev for one in ladder.of_rung(rung)])
+        rung: _mean([result.trained.dev for result in ladder.of_rung(rung)])
         for rung in dict.fromkeys(rung for rung, _ in ladder.results)
     }
-    known = {rung: value for rung, value in dev.items() if np.isfinite(value)}
-    if not known:
+    defined = {rung: value for rung, value in dev.items() if np.isfinite(value)}
+    if not defined:
         return None
-    return max(known, key=known.__getitem__)
+    return max(defined, key=defined.__getitem__)
 
 
 def best_baseline(ladder: Ladder) -> str:
@@ -125,17 +125,19 @@ def best_baseline(ladder: Ladder) -> str:
 
 def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
     """What the dev pairs choose of all, baselines included; None where they choose nothing."""
-    known = [line for line in lines if np.isfinite(line.dev)]
-    return max(known, key=lambda line: line.dev, default=None)
+    defined = [line for line in lines if np.isfinite(line.dev)]
+    return max(defined, key=lambda line: line.dev, default=None)
 
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
-    """Of a rung's results by seed the one that is best on the dev pairs.
+    """The result of a rung, among its seeds, that is best on the dev pairs.
 
     Raises:
         ValueError: the rung has none.
     """
-    return max(ladder.of_rung(rung), key=lambda one: np.nan_to_num(one.trained.dev, nan=-np.inf))
+    return max(
+        ladder.of_rung(rung), key=lambda result: np.nan_to_num(result.trained.dev, nan=-np.inf)
+    )
 
 
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
@@ -187,30 +189,36 @@ def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) ->
     order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
     return [
         Prediction(
-            (test.sentences1[at], test.sentences2[at]), float(test.scores[at]), float(predicted[at])
+            (test.sentences1[row], test.sentences2[row]),
+            float(test.scores[row]),
+            float(predicted[row]),
         )
-        for at in order
+        for row in order
     ]
 
 
 def _mean(values: Sequence[float]) -> float:
     """The mean of what is defined; NaN of nothing."""
-    known = [value for value in values if np.isfinite(value)]
-    return float(np.mean(known)) if known else float("nan")
+    defined = [value for value in values if np.isfinite(value)]
+    return float(np.mean(defined)) if defined else float("nan")
 
 
 def _bounds(resampled: np.ndarray) -> Bounds | None:
     return interval(resampled) if np.isfinite(resampled).any() else None
 
 
-def _resampled(found: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
+def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
     """[resample] mean Spearman of some predictions; empty where it is undefined."""
-    drawn = [of for one in found if len(of := _resampled_once(one, test))]
+    drawn = [
+        resampled
+        for prediction in predictions
+        if len(resampled := _resampled_once(prediction, test))
+    ]
     return np.mean(drawn, axis=0) if drawn else np.zeros(0)
 
 
-def _resampled_once(one: Baseline | RungResult, test: TestPairs) -> np.ndarray:
-    arrays = one.predicted, test.scores.astype(float), _numbers(test)
+def _resampled_once(prediction: Baseline | RungResult, test: TestPairs) -> np.ndarray:
+    arrays = prediction.predicted, test.scores.astype(float), _numbers(test)
     return _resampled_as_bytes(*(values.tobytes() for values in arrays))
 
 

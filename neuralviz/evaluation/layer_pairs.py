@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import ModelError, TextError, never
-from neuralviz.evaluation.best_layer import Measured
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
@@ -47,10 +47,10 @@ class LayerPairs:
     fingerprint: str
     pairs: ScoredPairs
     total: int
-    by_layer: Mapping[str, tuple[Measured, ...]]
-    ablation: Mapping[Variant, Mapping[str, Measured]]
-    windows: Mapping[Variant, tuple[Measured, ...]]
-    layer_starts: Mapping[Variant, tuple[Measured, ...]]
+    by_layer: Mapping[str, tuple[MeasuredPooling, ...]]
+    ablation: Mapping[Variant, Mapping[str, MeasuredPooling]]
+    windows: Mapping[Variant, tuple[MeasuredPooling, ...]]
+    layer_starts: Mapping[Variant, tuple[MeasuredPooling, ...]]
 
 
 def measure_layers(
@@ -82,13 +82,13 @@ def measure_layers(
     cosines = np.zeros((len(poolings), len(pairs)))
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         end = min(start + PAIRS_AT_ONCE, len(pairs))
-        both = list(zip(pairs.sentences1[start:end], pairs.sentences2[start:end], strict=True))
-        new = [s for s in dict.fromkeys(s for pair in both for s in pair) if s not in vectors]
+        batch = list(zip(pairs.sentences1[start:end], pairs.sentences2[start:end], strict=True))
+        new = [s for s in dict.fromkeys(s for pair in batch for s in pair) if s not in vectors]
         if new:
             pooled = pool_texts(model, [tokens[s] for s in new], poolings, should_stop=should_stop)
             by_text = np.stack(pooled, axis=1).astype(np.float64)
             vectors |= dict(zip(new, by_text, strict=True))
-        for number, (first, second) in enumerate(both, start):
+        for number, (first, second) in enumerate(batch, start):
             cosines[:, number] = _cosines(vectors[first], vectors[second])
         if not np.isfinite(cosines).all():
             raise ModelError(
@@ -101,18 +101,18 @@ def measure_layers(
 def _poolings(model: TextModel) -> list[Pooling]:
     """All that is measured, in the order in which `_result` takes it apart."""
     layers = range(model.n_blocks + 1)
-    found = [make_pooling(model, name, (layer,)) for name in _names(model) for layer in layers]
+    poolings = [make_pooling(model, name, (layer,)) for name in _names(model) for layer in layers]
     for variant in VARIANTS:
-        found += ablation(check_sbert_wk(model, variant=variant)).values()
-        found += [
+        poolings += ablation(check_sbert_wk(model, variant=variant)).values()
+        poolings += [
             sbert_wk_pooling(check_sbert_wk(model, variant=variant, window=window))
             for window in WINDOWS
         ]
-        found += [
+        poolings += [
             sbert_wk_pooling(check_sbert_wk(model, variant=variant, layer_start=start))
             for start in range(model.n_blocks)
         ]
-    return found
+    return poolings
 
 
 def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerPairs:
@@ -120,24 +120,33 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
 
     ``cosines`` is [pooling, pair] of the first so many pairs.
     """
-    done = pairs.first(cosines.shape[1])
-    numbers = done.numbers
-    measured = iter([Measured(row.copy(), done.scores, numbers) for row in cosines])
+    measured_pairs = pairs.first(cosines.shape[1])
+    numbers = measured_pairs.numbers
+    measured = iter(
+        [MeasuredPooling(row.copy(), measured_pairs.scores, numbers) for row in cosines]
+    )
 
-    def take(n: int) -> tuple[Measured, ...]:
+    def take(n: int) -> tuple[MeasuredPooling, ...]:
         return tuple(next(measured) for _ in range(n))
 
     by_layer = {str(name): take(model.n_blocks + 1) for name in _names(model)}
-    parts: dict[Variant, Mapping[str, Measured]] = {}
-    windows: dict[Variant, tuple[Measured, ...]] = {}
-    layer_starts: dict[Variant, tuple[Measured, ...]] = {}
+    parts: dict[Variant, Mapping[str, MeasuredPooling]] = {}
+    windows: dict[Variant, tuple[MeasuredPooling, ...]] = {}
+    layer_starts: dict[Variant, tuple[MeasuredPooling, ...]] = {}
     for variant in VARIANTS:
         labels = ablation(check_sbert_wk(model, variant=variant))
         parts[variant] = dict(zip(labels, take(len(labels)), strict=True))
         windows[variant] = take(len(WINDOWS))
         layer_starts[variant] = take(model.n_blocks)
     return LayerPairs(
-        model.id, model.fingerprint, done, len(pairs), by_layer, parts, windows, layer_starts
+        model.id,
+        model.fingerprint,
+        measured_pairs,
+        len(pairs),
+        by_layer,
+        parts,
+        windows,
+        layer_starts,
     )
 
 

@@ -54,42 +54,48 @@ def neighbours_point(
         return ""
     guessed = f"guessed from {_nearest(k)}, a text's"
     if len(methods) == 1:
-        shares = [(name, f"**{percent(of[0].mean())}**", "") for name, of in hits.items()]
+        shares = [
+            (name, f"**{percent(by_method[0].mean())}**", "") for name, by_method in hits.items()
+        ]
         return (
             f"Guessed from {_nearest(k)} by **{methods[0]}**, a text's {_rights(shares, texts)}. "
             f"{_always(baselines, hits)}"
         )
     compared = [_compare(name, first, second) for name, (first, second) in hits.items()]
-    decided = [one for one in compared if one.better is not None]
-    undecided = [one for one in compared if one.better is None]
+    decided = [comparison for comparison in compared if comparison.better is not None]
+    undecided = [comparison for comparison in compared if comparison.better is None]
     if not decided:
-        level = _rights([_beside(one, 0, methods, named=True) for one in undecided], texts)
+        level = _rights(
+            [_compare_shares(comparison, 0, methods, named=True) for comparison in undecided], texts
+        )
         return (
             f"This corpus does not decide between **{methods[0]}** and **{methods[1]}**: "
             f"{guessed} {level}, but {_doubt(len(undecided))}."
         )
-    winners = list(dict.fromkeys(one.better for one in decided if one.better is not None))
+    winners = list(
+        dict.fromkeys(comparison.better for comparison in decided if comparison.better is not None)
+    )
     claims = [
         f"**{methods[winner]}** "
         + f"sorts {texts} better " * (winner == winners[0])
-        + f"by {joined([one.label for one in decided if one.better == winner])}"
+        + f"by {joined([pair.label for pair in decided if pair.better == winner])}"
         for winner in winners
     ]
     right = [
-        _beside(one, winner, methods, named=len(winners) > 1, mark="**")
+        _compare_shares(comparison, winner, methods, named=len(winners) > 1, mark="**")
         for winner in winners
-        for one in decided
-        if one.better == winner
+        for comparison in decided
+        if comparison.better == winner
     ]
-    said = f"{', '.join(claims)}: {guessed} {_rights(right, 'texts')}."
+    sentence = f"{', '.join(claims)}: {guessed} {_rights(right, 'texts')}."
     if undecided:
         doubtful = [
-            f"{one.label} ({methods[0]}: {percent(one.shares[0])}, "
-            f"{methods[1]}: {percent(one.shares[1])})"
-            for one in undecided
+            f"{comparison.label} ({methods[0]}: {percent(comparison.shares[0])}, "
+            f"{methods[1]}: {percent(comparison.shares[1])})"
+            for comparison in undecided
         ]
-        said += f" This corpus does not decide on {joined(doubtful)}: {_doubt(len(undecided))}."
-    return said
+        sentence += f" This corpus does not decide on {joined(doubtful)}: {_doubt(len(undecided))}."
+    return sentence
 
 
 def accuracy_point(
@@ -108,24 +114,30 @@ def accuracy_point(
         return neighbours_point(methods, hits, baselines, k)
     parts: list[str] = []
     before = ""
-    for name, of in hits.items():
-        shares = [float(one.mean()) for one in of]
-        order = sorted(range(len(of)), key=lambda place: -shares[place])
+    for name, by_method in hits.items():
+        shares = [float(method_hits.mean()) for method_hits in by_method]
+        order = sorted(range(len(by_method)), key=lambda place: -shares[place])
         best = [place for place in order if shares[place] == max(shares)]
         doubtful = [
-            f"{methods[other]}, {percent(shares[other])}"
-            for other in order[len(best) :]
-            if any(paired_share_interval(of[one], of[other])[0] <= 0 for one in best)
+            f"{methods[rival]}, {percent(shares[rival])}"
+            for rival in order[len(best) :]
+            if any(
+                paired_share_interval(by_method[winner], by_method[rival])[0] <= 0
+                for winner in best
+            )
         ]
         share = f"{percent(max(shares))}{'' if parts else ' of texts'}"
-        beside = f"; not clearly more than {joined(doubtful)}" if doubtful else ""
-        how, whose = " is right most often", joined([f"**{methods[one]}**" for one in best])
-        if len(best) == len(of):
-            how, whose = " is right equally often", f"{'both' if len(of) == 2 else 'all'} methods"
-        parts.append(f"{name}{how * (how != before)} by {whose} ({share}{beside})")
-        before = how
-    said = joined([parts[0], *(f"its {part}" for part in parts[1:])])
-    return f"Guessed from {_nearest(k)}, a text's {said}. {_always(baselines, hits)}"
+        doubt = f"; not clearly more than {joined(doubtful)}" if doubtful else ""
+        claim, owners = " is right most often", joined([f"**{methods[place]}**" for place in best])
+        if len(best) == len(by_method):
+            claim, owners = (
+                " is right equally often",
+                f"{'both' if len(by_method) == 2 else 'all'} methods",
+            )
+        parts.append(f"{name}{claim * (claim != before)} by {owners} ({share}{doubt})")
+        before = claim
+    accuracies = joined([parts[0], *(f"its {part}" for part in parts[1:])])
+    return f"Guessed from {_nearest(k)}, a text's {accuracies}. {_always(baselines, hits)}"
 
 
 def agreement_point(
@@ -140,10 +152,10 @@ def agreement_point(
         texts: that are grouped, such as ``all 480 texts`` where some are not shown.
     """
     first, second = methods
-    how = "in much the same way" if share >= ALIKE else "differently"
+    manner = "in much the same way" if share >= ALIKE else "differently"
     return (
-        f"**{first}** and **{second}** group {texts} {how}: they share **{percent(share)}** of a "
-        f"text's {_nearest(k).removeprefix('its ')}."
+        f"**{first}** and **{second}** group {texts} {manner}: they share **{percent(share)}** of "
+        f"a text's {_nearest(k).removeprefix('its ')}."
     )
 
 
@@ -157,15 +169,15 @@ def clusters_point(method: str, names: Sequence[str], sizes: Sequence[int], n_te
         n_texts: on the map.
     """
     if not names:
-        these = f"these {many(n_texts, 'text')}"
-        return f"By **{method}**, {these} form no clusters: no group is dense enough."
+        sample = f"these {many(n_texts, 'text')}"
+        return f"By **{method}**, {sample} form no clusters: no group is dense enough."
     largest = [
         f"**{name}** ({size:,})" for name, size in zip(names[:NAMED], sizes[:NAMED], strict=True)
     ]
-    which = "" if len(names) <= NAMED else "the largest are "
+    beginning = "" if len(names) <= NAMED else "the largest are "
     return (
         f"By **{method}**, {sum(sizes):,} of {many(n_texts, 'text')} form "
-        f"{many(len(names), 'cluster')}: {which}{joined(largest)}."
+        f"{many(len(names), 'cluster')}: {beginning}{joined(largest)}."
     )
 
 
@@ -185,29 +197,29 @@ def landing_point(
         Sentences of markdown; empty where no text near it has a label.
     """
     near: dict[str, list[str]] = {}
-    between = []
+    undecided = []
     for method, of_near in zip(methods, labels, strict=True):
         counts = Counter(label for label in of_near if label)
         if not counts:
             continue
         k = len(of_near)
-        (label, n), *others = counts.most_common(2)
-        is_level = bool(others) and others[0][1] == n
+        (label, n), *runners_up = counts.most_common(2)
+        is_level = bool(runners_up) and runners_up[0][1] == n
         if n >= REAL * k and not is_level:
             near.setdefault(label, []).append(
                 f"{method} ({n if n < k else 'all'} of {_nearest(k)})"
             )
         elif counts.total() < REAL * k:
-            have = "has" if counts.total() == 1 else "have"
-            between.append((method, f"only {counts.total()} of {_nearest(k)} {have} one"))
+            verb = "has" if counts.total() == 1 else "have"
+            undecided.append((method, f"only {counts.total()} of {_nearest(k)} {verb} one"))
         else:
-            between.append((method, f"{_nearest(k)} have {len(counts)} different ones"))
+            undecided.append((method, f"{_nearest(k)} have {len(counts)} different ones"))
     parts = [f"**{label}** by {joined(methods)}" for label, methods in near.items()]
-    said = [f"“{sentence}” lands near {name} {joined(parts)}."] if parts else []
-    for method, why in between:
-        what = "it" if said else f"“{sentence}”"
-        said.append(f"By {method}, {what} lands near no single {name}: {why}.")
-    return " ".join(said)
+    sentences = [f"“{sentence}” lands near {name} {joined(parts)}."] if parts else []
+    for method, reason in undecided:
+        subject = "it" if sentences else f"“{sentence}”"
+        sentences.append(f"By {method}, {subject} lands near no single {name}: {reason}.")
+    return " ".join(sentences)
 
 
 def _compare(name: str, first: np.ndarray, second: np.ndarray) -> _Compared:
@@ -216,13 +228,17 @@ def _compare(name: str, first: np.ndarray, second: np.ndarray) -> _Compared:
     return _Compared(name, better, (float(first.mean()), float(second.mean())))
 
 
-def _beside(
-    one: _Compared, place: int, methods: Sequence[str], *, named: bool, mark: str = ""
+def _compare_shares(
+    comparison: _Compared, place: int, methods: Sequence[str], *, named: bool, mark: str = ""
 ) -> tuple[str, str, str]:
     """A label, the share of the method at a place, and behind it the other's, for `_rights`."""
-    by = f" by {methods[place]}" * named
-    other = f" ({methods[1 - place]}: {percent(one.shares[1 - place])})"
-    return one.label, f"{mark}{percent(one.shares[place])}{mark}", by + other
+    method_phrase = f" by {methods[place]}" * named
+    rival_phrase = f" ({methods[1 - place]}: {percent(comparison.shares[1 - place])})"
+    return (
+        comparison.label,
+        f"{mark}{percent(comparison.shares[place])}{mark}",
+        method_phrase + rival_phrase,
+    )
 
 
 def _nearest(k: int) -> str:
@@ -234,17 +250,19 @@ def _nearest(k: int) -> str:
 
 def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:
     """``topic is right for … of texts and its form for …``: labels, shares, what follows them."""
-    (label, share, more), *others = right
-    parts = [f"{label} is right for {share} of {texts}{more}"]
-    return joined([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
+    (label, share, suffix), *rest = right
+    parts = [f"{label} is right for {share} of {texts}{suffix}"]
+    return joined(
+        [*parts, *(f"its {name} for {other_share}{after}" for name, other_share, after in rest)]
+    )
 
 
 def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
     """What always guessing the most frequent label would reach."""
-    first, *others = names
-    said = [f"the most frequent {first} would be right for {percent(baselines[first])}"]
-    said += [f"the most frequent {name} for {percent(baselines[name])}" for name in others]
-    return f"Always guessing {joined(said)}."
+    first, *rest = names
+    parts = [f"the most frequent {first} would be right for {percent(baselines[first])}"]
+    parts += [f"the most frequent {name} for {percent(baselines[name])}" for name in rest]
+    return f"Always guessing {joined(parts)}."
 
 
 def _doubt(n: int) -> str:

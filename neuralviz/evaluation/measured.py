@@ -84,10 +84,10 @@ class Measured:
 
     def as_json(self) -> dict[str, Any]:
         """The numbers by the names that scripts know; None where one is undefined."""
-        found: dict[str, Any] = {}
+        numbers: dict[str, Any] = {}
         if self.correlations is not None:
             c = self.correlations
-            found |= {
+            numbers |= {
                 "spearman": _or_none(c.spearman),
                 "kendall_c": _or_none(c.kendall_c),
                 "kendall_b": _or_none(c.kendall_b),
@@ -95,39 +95,39 @@ class Measured:
                 "n": c.n,
             }
         if self.intervals is not None:
-            found["intervals"] = asdict(self.intervals)
+            numbers["intervals"] = asdict(self.intervals)
         for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
             if counted is not None:
-                found[name] = asdict(counted) | {"error": counted.error}
+                numbers[name] = asdict(counted) | {"error": counted.error}
                 if name in self.resampled:
-                    found[name]["interval"] = interval(self.resampled[name])
+                    numbers[name]["interval"] = interval(self.resampled[name])
         if self.neighbours is not None:
-            found["neighbours"] = asdict(self.neighbours)
+            numbers["neighbours"] = asdict(self.neighbours)
         if self.probe is not None:
-            found["probe"] = asdict(replace(self.probe, confusion=None))
-            found["probe"] |= {"left_out": list(self.probe.left_out)}
+            numbers["probe"] = asdict(replace(self.probe, confusion=None))
+            numbers["probe"] |= {"left_out": list(self.probe.left_out)}
         for measure in ("neighbours", "probe"):
             confusion = self.confusion_of(measure)
             if confusion is not None:
-                found[measure] |= confusion.as_json()
+                numbers[measure] |= confusion.as_json()
         if self.uniformity is not None:
-            found["uniformity"] = asdict(self.uniformity)
+            numbers["uniformity"] = asdict(self.uniformity)
         if self.paraphrases:
-            found["paraphrases"] = [_map_json(one) for one in self.paraphrases]
+            numbers["paraphrases"] = [_map_json(quality_map) for quality_map in self.paraphrases]
         if self.failed:
-            found["failed"] = dict(self.failed)
+            numbers["failed"] = dict(self.failed)
         if self.notes:
-            found["notes"] = list(self.notes)
-        return found
+            numbers["notes"] = list(self.notes)
+        return numbers
 
 
-def _map_json(one: QualityMap) -> dict[str, Any]:
+def _map_json(quality_map: QualityMap) -> dict[str, Any]:
     return {
-        "quality": one.quality,
-        "fixed1": one.fixed1.tolist(),
-        "fixed2": one.fixed2.tolist(),
-        "kendall_c": [[_or_none(value) for value in row] for row in one.kendall_c.tolist()],
-        "n": one.n.tolist(),
+        "quality": quality_map.quality,
+        "fixed1": quality_map.fixed1.tolist(),
+        "fixed2": quality_map.fixed2.tolist(),
+        "kendall_c": [[_or_none(value) for value in row] for row in quality_map.kendall_c.tolist()],
+        "n": quality_map.n.tolist(),
     }
 
 

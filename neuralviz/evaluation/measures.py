@@ -55,19 +55,19 @@ if TYPE_CHECKING:
 WORST = 20  # triplets, and texts, that are listed
 
 
-def check_measures(data: DataSet, wanted: MeasureSettings) -> tuple[Measure, ...]:
-    """Those of the wanted measures that the data are made for, before anything is embedded.
+def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
+    """The chosen measures, checked against the data before anything is embedded.
 
     Args:
         data: to measure on.
-        wanted: what is to be measured.
+        settings: what is to be measured.
 
     Raises:
         SettingsError: the data are not made for one that is wanted.
         NeuralvizError: none of them can be had from the data, whatever the vectors; the message
             says why.
     """
-    chosen = wanted.measures_of(data)
+    chosen = settings.measures_of(data)
     for name in chosen:
         if name not in data.measures:
             raise SettingsError(
@@ -114,17 +114,17 @@ def measure(
     unknown = [name for name in settings.measures_of(data) if name not in data.measures]
     if unknown:
         raise SettingsError(f"{data.name} does not support: {', '.join(unknown)}.")
-    found = _with_products(data, units, settings.seed)
-    given = _Given(data, units, settings, should_stop)
+    measured = _with_products(data, units, settings.seed)
+    inputs = _Inputs(data, units, settings, should_stop)
     for name in settings.measures_of(data):
         problem = data.problem(name)
         try:
             if problem:
                 raise NeuralvizError(problem)
-            found = _MEASURES[name](found, given)
+            measured = _MEASURES[name](measured, inputs)
         except NeuralvizError as error:
-            found = replace(found, failed=found.failed | {name: str(error)})
-    return found
+            measured = replace(measured, failed=measured.failed | {name: str(error)})
+    return measured
 
 
 def overlaps(
@@ -150,7 +150,7 @@ def overlaps(
         Stopped: ``should_stop`` said so.
     """
     units = [unit_rows(of_method) for of_method in vectors]
-    found: dict[Measure, Overlap] = {}
+    overlap_of: dict[Measure, Overlap] = {}
     failed: dict[Measure, str] = {}
     for name in settings.measures_of(data):
         if data.problem(name):
@@ -158,23 +158,25 @@ def overlaps(
         try:
             if name == "triplets" and isinstance(data, ScoredData | GroupedData):
                 rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-                found[name] = shared_triplets(
+                overlap_of[name] = shared_triplets(
                     [of_method[rows] for of_method in units],
                     data.grouping,
                     max_compared=settings.max_compared,
                     should_stop=should_stop,
                 )
             elif name == "pairs" and isinstance(data, ScoredData):
-                products = [pair_products(one, data.first, data.second) for one in units]
-                found[name] = shared_pairs(
-                    [one[data.is_similar] for one in products],
-                    [one[data.is_dissimilar] for one in products],
+                products = [
+                    pair_products(method_units, data.first, data.second) for method_units in units
+                ]
+                overlap_of[name] = shared_pairs(
+                    [method_products[data.is_similar] for method_products in products],
+                    [method_products[data.is_dissimilar] for method_products in products],
                     max_compared=settings.max_compared,
                     should_stop=should_stop,
                 )
         except NeuralvizError as error:
             failed[name] = str(error)
-    return found, failed
+    return overlap_of, failed
 
 
 def _with_products(data: DataSet, units: np.ndarray, seed: int) -> Measured:
@@ -189,8 +191,8 @@ def _with_products(data: DataSet, units: np.ndarray, seed: int) -> Measured:
     rows, group, anchor = _groups_of(data)
     alike, unlike = alike_pairs(group, anchor, seed=seed), unlike_pairs(group, anchor, seed=seed)
     if len(alike) > DRAWN_PRODUCTS:
-        few = np.random.default_rng(seed).choice(len(alike), DRAWN_PRODUCTS, replace=False)
-        alike = alike[few]
+        drawn = np.random.default_rng(seed).choice(len(alike), DRAWN_PRODUCTS, replace=False)
+        alike = alike[drawn]
     return Measured(
         same=pair_products(units[rows], *alike.T), diff=pair_products(units[rows], *unlike.T)
     )
@@ -205,12 +207,12 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     raise TypeError(type(data).__name__)
 
 
-# --- each measure: what was found so far, and what is given -> what is found ---------------------
+# --- each measure: results so far and inputs -> results with the measure ------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
-    """What a measure is made from.
+class _Inputs:
+    """What a measure is computed from.
 
     Attributes:
         data: of the kind that the measure is for.
@@ -233,132 +235,138 @@ class _Given:
         }
 
 
-def _resampled(found: Measured, values: Mapping[str, np.ndarray]) -> Measured:
-    """The same with what was resampled, as far as it could be."""
-    there = {name: one for name, one in values.items() if len(one) and np.isfinite(one).any()}
-    return replace(found, resampled={**found.resampled, **there})
+def _resampled(measured: Measured, values: Mapping[str, np.ndarray]) -> Measured:
+    """A copy of ``measured`` with the resampled values that are defined."""
+    defined = {
+        name: draws for name, draws in values.items() if len(draws) and np.isfinite(draws).any()
+    }
+    return replace(measured, resampled={**measured.resampled, **defined})
 
 
-def _correlations(found: Measured, given: _Given) -> Measured:
-    products, scores = found.products, given.data.scores
+def _correlations(measured: Measured, inputs: _Inputs) -> Measured:
+    products, scores = measured.products, inputs.data.scores
     coefficients = correlate(products, scores)
     if undefined := why_undefined(products, scores):
-        failed: dict[Measure, str] = found.failed | {"correlations": undefined}
-        return replace(found, correlations=coefficients, failed=failed)
-    numbers = given.data.numbers
-    resampled = bootstrap(products, scores, cluster=numbers, **given.drawing)
-    notes = found.notes
-    if not resampled and given.settings.resamples:
+        failed: dict[Measure, str] = measured.failed | {"correlations": undefined}
+        return replace(measured, correlations=coefficients, failed=failed)
+    numbers = inputs.data.numbers
+    resampled = bootstrap(products, scores, cluster=numbers, **inputs.drawing)
+    notes = measured.notes
+    if not resampled and inputs.settings.resamples:
         n = int(numbers.max()) + 1
-        much = "few" if n < FEWEST_DRAWN else "many"
-        notes += (f"No bootstrap intervals: {many(n, 'different pair')} are too {much}.",)
-    intervals = Intervals.of(resampled) if resampled else None
+        size = "few" if n < FEWEST_DRAWN else "many"
+        notes += (f"No bootstrap intervals: {many(n, 'different pair')} are too {size}.",)
+    intervals = Intervals.from_resamples(resampled) if resampled else None
     return _resampled(
-        replace(found, correlations=coefficients, intervals=intervals, notes=notes), resampled
+        replace(measured, correlations=coefficients, intervals=intervals, notes=notes), resampled
     )
 
 
-def _pairs(found: Measured, given: _Given) -> Measured:
-    data = given.data
-    counted = count_pairs(found.same, found.diff)
+def _pairs(measured: Measured, inputs: _Inputs) -> Measured:
+    data = inputs.data
+    counted = count_pairs(measured.same, measured.diff)
     errors = bootstrap_pairs(
-        found.products, data.is_similar, data.is_dissimilar, cluster=data.numbers, **given.drawing
+        measured.products,
+        data.is_similar,
+        data.is_dissimilar,
+        cluster=data.numbers,
+        **inputs.drawing,
     )
-    return _resampled(replace(found, pairs=counted), {"pairs": errors})
+    return _resampled(replace(measured, pairs=counted), {"pairs": errors})
 
 
-def _triplets(found: Measured, given: _Given) -> Measured:
-    data, stop = given.data, given.should_stop
+def _triplets(measured: Measured, inputs: _Inputs) -> Measured:
+    data, stop = inputs.data, inputs.should_stop
     rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-    vectors = given.units[rows]
+    vectors = inputs.units[rows]
     counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
     worst = worst_triplets(vectors, data.grouping, rows, WORST, should_stop=stop)
     cluster = None
     if isinstance(data, ScoredData):  # a group a similar pair
         _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
-    errors = bootstrap_share(*counted.by_group, cluster=cluster, **given.drawing)
+    errors = bootstrap_share(*counted.by_group, cluster=cluster, **inputs.drawing)
     return _resampled(
-        replace(found, triplets=counted.together, worst_triplets=worst.among(rows)),
+        replace(measured, triplets=counted.together, worst_triplets=worst.among(rows)),
         {"triplets": errors},
     )
 
 
-def _neighbours(found: Measured, given: _Given) -> Measured:
-    data, k = given.data, given.settings.k
-    near = find_neighbours(given.units[data.rows], k, should_stop=given.should_stop)
-    notes = found.notes
+def _neighbours(measured: Measured, inputs: _Inputs) -> Measured:
+    data, k = inputs.data, inputs.settings.k
+    near = find_neighbours(inputs.units[data.rows], k, should_stop=inputs.should_stop)
+    notes = measured.notes
     if near.k < k:
         notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
     sizes = Counter(Counter(data.labels).values())  # labels by their number of texts
     if sizes[1]:
-        who = "label has" if sizes[1] == 1 else "labels have"
+        subject = "label has" if sizes[1] == 1 else "labels have"
         notes += (
-            f"{sizes[1]:,} {who} a single text, for which no neighbour can vote. Give such texts "
-            "the label of others, or leave them out.",
+            f"{sizes[1]:,} {subject} a single text, for which no neighbour can vote. Give such "
+            "texts the label of others, or leave them out.",
         )
     fewest = min(filter(lambda size: size > 1, sizes), default=near.k + 1)
     if fewest <= near.k:
-        others = " of several texts" if sizes[1] else ""
+        qualifier = " of several texts" if sizes[1] else ""
         notes += (
-            f"The rarest label{others} has only {fewest} texts, so at most {fewest - 1} of "
+            f"The rarest label{qualifier} has only {fewest} texts, so at most {fewest - 1} of "
             f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours.",
         )
     missed = find_outvoted(near, data.labels, k, WORST)
     return replace(
-        found,
+        measured,
         neighbours=knn_accuracy(near, data.labels, k),
         hits=knn_right(near, data.labels, k),
-        votes=Confusion.of(data.labels, knn_voted(near, data.labels, k)),
-        outvoted=tuple(replace(one, text=int(data.rows[one.text])) for one in missed),
+        votes=Confusion.from_predictions(data.labels, knn_voted(near, data.labels, k)),
+        outvoted=tuple(replace(miss, text=int(data.rows[miss.text])) for miss in missed),
         notes=notes,
     )
 
 
-def _probe(found: Measured, given: _Given) -> Measured:
-    data = given.data
-    told, right = evaluation.probe(
-        given.units[data.rows],
+def _probe(measured: Measured, inputs: _Inputs) -> Measured:
+    data = inputs.data
+    probed, right = evaluation.probe(
+        inputs.units[data.rows],
         data.labels,
         [data.texts[row] for row in data.rows],
-        seed=given.settings.seed,
-        should_stop=given.should_stop,
+        seed=inputs.settings.seed,
+        should_stop=inputs.should_stop,
     )
     rare = rare_labels(data.labels, data.rows.tolist())
     notes = tuple(filter(None, [left_out_in_words(rare)]))
-    return replace(found, probe=told, told=right, notes=(*found.notes, *notes))
+    return replace(measured, probe=probed, told=right, notes=(*measured.notes, *notes))
 
 
-def _uniformity(found: Measured, given: _Given) -> Measured:
-    data, seed = given.data, given.settings.seed
+def _uniformity(measured: Measured, inputs: _Inputs) -> Measured:
+    data, seed = inputs.data, inputs.settings.seed
     if isinstance(data, ScoredData):
         alike = np.stack([data.first, data.second], axis=1)[data.is_similar]
     else:
         rows, group, anchor = _groups_of(data)
         alike = rows[alike_pairs(group, anchor, seed=seed)]
     uniformity = alignment_and_uniformity(
-        given.units, alike, seed=seed, should_stop=given.should_stop
+        inputs.units, alike, seed=seed, should_stop=inputs.should_stop
     )
-    return replace(found, uniformity=uniformity)
+    return replace(measured, uniformity=uniformity)
 
 
-def _paraphrases(found: Measured, given: _Given) -> Measured:
-    data = given.data
+def _paraphrases(measured: Measured, inputs: _Inputs) -> Measured:
+    data = inputs.data
     maps = quality_maps(
-        found.products,
+        measured.products,
         data.varies,
         data.values,
         data.fixed1,
         data.fixed2,
-        should_stop=given.should_stop,
+        should_stop=inputs.should_stop,
     )
-    if not any(np.isfinite(one.kendall_c).any() for one in maps):
+    if not any(np.isfinite(quality_map.kendall_c).any() for quality_map in maps):
         raise NeuralvizError(
             "No correlation is defined: the method gives all phrases the same cosine similarity."
         )
-    return replace(found, paraphrases=maps)
+    return replace(measured, paraphrases=maps)
 
 
-_MEASURES: dict[Measure, Callable[[Measured, _Given], Measured]] = {
+_MEASURES: dict[Measure, Callable[[Measured, _Inputs], Measured]] = {
     "correlations": _correlations,
     "pairs": _pairs,
     "triplets": _triplets,

@@ -46,8 +46,8 @@ def least_straight(n: int) -> float:
     drawn = np.sort(np.random.default_rng(0).standard_normal((DRAWN, n)), axis=1)
     drawn -= drawn.mean(axis=1, keepdims=True)
     normal = expected(n)
-    found = drawn @ normal / np.sqrt((drawn**2).sum(axis=1) * (normal**2).sum())
-    return float(np.quantile(found, 0.05))
+    correlations = drawn @ normal / np.sqrt((drawn**2).sum(axis=1) * (normal**2).sum())
+    return float(np.quantile(correlations, 0.05))
 
 
 def expected(n: int) -> np.ndarray:

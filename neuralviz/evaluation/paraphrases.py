@@ -59,7 +59,7 @@ def quality_maps(
         NeuralvizError: there is no phrase, or a product is not finite.
         Stopped: ``should_stop`` said so.
     """
-    x, value, one, two = (
+    x, value, first_fixed, second_fixed = (
         np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
     )
     if not len(x):
@@ -68,27 +68,27 @@ def quality_maps(
     maps = []
     for quality in dict.fromkeys(varies):
         of_quality = names == quality
-        rows, columns = np.unique(one[of_quality]), np.unique(two[of_quality])
+        rows, columns = np.unique(first_fixed[of_quality]), np.unique(second_fixed[of_quality])
         tau = np.full((len(rows), len(columns)), np.nan)
         n = np.zeros(tau.shape, dtype=int)
         for i, row in enumerate(rows):
             if should_stop():
                 raise Stopped
             for j, column in enumerate(columns):
-                at = of_quality & (one == row) & (two == column)
-                n[i, j] = at.sum()
+                is_cell = of_quality & (first_fixed == row) & (second_fixed == column)
+                n[i, j] = is_cell.sum()
                 if n[i, j] >= 2:
-                    tau[i, j] = correlate(x[at], value[at]).kendall_c
+                    tau[i, j] = correlate(x[is_cell], value[is_cell]).kendall_c
         maps.append(QualityMap(quality, rows, columns, tau, n))
     return tuple(maps)
 
 
-def ratio(one: QualityMap, other: QualityMap) -> np.ndarray:
+def ratio(first: QualityMap, second: QualityMap) -> np.ndarray:
     """[fixed1, fixed2] one method's tau-c by another's, cut to 0.5 … 1.5.
 
     NaN where the other's is not above 0: a ratio says nothing there.
     """
-    cut = np.full(one.kendall_c.shape, np.nan)
-    sound = (other.kendall_c > 0) & np.isfinite(one.kendall_c)
-    np.divide(one.kendall_c, other.kendall_c, out=cut, where=sound)
+    cut = np.full(first.kendall_c.shape, np.nan)
+    sound = (second.kendall_c > 0) & np.isfinite(first.kendall_c)
+    np.divide(first.kendall_c, second.kendall_c, out=cut, where=sound)
     return np.clip(cut, LEAST_RATIO, LARGEST_RATIO)

@@ -49,7 +49,7 @@ class MeasureSettings:
             )
 
     def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
-        """Those that are asked for."""
+        """The measures to compute on a data set."""
         named = tuple(name for name in self.measures if name != "all")
         return data.measures if len(named) < len(self.measures) else named or data.by_default
 
@@ -77,7 +77,7 @@ class EvaluationPlan:
         """Hash of all that the results depend on: data, rows and settings."""
         content = {
             "version": KEY_VERSION,
-            "data": [[one.name, one.digest] for one in self.data],
+            "data": [[data_set.name, data_set.digest] for data_set in self.data],
             "rows": [[row.label, row.spec.to_json()] for row in self.rows],
             "settings": asdict(self.settings),
         }
@@ -99,5 +99,5 @@ class EvaluationPlan:
     @property
     def n_tuned(self) -> int:
         """Texts that a model is tuned on, each by its own, of all rows and data sets."""
-        n_texts = sum(len(one.texts) for one in self.data)
+        n_texts = sum(len(data_set.texts) for data_set in self.data)
         return n_texts * sum(row.spec.learns for row in self.rows)

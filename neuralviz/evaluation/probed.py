@@ -67,11 +67,11 @@ def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
     n_left = len(set(labels)) - len(rare)
     if n_left < 2:
         rarest, fewest = min(rare.items(), key=lambda entry: entry[1])
-        have = "has" if fewest == 1 else "have"
+        verb = "has" if fewest == 1 else "have"
         return (
             f"A probe needs at least two labels with {FOLDS} different texts each, as it is "
             f"cross-validated in {FOLDS} folds; {'only one' if n_left else 'no'} label has so "
-            f"many. For example, {many(fewest, 'different text')} {have} the label "
+            f"many. For example, {many(fewest, 'different text')} {verb} the label "
             f"“{rarest[:40]}”."
         )
     return ""
@@ -86,10 +86,10 @@ def left_out_in_words(rare: Mapping[str, int]) -> str:
     if not rare:
         return ""
     named = [f"“{label[:40]}” ({count})" for label, count in list(rare.items())[:MOST_NAMED]]
-    if more := len(rare) - len(named):
-        named.append(many(more, "other"))
-    which = "label" if len(rare) == 1 else "labels"
+    if n_unnamed := len(rare) - len(named):
+        named.append(many(n_unnamed, "other"))
+    noun = "label" if len(rare) == 1 else "labels"
     return (
-        f"The probe leaves out the {which} {joined(named)}: fewer than {FOLDS} different texts "
+        f"The probe leaves out the {noun} {joined(named)}: fewer than {FOLDS} different texts "
         f"{'have it' if len(rare) == 1 else 'have each'}."
     )

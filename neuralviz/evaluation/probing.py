@@ -79,14 +79,14 @@ def probe(
     if problem := why_not_probed(labels, texts):
         raise NeuralvizError(problem)
     rare = rare_labels(labels, texts)
-    asked = [at for at, label in enumerate(labels) if label not in rare]
-    x, labels, texts = x[asked], [labels[at] for at in asked], [texts[at] for at in asked]
+    usable = [row for row, label in enumerate(labels) if label not in rare]
+    x, labels, texts = x[usable], [labels[row] for row in usable], [texts[row] for row in usable]
     places = list(folds(labels, texts, seed))
     predicted = _predicted(x, labels, lambda n: make_probe(n, seed), places, should_stop)
     right = predicted == np.array(labels)
     n, n_right = len(right), int(right.sum())
     counts = np.unique(np.asarray(labels, dtype=object), return_counts=True)[1]
-    found = Probed(
+    probed = Probed(
         accuracy=n_right / n,
         n=n,
         n_labels=len(counts),
@@ -95,9 +95,9 @@ def probe(
         tfidf=_tfidf_accuracy(tuple(texts), tuple(labels), seed),
         interval=wilson_interval(n_right, n),
         left_out=tuple(rare),
-        confusion=Confusion.of(labels, predicted.tolist()),
+        confusion=Confusion.from_predictions(labels, predicted.tolist()),
     )
-    return found, right
+    return probed, right
 
 
 def make_probe(n: int, seed: int = 0) -> Pipeline:
@@ -139,13 +139,13 @@ def _predicted(
     """[text] the label that what is made for the number of texts to learn from tells."""
     y = np.array(labels)
     predicted = y.copy()
-    for learnt, asked in places:
+    for learnt, tested in places:
         if should_stop():
             raise Stopped
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = make(len(learnt)).fit(x[learnt], y[learnt])
-        predicted[asked] = model.predict(x[asked])
+        predicted[tested] = model.predict(x[tested])
     return predicted
 
 
@@ -161,7 +161,7 @@ def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) 
         return make_pipeline(words, LogisticRegression(max_iter=1000))
 
     places = list(folds(labels, texts, seed))
-    if not all(any(_WORD.search(texts[at]) for at in learnt) for learnt, _ in places):
+    if not all(any(_WORD.search(texts[row]) for row in learnt) for learnt, _ in places):
         return None
     x = np.array(texts, dtype=object)
     predicted = _predicted(x, labels, make, places, never)

@@ -50,8 +50,8 @@ class ProbingTask(LabelledData):
         return ("probe",)
 
     @property
-    def asked(self) -> str:
-        return TASKS[self.task].asked
+    def question(self) -> str:
+        return TASKS[self.task].question
 
     @property
     def rewrites(self) -> bool:
@@ -74,18 +74,18 @@ class TaskKind:
     Attributes:
         title: on a button.
         line: what is asked, in a line.
-        asked: the same, to end a sentence with.
+        question: the same, to end a sentence with.
         make: from different texts and a generator, pairs of text and label.
     """
 
     title: str
     line: str
-    asked: str
+    question: str
     make: Callable[[str, Sequence[str], np.random.Generator], list[tuple[str, str]]]
 
 
 def probing_task(
-    task: str, name: str, texts: Iterable[str], seed: int = 0, *, most: int = MOST_TEXTS
+    task: str, name: str, texts: Iterable[str], seed: int = 0, *, max_texts: int = MOST_TEXTS
 ) -> ProbingTask:
     """A task made from texts; the same texts and seed make the same task.
 
@@ -94,7 +94,7 @@ def probing_task(
         name: of the texts, for people.
         texts: any; those that occur twice count once.
         seed: decides which texts are taken, and which words of them are exchanged.
-        most: texts that are used; of more, these are drawn.
+        max_texts: texts that are used; of more, these are drawn.
 
     Raises:
         SettingsError: there is no such task.
@@ -105,10 +105,10 @@ def probing_task(
     draw = np.random.default_rng(seed)
     different = list(dict.fromkeys(texts))
     notes: tuple[str, ...] = ()
-    if len(different) > most:
-        notes = (f"Using {most:,} of {len(different):,} different texts, drawn at random.",)
-        kept = np.sort(draw.choice(len(different), most, replace=False))
-        different = [different[at] for at in kept]
+    if len(different) > max_texts:
+        notes = (f"Using {max_texts:,} of {len(different):,} different texts, drawn at random.",)
+        kept = np.sort(draw.choice(len(different), max_texts, replace=False))
+        different = [different[row] for row in kept]
     pairs = TASKS[task].make(name, different, draw)
     chosen, labels = zip(*pairs, strict=True)
     return ProbingTask(
@@ -123,7 +123,7 @@ def probing_task(
 
 def words_of(text: str) -> list[str]:
     """The words of a text as they come, in small letters; numbers are none."""
-    return [found.group().lower() for found in _WORD.finditer(text)]
+    return [match.group().lower() for match in _WORD.finditer(text)]
 
 
 def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list[tuple[str, str]]:
@@ -131,8 +131,8 @@ def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list
     n = min(map(len, by_label.values()))
     pairs = []
     for label, texts in by_label.items():
-        for at in np.sort(draw.choice(len(texts), n, replace=False)):
-            pairs.append((texts[at], label))
+        for index in np.sort(draw.choice(len(texts), n, replace=False)):
+            pairs.append((texts[index], label))
     return pairs
 
 
@@ -147,9 +147,9 @@ def _lengths(name: str, texts: Sequence[str], draw: np.random.Generator) -> list
         number = np.searchsorted(cuts, counts, "right")  # of a text's range
         sizes = np.bincount(number, minlength=n_ranges)
         if sizes.min() >= FEWEST_TEXTS:
-            by_range = [np.flatnonzero(number == at).tolist() for at in range(n_ranges)]
+            by_range = [np.flatnonzero(number == index).tolist() for index in range(n_ranges)]
             return _balanced(
-                {_range(counts[these]): [texts[at] for at in these] for these in by_range}, draw
+                {_range(counts[rows]): [texts[row] for row in rows] for rows in by_range}, draw
             )
     raise TextError(
         f"{name} cannot be probed for length: it needs at least {FEWEST_TEXTS} short and "
@@ -166,7 +166,7 @@ def _range(counts: np.ndarray) -> str:
 def _word_content(
     name: str, texts: Sequence[str], draw: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts with the one word that they contain of those that are to be told apart.
+    """Texts labelled by the one chosen word that each contains.
 
     The words are the most frequent ones that are not in more than `COMMONEST` of the texts. A text
     with two of them is left out, and so is a word that is left with too few texts.
@@ -185,9 +185,9 @@ def _word_content(
     while chosen:
         by_word: dict[str, list[str]] = {word: [] for word in sorted(chosen)}
         for text, of_text in zip(texts, words, strict=True):
-            there = of_text & chosen
-            if len(there) == 1:
-                by_word[next(iter(there))].append(text)
+            shared = of_text & chosen
+            if len(shared) == 1:
+                by_word[next(iter(shared))].append(text)
         rarest = min(by_word, key=lambda word: (len(by_word[word]), word))
         if len(by_word[rarest]) >= FEWEST_TEXTS:
             break
@@ -217,17 +217,17 @@ def _bigram_shift(
         )
     order = draw.permutation(len(usable))
     half = len(usable) // 2
-    known = set(texts)
+    originals = set(texts)
     pairs = {}
-    for at in order[:half]:
-        text, places = usable[at]
+    for index in order[:half]:
+        text, places = usable[index]
         shifted = _exchanged(text, places[draw.integers(len(places))])
-        if shifted not in known:
-            known.add(shifted)
-            pairs[int(at)] = (shifted, "exchanged")
-    for at in order[half:][: len(pairs)]:
-        pairs[int(at)] = (usable[at][0], "as written")
-    return [pairs[at] for at in sorted(pairs)]
+        if shifted not in originals:
+            originals.add(shifted)
+            pairs[int(index)] = (shifted, "exchanged")
+    for index in order[half:][: len(pairs)]:
+        pairs[int(index)] = (usable[index][0], "as written")
+    return [pairs[index] for index in sorted(pairs)]
 
 
 _Span = tuple[int, int]
@@ -238,18 +238,18 @@ def _exchangeable(text: str) -> list[tuple[_Span, _Span]]:
 
     Not where a sentence begins, whose capital would show it, nor across punctuation.
     """
-    spans = [found.span() for found in _WORD.finditer(text)]
+    spans = [exchangeable.span() for exchangeable in _WORD.finditer(text)]
     if len(spans) < FEWEST_EXCHANGED:
         return []
-    found = []
+    exchangeable = []
     for first, second in pairwise(spans):
         before = text[: first[0]].rstrip(" \t")
         begins = not before or before[-1] in _SENTENCE_ENDS
-        between = text[first[1] : second[0]]
+        gap = text[first[1] : second[0]]
         differ = text[slice(*first)].lower() != text[slice(*second)].lower()
-        if not begins and between and not between.strip() and differ:
-            found.append((first, second))
-    return found
+        if not begins and gap and not gap.strip() and differ:
+            exchangeable.append((first, second))
+    return exchangeable
 
 
 def _exchanged(text: str, places: tuple[_Span, _Span]) -> str:

@@ -16,7 +16,7 @@ MPNET, MINI = "all-mpnet-base-v2", "all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class PublishedCount:
-    """What is broken, of all pairs or all triplets.
+    """A published count of broken pairs or broken triplets.
 
     Attributes:
         wrong: how many are broken.
@@ -200,7 +200,7 @@ _TRIPLETS: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 
-def published(data: DataSet, name: str, model_id: str = "") -> Published | None:
+def find_published(data: DataSet, name: str, model_id: str = "") -> Published | None:
     """What was published of a row on these data.
 
     Counts stand only where there are as many pairs, or triplets, as the paper had: with other
@@ -213,20 +213,22 @@ def published(data: DataSet, name: str, model_id: str = "") -> Published | None:
     """
     if name == "mean" and model_id.rstrip("/").endswith(MPNET):
         name = f"mean of {MPNET}"
-    of = data.benchmark
-    tau_c, tau_b, spearman = _CORRELATIONS.get(of, {}).get(name, (None, None, None))
+    benchmark = data.benchmark
+    tau_c, tau_b, spearman = _CORRELATIONS.get(benchmark, {}).get(name, (None, None, None))
     pairs = triplets = None
     if isinstance(data, ScoredData):
         total = int(data.is_similar.sum()) * int(data.is_dissimilar.sum())
-        pairs = _count(_PAIRS, _TOTAL_PAIRS, of, name, total)
+        pairs = _count(_PAIRS, _TOTAL_PAIRS, benchmark, name, total)
     if isinstance(data, ScoredData | GroupedData):
-        triplets = _count(_TRIPLETS, _TOTAL_TRIPLETS, of, name, data.grouping.n_triplets)
+        triplets = _count(_TRIPLETS, _TOTAL_TRIPLETS, benchmark, name, data.grouping.n_triplets)
     if spearman is None and pairs is None and triplets is None:
         return None
     numbers = next(tables for tables, rows in _TABLES.items() if name in rows)
-    shown = [n for n, one in zip(numbers, (spearman, pairs, triplets), strict=True) if one]
+    used_tables = [
+        n for n, value in zip(numbers, (spearman, pairs, triplets), strict=True) if value
+    ]
     model = {"mean": MINI, f"mean of {MPNET}": MPNET}.get(name, BERT)
-    return Published(model, spearman, tau_c, tau_b, pairs, triplets, _named(shown))
+    return Published(model, spearman, tau_c, tau_b, pairs, triplets, _named(used_tables))
 
 
 def _count(
@@ -236,11 +238,11 @@ def _count(
     name: str,
     total: int,
 ) -> PublishedCount | None:
-    found = counts.get(benchmark, {}).get(name)
-    if found is None or total != totals[benchmark]:
+    row = counts.get(benchmark, {}).get(name)
+    if row is None or total != totals[benchmark]:
         return None
-    wrong, *others = found
-    return PublishedCount(int(wrong), *others)
+    wrong, *rest = row
+    return PublishedCount(int(wrong), *rest)
 
 
 def _named(tables: list[int]) -> str:

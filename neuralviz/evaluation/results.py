@@ -18,8 +18,16 @@ from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Cell, Compared
-from neuralviz.evaluation.in_words import NAMES, Table, Word, as_lines, flat, in_digits, in_words
-from neuralviz.evaluation.published import Published, published
+from neuralviz.evaluation.in_words import (
+    NAMES,
+    Table,
+    Word,
+    as_lines,
+    flatten,
+    format_measured,
+    in_digits,
+)
+from neuralviz.evaluation.published import Published, find_published
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import many, number
 
@@ -60,13 +68,13 @@ class Results:
         return self.plan.data
 
     def having(self, event: Cell | Compared) -> Results:
-        """The same with one more cell, or with what the rows break in common."""
+        """A copy with one more cell, or with the rows' shared errors."""
         if isinstance(event, Cell):
             return replace(self, cells={**self.cells, (event.data, event.row): event})
         return replace(self, compared={**self.compared, event.data: event})
 
     def of_data(self, data: int) -> Results:
-        """The same of one data set alone, which is number 0 then."""
+        """The results of one data set alone, which becomes number 0."""
         return replace(
             self,
             plan=replace(self.plan, data=(self.data[data],)),
@@ -90,34 +98,40 @@ class Results:
 
     def finished(self, data: int) -> list[tuple[int, str, Measured]]:
         """Row, its label and what was measured of those that are finished."""
-        found = ((at, row.label, self.measured(data, at)) for at, row in enumerate(self.rows))
-        return [(at, label, one) for at, label, one in found if one is not None]
+        entries = (
+            (index, row.label, self.measured(data, index)) for index, row in enumerate(self.rows)
+        )
+        return [
+            (index, label, measured) for index, label, measured in entries if measured is not None
+        ]
 
     def sentences(self, data: int) -> list[str]:
-        """What is to be minded of a data set's cells, and why something is missing."""
+        """Notes on a data set's cells, and why a measure is missing."""
         rows_of: dict[str, list[str]] = {}  # sentence to the labels of its rows
-        for at, row in enumerate(self.rows):
-            cell = self.cells.get((data, at))
+        for index, row in enumerate(self.rows):
+            cell = self.cells.get((data, index))
             if cell is None:
                 continue
             if cell.error:
                 rows_of.setdefault(cell.error, []).append(row.label)
             if cell.measured is not None:
-                for name, why in cell.measured.failed.items():
-                    rows_of.setdefault(f"{name}: {why}", []).append(row.label)
+                for name, reason in cell.measured.failed.items():
+                    rows_of.setdefault(f"{name}: {reason}", []).append(row.label)
                 for note in cell.measured.notes:
                     rows_of.setdefault(note, []).append(row.label)
             if cell.n_rose:
-                rose = LossWarning(cell.n_rose, len(self.data[data].texts))
-                rows_of.setdefault(str(rose), []).append(row.label)
+                warning = LossWarning(cell.n_rose, len(self.data[data].texts))
+                rows_of.setdefault(str(warning), []).append(row.label)
         sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in rows_of.items()]
         compared = self.compared.get(data)
         if compared is not None:
-            sentences += [f"shared errors ({name}): {why}" for name, why in compared.failed.items()]
+            sentences += [
+                f"shared errors ({name}): {reason}" for name, reason in compared.failed.items()
+            ]
         return sentences
 
     def left_out(self, data: int) -> str:
-        """Of which rows it is not told what they break in common; empty if it is of all."""
+        """Which rows have no shared errors computed, in a sentence; empty where all have."""
         compared = self.compared.get(data)
         if compared is None or not compared.left_out:
             return ""
@@ -128,35 +142,35 @@ class Results:
 
     def published(self, data: int, row: int) -> Published | None:
         """What the paper has for a cell."""
-        about = self.rows[row]
-        return published(self.data[data], about.published, about.spec.model_id)
+        row_plan = self.rows[row]
+        return find_published(self.data[data], row_plan.published, row_plan.spec.model_id)
 
     def models(self) -> str:
         """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean; cls)``."""
-        of: dict[str, list[str]] = {}
+        labels_of: dict[str, list[str]] = {}
         for row in self.rows:
-            of.setdefault(row.model, []).append(row.label)
-        if len(of) == 1:
-            return next(iter(of))
-        return ", ".join(f"{model} ({'; '.join(labels)})" for model, labels in of.items())
+            labels_of.setdefault(row.model, []).append(row.label)
+        if len(labels_of) == 1:
+            return next(iter(labels_of))
+        return ", ".join(f"{model} ({'; '.join(labels)})" for model, labels in labels_of.items())
 
     def published_table(self, data: int) -> Table:
         """What the paper has for rows, as words, with the models; no lines where it has nothing."""
         lines = []
-        for at, row in enumerate(self.rows):
-            one = self.published(data, at)
-            if one is None:
+        for index, row in enumerate(self.rows):
+            paper = self.published(data, index)
+            if paper is None:
                 continue
             line: dict[str, str | Word] = {
                 "method": row.label,
-                "model": one.model,
-                "paper": one.source,
+                "model": paper.model,
+                "paper": paper.source,
             }
             for name in COEFFICIENTS:
-                value = getattr(one, name, None)
+                value = getattr(paper, name, None)
                 if value is not None:
                     line[NAMES[name]] = number(value, ".3f")
-            for name, counted in (("pairs", one.pairs), ("triplets", one.triplets)):
+            for name, counted in (("pairs", paper.pairs), ("triplets", paper.triplets)):
                 if counted is not None:
                     line |= {
                         f"{name} broken": f"{counted.wrong:,}",
@@ -171,25 +185,25 @@ class Results:
     def table(self, data: int) -> Table:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
         lines = []
-        for at, row in enumerate(self.rows):
+        for index, row in enumerate(self.rows):
             line: dict[str, str | Word] = {"": row.label}
-            for group, words in self._words(data, at).items():
+            for group, words in self._words(data, index).items():
                 before = "" if group == "embeddings" else f"{group} "
                 line |= {f"{before}{head}".strip(): word for head, word in words.items()}
             lines.append(line)
         return as_lines(lines)
 
     def tables(self, data: int) -> list[Table]:
-        """The same in narrow tables, one for each kind of measure; its name heads the labels."""
-        words = [self._words(data, at) for at in range(len(self.rows))]
-        found = []
+        """As `table`, in narrow tables, one a kind of measure; its name heads the labels."""
+        words = [self._words(data, index) for index in range(len(self.rows))]
+        tables = []
         for group in dict.fromkeys(group for line in words for group in line):
             lines: list[dict[str, str | Word]] = [
                 {group: row.label, **line.get(group, {})}
                 for row, line in zip(self.rows, words, strict=True)
             ]
-            found.append(as_lines(lines))
-        return found
+            tables.append(as_lines(lines))
+        return tables
 
     def overlap_tables(self, data: int) -> list[Table]:
         """Which share of what they break two rows have in common (Eq. 3), a table a measure.
@@ -199,7 +213,7 @@ class Results:
         compared = self.compared.get(data)
         if compared is None:
             return []
-        labels = [f"{n} {self.rows[at].label}" for n, at in enumerate(compared.rows, 1)]
+        labels = [f"{n} {self.rows[index].label}" for n, index in enumerate(compared.rows, 1)]
         return [
             as_lines(
                 [
@@ -207,30 +221,30 @@ class Results:
                         f"{name}: shared errors (I)": label,
                         **{str(n): in_digits(value, 2) for n, value in enumerate(line, 1)},
                     }
-                    for label, line in zip(labels, one.share, strict=True)
+                    for label, line in zip(labels, overlap.share, strict=True)
                 ]
             )
-            for name, one in compared.overlaps.items()
+            for name, overlap in compared.overlaps.items()
         ]
 
     def confusion_tables(self, data: int) -> list[Table]:
         """Which labels are taken for which, a table a row and measure; as many as can be read."""
-        found = []
-        for _, label, one in self.finished(data):
+        tables = []
+        for _, label, measured in self.finished(data):
             for measure in ("neighbours", "probe"):
-                confusion = one.confusion_of(measure)
+                confusion = measured.confusion_of(measure)
                 if confusion is not None:
-                    found.append(_confusion_table(f"{label} ({measure})", confusion.at_most()))
-        return found
+                    tables.append(_confusion_table(f"{label} ({measure})", confusion.at_most()))
+        return tables
 
     def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
-        """Of a cell, by kind of measure and head."""
+        """The words of a cell, by kind of measure and column head."""
         cell = self.cells.get((data, row))
         if cell is None:
             return {}
         if cell.measured is None:
             return {"": {"failed": Word("yes")}}
-        return in_words(cell.measured)
+        return format_measured(cell.measured)
 
     def as_json(self) -> dict[str, Any]:
         """The measures by row, for scripts; by data set and row where there are several sets."""
@@ -278,14 +292,15 @@ class Results:
                          "published model"])  # fmt: skip
         for (data, row), cell in sorted(self.cells.items()):
             paper = self.published(data, row)
-            about = self.rows[row]
-            found = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
-            for name, value in [*flat(found), *self._shares(data, row)]:
-                theirs = _published_value(paper, name)
+            row_plan = self.rows[row]
+            numbers = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
+            for name, value in [*flatten(numbers), *self._shares(data, row)]:
+                paper_value = _published_value(paper, name)
                 writer.writerow([
-                    escape_formula(self.data[data].name), about.label, escape_formula(about.model),
-                    about.precision, escape_formula(name), value,
-                    "" if theirs is None else theirs, paper.model if paper and theirs else "",
+                    escape_formula(self.data[data].name), row_plan.label,
+                    escape_formula(row_plan.model), row_plan.precision, escape_formula(name), value,
+                    "" if paper_value is None else paper_value,
+                    paper.model if paper and paper_value else "",
                 ])  # fmt: skip
         return file.getvalue()
 
@@ -296,30 +311,30 @@ class Results:
             return []
         its_place = compared.rows.index(row)
         return [
-            (f"{name}.I with {self.rows[other].label}", float(one.share[its_place, place]))
-            for name, one in compared.overlaps.items()
-            for place, other in enumerate(compared.rows)
-            if other != row and np.isfinite(one.share[its_place, place])
+            (f"{name}.I with {self.rows[rival_row].label}", float(overlap.share[its_place, place]))
+            for name, overlap in compared.overlaps.items()
+            for place, rival_row in enumerate(compared.rows)
+            if rival_row != row and np.isfinite(overlap.share[its_place, place])
         ]
 
     def _of_data(self, data: int) -> dict[str, Any]:
         return {
-            row.key: self._cell_json(data, at)
-            for at, row in enumerate(self.rows)
-            if (data, at) in self.cells
+            row.key: self._cell_json(data, index)
+            for index, row in enumerate(self.rows)
+            if (data, index) in self.cells
         }
 
     def _cell_json(self, data: int, row: int) -> dict[str, Any]:
         cell = self.cells[data, row]
-        about = self.rows[row]
-        found: dict[str, Any] = {"model": about.model}
-        if about.precision:
-            found["precision"] = about.precision
+        row_plan = self.rows[row]
+        record: dict[str, Any] = {"model": row_plan.model}
+        if row_plan.precision:
+            record["precision"] = row_plan.precision
         if cell.n_rose:
-            found["loss_rose"] = cell.n_rose
+            record["loss_rose"] = cell.n_rose
         if cell.measured is None:
-            return found | {"error": cell.error}
-        return found | cell.measured.as_json()
+            return record | {"error": cell.error}
+        return record | cell.measured.as_json()
 
     def _data_record(self, number: int) -> dict[str, Any]:
         data = self.data[number]
@@ -334,23 +349,25 @@ class Results:
         }
         if isinstance(data, ScoredData):
             record |= {"similar": data.similar, "dissimilar": data.dissimilar}
-        papers = {row.key: self.published(number, at) for at, row in enumerate(self.rows)}
-        record["published"] = {key: asdict(one) for key, one in papers.items() if one is not None}
+        papers = {row.key: self.published(number, index) for index, row in enumerate(self.rows)}
+        record["published"] = {
+            key: asdict(paper) for key, paper in papers.items() if paper is not None
+        }
         compared = self.compared.get(number)
         if compared is not None:
             record["overlap"] = {
-                "rows": [self.rows[at].key for at in compared.rows],
+                "rows": [self.rows[index].key for index in compared.rows],
                 "left_out": compared.left_out,
                 "failed": dict(compared.failed),
                 **{
                     name: {
-                        "shared": one.shared.tolist(),
+                        "shared": overlap.shared.tolist(),
                         "I": [
                             [None if np.isnan(v) else v for v in line]
-                            for line in one.share.tolist()
+                            for line in overlap.share.tolist()
                         ],
                     }
-                    for name, one in compared.overlaps.items()
+                    for name, overlap in compared.overlaps.items()
                 },
             }
         return record
@@ -376,6 +393,10 @@ def _published_value(paper: Published | None, name: str) -> float | None:
         return None
     if name in COEFFICIENTS:
         return getattr(paper, name)
-    of, _, what = name.partition(".")
-    counted = {"pairs": paper.pairs, "triplets": paper.triplets}.get(of)
-    return getattr(counted, what) if counted and what in ("wrong", "same", "diff") else None
+    measure, _, field_name = name.partition(".")
+    counted = {"pairs": paper.pairs, "triplets": paper.triplets}.get(measure)
+    return (
+        getattr(counted, field_name)
+        if counted and field_name in ("wrong", "same", "diff")
+        else None
+    )

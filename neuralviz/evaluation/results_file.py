@@ -33,8 +33,8 @@ from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 
 FORMAT = 2  # raise it where files of before lack what is shown, or cannot be read any more
 _CLASSES: dict[str, Any] = {
-    one.__name__: one
-    for one in (
+    kind.__name__: kind
+    for kind in (
         BrokenCount, Cell, Compared, Confusion, Correlation, EvaluationPlan, GroupedData,
         Grouping, Intervals, KnnAccuracy, LabelledData, Measured, MeasureSettings, Outvoted,
         Overlap, ParaphraseData, Probed, ProbingTask, QualityMap, Results, Row, ScoredData,
@@ -46,8 +46,8 @@ _CLASSES: dict[str, Any] = {
 def results_bytes(results: Results) -> bytes:
     """The content of a file from which `read_results` makes the same results."""
     arrays: dict[str, np.ndarray] = {}
-    about = {"format": FORMAT, "results": _plain(results, arrays)}
-    return npz_bytes(about, arrays)
+    header = {"format": FORMAT, "results": _plain(results, arrays)}
+    return npz_bytes(header, arrays)
 
 
 def read_results(content: bytes) -> Results:
@@ -57,12 +57,12 @@ def read_results(content: bytes) -> Results:
         StoreError: they cannot be read, or a newer neuralviz wrote them.
     """
     try:
-        about, arrays = read_npz(content)
-        if about["format"] != FORMAT:
+        header, arrays = read_npz(content)
+        if header["format"] != FORMAT:
             raise StoreError(
                 "These results were saved by another version of neuralviz. Evaluate again."
             )
-        results = _made(about["results"], arrays)
+        results = _restore(header["results"], arrays)
     except NeuralvizError as error:
         raise StoreError(f"Could not read the saved results: {error}") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -84,9 +84,9 @@ def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         arrays[name := f"array-{len(arrays)}"] = value
         return ["array", name]
     if isinstance(value, tuple):
-        return ["tuple", [_plain(one, arrays) for one in value]]
+        return ["tuple", [_plain(entry, arrays) for entry in value]]
     if isinstance(value, Mapping):
-        pairs = [[_plain(key, arrays), _plain(one, arrays)] for key, one in value.items()]
+        pairs = [[_plain(key, arrays), _plain(entry, arrays)] for key, entry in value.items()]
         return ["map", pairs]
     if isinstance(value, EmbedderSpec):
         return ["spec", value.to_json()]
@@ -97,7 +97,7 @@ def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return [kind, {name: _plain(getattr(value, name), arrays) for name in names}]
 
 
-def _made(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _restore(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """The value that `_plain` wrote."""
     if not isinstance(value, list):
         return value
@@ -107,9 +107,9 @@ def _made(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if kind == "array":
         return arrays[content]
     if kind == "tuple":
-        return tuple(_made(one, arrays) for one in content)
+        return tuple(_restore(entry, arrays) for entry in content)
     if kind == "map":
-        return {_made(key, arrays): _made(one, arrays) for key, one in content}
+        return {_restore(key, arrays): _restore(entry, arrays) for key, entry in content}
     if kind == "spec":
         return EmbedderSpec.from_json(content)
-    return _CLASSES[kind](**{name: _made(one, arrays) for name, one in content.items()})
+    return _CLASSES[kind](**{name: _restore(entry, arrays) for name, entry in content.items()})

@@ -12,8 +12,8 @@ def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
     """[pair] double precision products; pairs are taken some at a time."""
     out = np.empty(len(first))
     for start in range(0, len(first), DRAWN_PRODUCTS):
-        at = slice(start, start + DRAWN_PRODUCTS)
-        out[at] = np.einsum("pd,pd->p", units[first[at]], units[second[at]])
+        block = slice(start, start + DRAWN_PRODUCTS)
+        out[block] = np.einsum("pd,pd->p", units[first[block]], units[second[block]])
     return out
 
 
@@ -57,30 +57,30 @@ def alike_pairs(
         group, anchor, limit, seed: as of `unlike_pairs`.
     """
     if anchor is not None:
-        others = np.flatnonzero(~anchor)
-        others = others[np.argsort(group[others], kind="stable")]
-        first = np.searchsorted(group[others], group, "left")
-        size = np.where(anchor, np.searchsorted(group[others], group, "right") - first, 0)
+        members = np.flatnonzero(~anchor)
+        members = members[np.argsort(group[members], kind="stable")]
+        first = np.searchsorted(group[members], group, "left")
+        size = np.where(anchor, np.searchsorted(group[members], group, "right") - first, 0)
         before = np.cumsum(size) - size  # pairs of the texts before
         total = int(size.sum())
         draw = np.random.default_rng(seed)
         pairs = np.arange(total) if total <= limit else draw.integers(total, size=limit)
         anchors = np.searchsorted(before + size, pairs, "right")
-        return np.stack([anchors, others[first[anchors] + pairs - before[anchors]]], axis=1)
+        return np.stack([anchors, members[first[anchors] + pairs - before[anchors]]], axis=1)
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group)
     starts = np.cumsum(sizes) - sizes
     total = int((sizes * (sizes - 1) // 2).sum())
     if total <= limit:
-        found = [
+        within_groups = [
             order[start + np.stack(np.triu_indices(size, 1), axis=1)]
             for start, size in zip(starts, sizes, strict=True)
             if size > 1
         ]
-        return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
+        return np.concatenate(within_groups) if within_groups else np.zeros((0, 2), dtype=np.int64)
     draw = np.random.default_rng(seed)
     weight = sizes * (sizes - 1.0)
     chosen = draw.choice(len(sizes), limit, p=weight / weight.sum())
-    one = draw.integers(sizes[chosen])
-    other = (one + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
-    return order[starts[chosen, None] + np.stack([one, other], axis=1)]
+    first_index = draw.integers(sizes[chosen])
+    second = (first_index + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
+    return order[starts[chosen, None] + np.stack([first_index, second], axis=1)]

@@ -30,7 +30,7 @@ class Similarity:
     zeros: np.ndarray
 
     @property
-    def done(self) -> np.ndarray:
+    def has_vector(self) -> np.ndarray:
         """[text] true where the text has a vector."""
         return np.isfinite(np.diagonal(self.products))
 
@@ -54,7 +54,7 @@ class Similarity:
         return self.products[pair_indices(len(self.texts))]
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> Similarity:
-        """The same with texts, rows and columns in another order."""
+        """A copy with texts, rows and columns in another order."""
         order = np.asarray(order, dtype=int)
         return Similarity(
             self.method,
@@ -160,16 +160,16 @@ def order_by_cluster(similarity: Similarity) -> np.ndarray:
     Average linkage on 1 − product, leaves in the order that puts the nearest side by side. Texts
     that have no vector yet come last, in their own order.
     """
-    done = np.flatnonzero(similarity.done)
-    rest = np.flatnonzero(~similarity.done)
-    if len(done) < 3:
-        return np.concatenate([done, rest])
+    finished = np.flatnonzero(similarity.has_vector)
+    rest = np.flatnonzero(~similarity.has_vector)
+    if len(finished) < 3:
+        return np.concatenate([finished, rest])
     hierarchy = scipy.cluster.hierarchy
-    distances = 1 - similarity.products[np.ix_(done, done)].astype(np.float64)
+    distances = 1 - similarity.products[np.ix_(finished, finished)].astype(np.float64)
     np.fill_diagonal(distances, 0)
     condensed = scipy.spatial.distance.squareform(np.maximum(distances, 0), checks=False)
     tree = hierarchy.linkage(condensed, "average", optimal_ordering=True)
-    return np.concatenate([done[hierarchy.leaves_list(tree)], rest])
+    return np.concatenate([finished[hierarchy.leaves_list(tree)], rest])
 
 
 def order_by_label(labels: Sequence[str]) -> np.ndarray:

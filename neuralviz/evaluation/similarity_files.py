@@ -43,25 +43,25 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     safe = escape_formula if path.suffix.lower() == ".csv" else str
     id_column = pa.array(map(safe, ids), pa.string())
     with write_beside(path) as file, writers[path.suffix.lower()](file, schema) as writer:
-        for one in similarities:
-            text_column = pa.array(map(safe, one.texts), pa.string())
-            for rows in _product_rows(one, id_column, text_column, schema):
+        for similarity in similarities:
+            text_column = pa.array(map(safe, similarity.texts), pa.string())
+            for rows in _product_rows(similarity, id_column, text_column, schema):
                 writer.write_table(rows)
 
 
 def _product_rows(
-    one: Similarity, id_column: pa.Array, text_column: pa.Array, schema: pa.Schema
+    similarity: Similarity, id_column: pa.Array, text_column: pa.Array, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    first, second = pair_indices(len(one.texts))
+    first, second = pair_indices(len(similarity.texts))
     for start in range(0, len(first), PAIRS_AT_A_TIME):
-        i, j = (at[start : start + PAIRS_AT_A_TIME] for at in (first, second))
+        i, j = (indices[start : start + PAIRS_AT_A_TIME] for indices in (first, second))
         columns = [
-            pa.repeat(pa.scalar(one.method), len(i)),
+            pa.repeat(pa.scalar(similarity.method), len(i)),
             id_column.take(pa.array(i)),
             id_column.take(pa.array(j)),
             text_column.take(pa.array(i)),
             text_column.take(pa.array(j)),
-            pa.array(one.products[i, j], pa.float32()),
-            pa.array(one.ranks[i, j].astype(np.int64)),
+            pa.array(similarity.products[i, j], pa.float32()),
+            pa.array(similarity.ranks[i, j].astype(np.int64)),
         ]
         yield pa.table(columns, schema=schema)

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.experiments import Row
 
 
-def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
+def find_swept_options(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     """The one or two options with numbers by which rows of one method differ, and their values.
 
     A list of one number, as of a single layer, is this number. Empty where the rows differ by
     anything else, or where a combination of values is missing.
     """
     specs = [row.spec for row in rows]
-    same = {(spec.method, spec.model_id) for spec in specs}
-    if len(rows) < 3 or len(same) > 1 or specs[0].parts:
+    methods = {(spec.method, spec.model_id) for spec in specs}
+    if len(rows) < 3 or len(methods) > 1 or specs[0].parts:
         return {}
     options = [spec.all_options for spec in specs]
     values: dict[str, tuple[float, ...]] = {}

@@ -52,10 +52,10 @@ def read_data(
         SettingsError: a role that there is not, or whose column there is not.
     """
     table = read_table(source, max_rows=max_rows)
-    return data_of(source.name, table, roles, thresholds=thresholds)
+    return make_data(source.name, table, roles, thresholds=thresholds)
 
 
-def data_of(
+def make_data(
     name: str,
     table: Table,
     roles: Mapping[str, str] | None = None,
@@ -129,6 +129,8 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
             )
             + with_notes(rows.notes)
         )
-    texts, at = distinct([*original, *generated])
+    texts, places = distinct([*original, *generated])
     n = len(original)
-    return ParaphraseData(name, texts, at[:n], at[n:], varies, *rows.numbers, notes=rows.notes)
+    return ParaphraseData(
+        name, texts, places[:n], places[n:], varies, *rows.numbers, notes=rows.notes
+    )

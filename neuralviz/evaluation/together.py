@@ -20,10 +20,10 @@ AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
 def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
     """Names of the labels that some texts share and others do not, 40 different ones at most."""
-    given = {name: [value for value in values if value] for name, values in labels.items()}
+    nonempty = {name: [value for value in values if value] for name, values in labels.items()}
     return [
         name
-        for name, values in given.items()
+        for name, values in nonempty.items()
         if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
     ]
 
@@ -48,10 +48,10 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
 
 def _labelled(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     """[text] whether a text is done and has a label."""
-    return similarity.done & np.array([bool(label) for label in labels])
+    return similarity.has_vector & np.array([bool(label) for label in labels])
 
 
-def kept_together(
+def describe_similar_texts(
     similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]] | None = None
 ) -> str:
     """What the methods find similar, in a sentence, and how sure it is, in a paragraph below it.
@@ -68,40 +68,47 @@ def kept_together(
             left out.
         labels: by name, a label for every text.
     """
-    done = _spoken([one for one in similarities if one.done.sum() > 1])
-    if not done:
+    measured = _spoken(
+        [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
+    )
+    if not measured:
         return ""
     shared = {
         name: values
         for name, values in (labels or {}).items()
         if name in usable_labels(labels or {})
-        and all(_labelled(one, values).sum() > 1 for one in done)
+        and all(_labelled(similarity, values).sum() > 1 for similarity in measured)
     }
     if shared:
-        return _by_labels(done, dict(list(shared.items())[:2]))
-    if len(done) > 1:
-        return agreement(*done) if len(done) == 2 else _agreements(done)
-    return _by_extremes(done[0])
+        return _by_labels(measured, dict(list(shared.items())[:2]))
+    if len(measured) > 1:
+        return describe_agreement(*measured) if len(measured) == 2 else _agreements(measured)
+    return _by_extremes(measured[0])
 
 
 def _spoken(similarities: Sequence[Similarity]) -> list[Similarity]:
-    names = short_labels([one.method for one in similarities])
-    return [replace(one, method=name) for one, name in zip(similarities, names, strict=True)]
+    names = short_labels([similarity.method for similarity in similarities])
+    return [
+        replace(similarity, method=name)
+        for similarity, name in zip(similarities, names, strict=True)
+    ]
 
 
-def _by_labels(done: Sequence[Similarity], labels: Mapping[str, Sequence[str]]) -> str:
-    said, verdicts = [], []
+def _by_labels(similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]]) -> str:
+    sentences, verdicts = [], []
     for name, values in labels.items():
-        shares = [nearest_shares(one, values) for one in done]
-        best, *others = sorted(range(len(done)), key=lambda place: -shares[place].mean())
+        shares = [nearest_shares(similarity, values) for similarity in similarities]
+        best, *rest = sorted(range(len(similarities)), key=lambda place: -shares[place].mean())
         put = _how_many(float(shares[best].mean()))
-        beside = ", ".join(f"{done[one].method}: {shares[one].mean():.0%}" for one in others)
-        said.append(
-            f"{done[best].method} puts {put} next to one of the same {name}"
-            + f" ({beside})" * bool(others)
+        comparison = ", ".join(
+            f"{similarities[index].method}: {shares[index].mean():.0%}" for index in rest
         )
-        verdicts.append(_best(name, done, shares) if others else "")
-    return "\n\n".join(filter(None, [f"{'; '.join(said)}.", " ".join(filter(None, verdicts))]))
+        sentences.append(
+            f"{similarities[best].method} puts {put} next to one of the same {name}"
+            + f" ({comparison})" * bool(rest)
+        )
+        verdicts.append(_best(name, similarities, shares) if rest else "")
+    return "\n\n".join(filter(None, [f"{'; '.join(sentences)}.", " ".join(filter(None, verdicts))]))
 
 
 def _how_many(share: float) -> str:
@@ -110,21 +117,21 @@ def _how_many(share: float) -> str:
     return f"{share:.0%} of texts"
 
 
-def _best(name: str, done: Sequence[Similarity], shares: Sequence[np.ndarray]) -> str:
+def _best(name: str, similarities: Sequence[Similarity], shares: Sequence[np.ndarray]) -> str:
     """Which method keeps a label together best, if the texts decide that."""
-    if len({len(of) for of in shares}) > 1:  # some are still under way
+    if len({len(hits) for hits in shares}) > 1:  # some are still under way
         return ""
-    best, *others = sorted(range(len(shares)), key=lambda place: -shares[place].mean())
-    for other in others:
-        if paired_share_interval(shares[best], shares[other])[0] <= 0:
+    best, *rest = sorted(range(len(shares)), key=lambda place: -shares[place].mean())
+    for rival in rest:
+        if paired_share_interval(shares[best], shares[rival])[0] <= 0:
             return (
                 f"On the {name}, {many(len(shares[best]), 'text')} do not decide between "
-                f"{done[best].method} and {done[other].method}."
+                f"{similarities[best].method} and {similarities[rival].method}."
             )
-    return f"{done[best].method} keeps the {name} together best."
+    return f"{similarities[best].method} keeps the {name} together best."
 
 
-def agreement(first: Similarity, second: Similarity) -> str:
+def describe_agreement(first: Similarity, second: Similarity) -> str:
     """How far two methods' rankings of the pairs agree, and on which texts least.
 
     Spearman's coefficient over the pairs that both have done; from 0.8 they agree, from 0.5 in
@@ -135,41 +142,43 @@ def agreement(first: Similarity, second: Similarity) -> str:
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
         return f"{first.method} and {second.method} cannot be compared on so few different pairs."
-    how = "agree" if correlation >= AGREE else "agree in part"
+    relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
-        how = "see different things"
-    said = (
-        f"{first.method} and {second.method} {how}: their rankings of {many(n_pairs, 'pair')} "
+        relation = "see different things"
+    sentence = (
+        f"{first.method} and {second.method} {relation}: their rankings of {many(n_pairs, 'pair')} "
         f"have a correlation of {number(correlation, '.2f')}."
     )
-    return f"{said}{_where(first, second, ' They differ')}"
+    return f"{sentence}{_describe_difference(first, second, ' They differ')}"
 
 
-def _agreements(done: Sequence[Similarity]) -> str:
+def _agreements(similarities: Sequence[Similarity]) -> str:
     """Which two of several methods agree most, and which least."""
-    correlations = rank_correlations(done)
+    correlations = rank_correlations(similarities)
     pairs = _correlated(correlations)
     if len(pairs) < 2:
-        return agreement(*(done[place] for place in least_alike(done)))
-    n_pairs = int(np.isfinite(sum(one.of_pairs for one in done)).sum())
-    (first, second), (third, fourth) = ([done[one] for one in pairs[at]] for at in (0, -1))
-    low, high = (number(float(correlations[pairs[at]]), ".2f") for at in (0, -1))
+        return describe_agreement(*(similarities[place] for place in least_alike(similarities)))
+    n_pairs = int(np.isfinite(sum(similarity.of_pairs for similarity in similarities)).sum())
+    (first, second), (third, fourth) = (
+        [similarities[place] for place in pairs[index]] for index in (0, -1)
+    )
+    low, high = (number(float(correlations[pairs[index]]), ".2f") for index in (0, -1))
     rankings = f"their rankings of {many(n_pairs, 'pair')}"
-    where = _where(first, second, f" {first.method} and {second.method} differ")
+    difference = _describe_difference(first, second, f" {first.method} and {second.method} differ")
     if low == high:
-        said = f"Any two methods agree about equally: {rankings} have a correlation of {low}."
-        return f"{said}{where}"
+        sentence = f"Any two methods agree about equally: {rankings} have a correlation of {low}."
+        return f"{sentence}{difference}"
     return (
         f"{third.method} and {fourth.method} agree most ({high}) and {first.method} and "
-        f"{second.method} least ({low}), by the correlation of {rankings}.{where}"
+        f"{second.method} least ({low}), by the correlation of {rankings}.{difference}"
     )
 
 
 def _correlated(correlations: np.ndarray) -> list[tuple[int, int]]:
     """Places of every two methods whose rankings have a correlation, the lowest first."""
     pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
-    known = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
-    return sorted(known, key=lambda pair: correlations[pair])
+    defined = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
+    return sorted(defined, key=lambda pair: correlations[pair])
 
 
 def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
@@ -183,50 +192,58 @@ def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | N
     apart = np.abs(first.ranks[i, j] - second.ranks[i, j])
     if not np.isfinite(apart).any():
         return None
-    most = int(np.nanargmax(apart))
-    return int(i[most]), int(j[most])
+    widest = int(np.nanargmax(apart))
+    return int(i[widest]), int(j[widest])
 
 
-def _where(first: Similarity, second: Similarity, begin: str) -> str:
+def _describe_difference(first: Similarity, second: Similarity, begin: str) -> str:
     """On which texts two methods differ most; empty where they do on none."""
     pair = furthest_apart(first, second)
-    ranks = [(one.method, one.ranks[pair]) for one in (first, second)] if pair else []
+    ranks = (
+        [(similarity.method, similarity.ranks[pair]) for similarity in (first, second)]
+        if pair
+        else []
+    )
     if pair is None or ranks[0][1] == ranks[1][1]:
         return ""
     places = ", ".join(f"{rank:,.0f} by {method}" for method, rank in ranks)
     return f"{begin} most on texts {pair[0] + 1} and {pair[1] + 1}: rank {places}."
 
 
-def spread(similarities: Sequence[Similarity]) -> str:
+def describe_spread(similarities: Sequence[Similarity]) -> str:
     """Which method sets the pairs furthest apart, and which least; of each, two texts are done."""
-    wide = {one.method: float(np.nanstd(one.of_pairs)) for one in _spoken(similarities)}
+    wide = {
+        similarity.method: float(np.nanstd(similarity.of_pairs))
+        for similarity in _spoken(similarities)
+    }
     widest, narrowest = max(wide, key=wide.__getitem__), min(wide, key=wide.__getitem__)
     high, low = f"{wide[widest]:.2f}", f"{wide[narrowest]:.2f}"
     if len(wide) == 1:
         return f"{widest} spreads the pairs with a standard deviation of {high}."
     if high == low:
-        whose = "Both" if len(wide) == 2 else "All"
-        return f"{whose} methods spread the pairs about equally (standard deviation {high})."
+        subject = "Both" if len(wide) == 2 else "All"
+        return f"{subject} methods spread the pairs about equally (standard deviation {high})."
     return (
         f"{widest} spreads the pairs widest (standard deviation {high}), {narrowest} least ({low})."
     )
 
 
-def _by_extremes(one: Similarity) -> str:
-    i, j = pair_indices(len(one.texts))
-    products = one.products[i, j]
+def _by_extremes(similarity: Similarity) -> str:
+    i, j = pair_indices(len(similarity.texts))
+    products = similarity.products[i, j]
     finite = np.flatnonzero(np.isfinite(products))
-    most, least = finite[products[finite].argmax()], finite[products[finite].argmin()]
-    said = (
-        f"By {one.method}, texts {i[most] + 1} and {j[most] + 1} are most similar "
-        f"({number(float(products[most]), '.2f')})"
+    highest, lowest = finite[products[finite].argmax()], finite[products[finite].argmin()]
+    sentence = (
+        f"By {similarity.method}, texts {i[highest] + 1} and {j[highest] + 1} are most similar "
+        f"({number(float(products[highest]), '.2f')})"
     )
     if len(finite) == 1:
-        return f"{said}."
-    if products[most] == products[least]:
-        value = number(float(products[most]), ".2f")
-        return f"By {one.method}, all {many(len(finite), 'pair')} are equally similar ({value})."
+        return f"{sentence}."
+    if products[highest] == products[lowest]:
+        value = number(float(products[highest]), ".2f")
+        pairs = many(len(finite), "pair")
+        return f"By {similarity.method}, all {pairs} are equally similar ({value})."
     return (
-        f"{said}, texts {i[least] + 1} and {j[least] + 1} least "
-        f"({number(float(products[least]), '.2f')})."
+        f"{sentence}, texts {i[lowest] + 1} and {j[lowest] + 1} least "
+        f"({number(float(products[lowest]), '.2f')})."
     )

@@ -39,7 +39,7 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
 
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
-    """The same numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    """The numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
     return pd.DataFrame(
         {"row": cell.row, "seed": cell.seed}
         | _values(table, cell)
@@ -60,10 +60,10 @@ def _values(table: TrainingTable, cell: TrainingCell) -> dict[str, float | None]
 
 
 def _percent(values: Sequence[float | None]) -> str:
-    known = [100 * value for value in values if value is not None]
-    if not known:
+    percents = [100 * value for value in values if value is not None]
+    if not percents:
         return "–"
-    mean = number(sum(known) / len(known), ".1f")
-    if len(known) == 1:
+    mean = number(sum(percents) / len(percents), ".1f")
+    if len(percents) == 1:
         return mean
-    return f"{mean} ({number(min(known), '.1f')} … {number(max(known), '.1f')})"
+    return f"{mean} ({number(min(percents), '.1f')} … {number(max(percents), '.1f')})"

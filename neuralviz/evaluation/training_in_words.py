@@ -23,26 +23,26 @@ def table_point(table: TrainingTable, cells: Sequence[TrainingCell], label: str)
         cells: that are finished.
         label: what texts are told apart by, as markdown.
     """
-    say = {"accuracy": _rows, "layers": _layers, "spaces": _spaces, "epochs": _epochs}
-    return say[table.columns](cells, label) if cells else ""
+    sentence_of = {"accuracy": _rows, "layers": _layers, "spaces": _spaces, "epochs": _epochs}
+    return sentence_of[table.columns](cells, label) if cells else ""
 
 
 def _rows(cells: Sequence[TrainingCell], label: str) -> str:
     of_rows = {row: [cell.layers[-1] for cell in cells if cell.row == row] for row in _names(cells)}
     order = sorted(of_rows, key=lambda row: -np.mean(of_rows[row]))
-    best, *others = order
-    said = f"10-NN accuracy of the {label}: **{best} {_percent(of_rows[best])}**"
-    if not others:
-        return f"{said}."
-    said += f", then {others[0]} {_percent(of_rows[others[0]])}"
-    if len(others) > 1:
-        said += f"; last, {others[-1]} {_percent(of_rows[others[-1]])}"
+    best, *rest = order
+    sentence = f"10-NN accuracy of the {label}: **{best} {_percent(of_rows[best])}**"
+    if not rest:
+        return f"{sentence}."
+    sentence += f", then {rest[0]} {_percent(of_rows[rest[0]])}"
+    if len(rest) > 1:
+        sentence += f"; last, {rest[-1]} {_percent(of_rows[rest[-1]])}"
     n_seeds = len(of_rows[best])
     if n_seeds == 1:
-        return f"{said}."
-    if min(of_rows[best]) > max(of_rows[others[0]]):
-        return f"{said}. The first is ahead with every one of {many(n_seeds, 'seed')}."
-    return f"{said}. The seeds do not tell the first two apart."
+        return f"{sentence}."
+    if min(of_rows[best]) > max(of_rows[rest[0]]):
+        return f"{sentence}. The first is ahead with every one of {many(n_seeds, 'seed')}."
+    return f"{sentence}. The seeds do not tell the first two apart."
 
 
 def _layers(cells: Sequence[TrainingCell], label: str) -> str:
@@ -50,17 +50,19 @@ def _layers(cells: Sequence[TrainingCell], label: str) -> str:
     trained = [row for row in _names(cells) if row != "before"]
     if before is None or not trained:
         return ""
-    said = []
+    sentences = []
     for row in trained:
         after = _mean(cells, row, "layers")
         assert after is not None
         gain = after - before
-        most = int(gain.argmax())
-        if gain[most] < LEVEL:
-            said.append(f"**{row}** lift no layer")
+        best_layer = int(gain.argmax())
+        if gain[best_layer] < LEVEL:
+            sentences.append(f"**{row}** lift no layer")
         else:
-            said.append(f"**{row}** lift layer {most} most, by {_points(gain[most])}")
-    joint = "; ".join(said)
+            sentences.append(
+                f"**{row}** lift layer {best_layer} most, by {_points(gain[best_layer])}"
+            )
+    joint = "; ".join(sentences)
     return f"{joint[:2]}{joint[2].upper()}{joint[3:]} (10-NN accuracy of the {label})."
 
 
@@ -80,7 +82,7 @@ def _spaces(cells: Sequence[TrainingCell], label: str) -> str:
 
 
 def _epochs(cells: Sequence[TrainingCell], label: str) -> str:
-    said = []
+    sentences = []
     for row in _names(cells):
         runs = [cell.epochs for cell in cells if cell.row == row and None not in cell.epochs]
         longest = max(map(len, runs), default=0)
@@ -90,24 +92,24 @@ def _epochs(cells: Sequence[TrainingCell], label: str) -> str:
         mean = np.mean(np.array(runs, dtype=float), axis=0)
         best = int(mean.argmax())
         if best == 0:
-            said.append(f"**{row}**: best before any training, {mean[0]:.0%}")
+            sentences.append(f"**{row}**: best before any training, {mean[0]:.0%}")
             continue
         first, all_of_it = mean[1] - mean[0], mean[best] - mean[0]
-        said.append(
+        sentences.append(
             f"**{row}**: from {mean[0]:.0%} to {mean[best]:.0%} after "
             f"{many(best, 'epoch')}" + (f", {first / all_of_it:.0%} of it in the first"
             if best > 1 else "")
         )  # fmt: skip
-    return f"10-NN accuracy of the {label}, {'; '.join(said)}." if said else ""
+    return f"10-NN accuracy of the {label}, {'; '.join(sentences)}." if sentences else ""
 
 
 def _names(cells: Sequence[TrainingCell]) -> list[str]:
     return list(dict.fromkeys(cell.row for cell in cells))
 
 
-def _mean(cells: Sequence[TrainingCell], row: str, what: str) -> np.ndarray | None:
-    known = [getattr(cell, what) for cell in cells if cell.row == row]
-    return np.mean(known, axis=0) if known else None
+def _mean(cells: Sequence[TrainingCell], row: str, attribute: str) -> np.ndarray | None:
+    values = [getattr(cell, attribute) for cell in cells if cell.row == row]
+    return np.mean(values, axis=0) if values else None
 
 
 def _percent(values: Sequence[float]) -> str:

@@ -94,19 +94,19 @@ def fill_table(
     if len({text for text, label in zip(texts, labels, strict=True) if label}) < 2 * K:
         raise NeuralvizError(f"The experiment needs {2 * K} different texts with a label or more.")
     lab = _Lab(model, texts, labels, folder, should_stop)
-    wanted = [
+    cells = [
         (row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]
     ]  # fmt: skip
-    for number, (row, seed) in enumerate(wanted):
+    for number, (row, seed) in enumerate(cells):
         for event in lab.cell(row, seed):
             if isinstance(event, RowProgress):
-                yield replace(event, cell=number, cells=len(wanted))
+                yield replace(event, cell=number, cells=len(cells))
             else:
                 yield event
 
 
 class _Lab:
-    """One corpus and one model, and the folder of what is known of them."""
+    """A corpus and a model, and the folder with their finished cells."""
 
     def __init__(
         self,
@@ -135,27 +135,27 @@ class _Lab:
         row = replace(row, settings=replace(row.settings, seed=seed))
         key = self._key(row)
         path = self.folder / f"{key}.json"
-        found = _found(path, row.label)
-        if found is None:
+        cell = _read_kept_cell(path, row.label)
+        if cell is None:
             # Checkpoints, and what is known after each epoch. They are large: the user's own make
             # room for others like any training's; the cells stay.
-            beside = self._own_folder / key if self._own_folder else training_folder(key)
-            found = yield from self._made(row, seed, beside)
-            _write(path, asdict(found))
-            shutil.rmtree(beside, ignore_errors=True)
-        yield found
+            cell_folder = self._own_folder / key if self._own_folder else training_folder(key)
+            cell = yield from self._train_cell(row, seed, cell_folder)
+            _write(path, asdict(cell))
+            shutil.rmtree(cell_folder, ignore_errors=True)
+        yield cell
 
-    def _made(
-        self, row: TrainingRow, seed: int, beside: Path
+    def _train_cell(
+        self, row: TrainingRow, seed: int, cell_folder: Path
     ) -> Generator[RowProgress, None, TrainingCell]:
         if not row.is_trained:
             yield RowProgress(row.label, seed, 0, 0, 0, 0)
             return self._measured(row, seed, self._at_start(row.settings))
-        accuracy = _read_json(beside / "epochs.json")  # by step
+        accuracy = _read_json(cell_folder / "epochs.json")  # by step
         accuracy["0"] = _last(self._at_start(row.settings))
         texts = self._trained_on(row)
         n_pairs = len(PairSource(texts, row.settings.pairs, seed))
-        schedule = Schedule.of(row.settings, n_pairs)
+        schedule = Schedule.from_settings(row.settings, n_pairs)
         took: list[float] = []  # seconds of the steps after which nothing was measured
         start = time.monotonic()
         for event in train(
@@ -165,12 +165,12 @@ class _Lab:
             watch=self.watch,
             watch_every=schedule.per_epoch,
             watch_before=False,
-            folder=beside / "checkpoints",
+            folder=cell_folder / "checkpoints",
             should_stop=self.should_stop,
         ):
             if event.snapshot is not None:
                 accuracy[str(event.snapshot.step)] = _last(event.snapshot)
-                _write(beside / "epochs.json", accuracy)
+                _write(cell_folder / "epochs.json", accuracy)
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
             if not isinstance(event, TrainingEnded):
@@ -194,7 +194,7 @@ class _Lab:
         )
 
     def _at_start(self, settings: TrainingSettings) -> Snapshot:
-        """What is seen before any step; encoders that begin alike are looked at once."""
+        """The snapshot before any step; encoders with the same start are measured once."""
         seed = settings.seed if settings.start == "random" else None
         start = settings.part, settings.pooling, seed
         if start not in self._before:
@@ -235,7 +235,7 @@ def _last(snapshot: Snapshot) -> float:
     return float(snapshot.accuracy[-1])
 
 
-def _found(path: Path, label: str) -> TrainingCell | None:
+def _read_kept_cell(path: Path, label: str) -> TrainingCell | None:
     """A kept cell; None where there is none that can be read."""
     try:
         return replace(read_cell(_read_json(path)), row=label)
@@ -246,19 +246,19 @@ def _found(path: Path, label: str) -> TrainingCell | None:
 def _read_json(path: Path) -> dict[str, Any]:
     """What a file says; empty where there is none, or it is broken."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     """Write beside and move into place."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(content), "utf-8")
-        beside.replace(path)
+        temporary.write_text(json.dumps(content), "utf-8")
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise folder_error(f"Could not save to {path.parent}: {error.strerror}.") from error

@@ -73,14 +73,14 @@ class TrainingCell:
     spaces: Mapping[str, float]
 
 
-def read_cell(about: Mapping[str, Any]) -> TrainingCell:
+def read_cell(content: Mapping[str, Any]) -> TrainingCell:
     """The cell that ``dataclasses.asdict`` made a mapping of, also after JSON.
 
     Raises:
         ValueError: the mapping is of something else.
     """
     try:
-        values = {**about, "layers": tuple(about["layers"]), "epochs": tuple(about["epochs"])}
+        values = {**content, "layers": tuple(content["layers"]), "epochs": tuple(content["epochs"])}
         return TrainingCell(**values)
     except (LookupError, TypeError) as error:
         raise ValueError("This is no result of a training.") from error
@@ -91,10 +91,10 @@ def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
 
 
 def _kinds(settings: TrainingSettings, *kinds: str) -> tuple[TrainingRow, ...]:
-    return tuple(TrainingRow(kind, _of(settings, pairs=kind)) for kind in kinds)
+    return tuple(TrainingRow(kind, _with_changes(settings, pairs=kind)) for kind in kinds)
 
 
-def _of(settings: TrainingSettings, **options: object) -> TrainingSettings:
+def _with_changes(settings: TrainingSettings, **options: object) -> TrainingSettings:
     return with_options(settings, **options)  # type: ignore[arg-type]
 
 
@@ -106,26 +106,26 @@ def _table(settings: TrainingSettings) -> TrainingSettings:
 
 
 def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _of(settings, pairs="crops", start="pretrained")
+    crops = _with_changes(settings, pairs="crops", start="pretrained")
     scratch = replace(crops, start="random", epochs=None)
     table = _table(scratch)
     starts = {
         "pretrained": (crops,),
         "random": (scratch,),
-        "table alone": (table, _of(table, pairs="dropout")),
+        "table alone": (table, _with_changes(table, pairs="dropout")),
         "pretrained table alone": tuple(
-            _of(table, pairs=kind, start="pretrained") for kind in ("crops", "dropout")
+            _with_changes(table, pairs=kind, start="pretrained") for kind in ("crops", "dropout")
         ),
     }
     rows: list[TrainingRow] = []
     for start, ways in starts.items():
         rows.append(_before(ways[0], f"{start}, before"))
-        rows += [TrainingRow(f"{start}, {one.pairs.kind}", one) for one in ways]
+        rows += [TrainingRow(f"{start}, {variant.pairs.kind}", variant) for variant in ways]
     return tuple(rows)
 
 
 def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _of(settings, pairs="crops")
+    crops = _with_changes(settings, pairs="crops")
     return (
         _before(crops),
         *(
@@ -136,7 +136,7 @@ def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...
 
 
 def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _of(settings, pairs="crops")
+    crops = _with_changes(settings, pairs="crops")
     rows: list[TrainingRow] = []
     for pooling in TRAINING_POOLINGS:
         of_pooling = replace(crops, pooling=pooling)

@@ -52,7 +52,7 @@ class WorstTriplets:
         return len(self.anchor)
 
     def among(self, rows: np.ndarray) -> WorstTriplets:
-        """The same where the vectors are ``rows`` of others."""
+        """A copy whose places are those of ``rows``, which the vectors were taken from."""
         return replace(
             self,
             anchor=rows[self.anchor],
@@ -99,7 +99,9 @@ class Grouping:
     @property
     def n_triplets(self) -> int:
         """All that there are."""
-        size = np.bincount(self.group[self.others], minlength=int(self.group.max(initial=0)) + 1)
+        size = np.bincount(
+            self.group[self.candidates], minlength=int(self.group.max(initial=0)) + 1
+        )
         same_group = size[self.group[self.anchors]].astype(object)  # Python's: never too large
         positives = same_group - (self.anchor is None)
         return int(np.sum(positives * (int(size.sum()) - same_group)))
@@ -111,7 +113,7 @@ class Grouping:
         return chosen[np.argsort(self.group[chosen], kind="stable")]
 
     @property
-    def others(self) -> np.ndarray:
+    def candidates(self) -> np.ndarray:
         """Texts that are positive and negative, those of a group together."""
         chosen = np.arange(len(self.group)) if self.anchor is None else np.flatnonzero(~self.anchor)
         return chosen[np.argsort(self.group[chosen], kind="stable")]
@@ -126,7 +128,7 @@ class Grouping:
             NeuralvizError: all texts are of one group, every group has one text only, or there are
                 too many texts.
         """
-        if len(self.anchors) * len(self.others) > max_products:
+        if len(self.anchors) * len(self.candidates) > max_products:
             raise NeuralvizError(
                 f"{len(self.group):,} texts make too many triplets. Use at most 200,000 texts."
             )
@@ -177,14 +179,14 @@ def count_by_anchor(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> AnchorCounts:
-    """`count_triplets` that tells also which anchors' triplets are broken.
+    """As `count_triplets`, with the counts of each anchor.
 
     Raises:
         NeuralvizError, Stopped: as of `count_triplets`.
     """
     grouping.check()
     strict = 0
-    same = diff = 0.0
+    same_sum = diff = 0.0
     anchors, wrong, total = [], [], []
     for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
         positives, negatives = alike[0], unlike[0]
@@ -193,11 +195,11 @@ def count_by_anchor(
         wrong.append(count_above(near, positives - TIE))
         total.append(len(positives) * len(negatives))
         strict += count_above(near, positives + TIE, or_equal=True)
-        same += float(positives.sum()) * len(negatives)
+        same_sum += float(positives.sum()) * len(negatives)
         diff += float(negatives.sum()) * len(positives)
     n = sum(total)
     return AnchorCounts(
-        BrokenCount(sum(wrong), strict, n, same / n, diff / n),
+        BrokenCount(sum(wrong), strict, n, same_sum / n, diff / n),
         grouping.group[anchors],
         np.array(wrong),
         np.array(total),
@@ -259,23 +261,23 @@ def worst_triplets(
         NeuralvizError, Stopped: as of `count_triplets`.
     """
     grouping.check()
-    found: list[tuple[int, int, int]] = []
+    broken: list[tuple[int, int, int]] = []
     products: list[tuple[float, float]] = []
-    others, number = grouping.others, np.asarray(texts)
+    candidates, number = grouping.candidates, np.asarray(texts)
     for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
-        positives, negatives = place.of(others)
+        positives, negatives = place.split_texts(candidates)
         far = int(alike[0].argmin())
-        same = np.isin(number[negatives], number[[place.anchor, positives[far]]])
-        near = int(np.where(same, -np.inf, unlike[0]).argmax())
-        if not same[near] and unlike[0, near] > alike[0, far] - TIE:
-            found.append((place.anchor, int(positives[far]), int(negatives[near])))
+        is_same_text = np.isin(number[negatives], number[[place.anchor, positives[far]]])
+        near = int(np.where(is_same_text, -np.inf, unlike[0]).argmax())
+        if not is_same_text[near] and unlike[0, near] > alike[0, far] - TIE:
+            broken.append((place.anchor, int(positives[far]), int(negatives[near])))
             products.append((float(alike[0, far]), float(unlike[0, near])))
-    rows = np.array(found, dtype=np.int64).reshape(-1, 3)
-    both = np.array(products).reshape(-1, 2)
-    order = np.argsort(both[:, 0] - both[:, 1], kind="stable")
+    rows = np.array(broken, dtype=np.int64).reshape(-1, 3)
+    product_pairs = np.array(products).reshape(-1, 2)
+    order = np.argsort(product_pairs[:, 0] - product_pairs[:, 1], kind="stable")
     _, first = np.unique(number[rows[order, 0]], return_index=True)  # of each anchor's text
     worst = order[np.sort(first)[:n]]
-    return WorstTriplets(*rows[worst].T, *both[worst].T)
+    return WorstTriplets(*rows[worst].T, *product_pairs[worst].T)
 
 
 class _Place(NamedTuple):
@@ -285,34 +287,40 @@ class _Place(NamedTuple):
     first: int
     last: int
 
-    def of(self, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def split_texts(self, candidates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Its positives and its negatives among the other texts."""
-        same_group = others[self.first : self.last]
+        same_group = candidates[self.first : self.last]
         positives = same_group[same_group != self.anchor]
-        return positives, np.concatenate([others[: self.first], others[self.last :]])
+        return positives, np.concatenate([candidates[: self.first], candidates[self.last :]])
 
 
 def _anchors(
     units: Sequence[np.ndarray], grouping: Grouping, block: int, should_stop: ShouldStop
 ) -> Iterator[tuple[_Place, np.ndarray, np.ndarray]]:
     """For each anchor its place, [method, positive] and [method, negative] products."""
-    anchors, others = grouping.anchors, grouping.others
-    group = grouping.group[others]  # sorted
+    anchors, candidates = grouping.anchors, grouping.candidates
+    group = grouping.group[candidates]  # sorted
     first = np.searchsorted(group, grouping.group[anchors], "left")
     last = np.searchsorted(group, grouping.group[anchors], "right")
-    texts = [of_method[others] for of_method in units]
-    n_at_once = max(1, block // max(1, len(others) * len(units)))
+    texts = [of_method[candidates] for of_method in units]
+    n_at_once = max(1, block // max(1, len(candidates) * len(units)))
     for start in range(0, len(anchors), n_at_once):
         if should_stop():
             raise Stopped
-        some = anchors[start : start + n_at_once]
+        anchor_block = anchors[start : start + n_at_once]
         products = np.stack(
-            [of_method[some] @ rows.T for of_method, rows in zip(units, texts, strict=True)], axis=1
+            [
+                of_method[anchor_block] @ rows.T
+                for of_method, rows in zip(units, texts, strict=True)
+            ],
+            axis=1,
         )
-        for row, anchor, a, b in zip(products, some, first[start:], last[start:], strict=False):
+        for row, anchor, a, b in zip(
+            products, anchor_block, first[start:], last[start:], strict=False
+        ):
             alike = row[:, a:b]
             if grouping.anchor is None:  # a text is no positive of its own
-                alike = alike[:, others[a:b] != anchor]
+                alike = alike[:, candidates[a:b] != anchor]
             unlike = np.concatenate([row[:, :a], row[:, b:]], axis=1)
             if alike.size and unlike.size:
                 yield _Place(int(anchor), int(a), int(b)), alike, unlike

@@ -3,71 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.claims import Claim, Name, listed, spoken_by, written
+from neuralviz.evaluation.claims import Claim, Name, format_distinct, join_names, spoken_by
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
-from neuralviz.maps.shares import paired_share_interval
-from neuralviz.words import number
+from neuralviz.evaluation.leads import Lead, RankedMethod, compute_lead, format_lead, rank_methods
+from neuralviz.evaluation.yardsticks import yardsticks_of
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
-_LEVEL = 10.0**-MOST_DIGITS / 2  # values that differ by less are written alike, and are level
-
-
-@dataclass(frozen=True)
-class Lead:
-    """How far a method is ahead of another on the same data.
-
-    Attributes:
-        first, second: labels of the methods.
-        value: by how much the first is better, 0 or more.
-        interval: of the value, at 95%, on the same data: of accuracies exact, else by paired
-            bootstrap; None where nobody knows.
-    """
-
-    first: str
-    second: str
-    value: float
-    interval: tuple[float, float] | None
-
-    @property
-    def is_level(self) -> bool:
-        """Whether there is no difference to speak of."""
-        return abs(self.value) < _LEVEL
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether the data decide that the first is better: the interval is above 0."""
-        return not self.is_level and self.interval is not None and self.interval[0] >= _LEVEL
-
-
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """A method that a yardstick can be laid to."""
-
-    label: str
-    value: float
-    measured: Measured
-
-
-def leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
-    """How far each method is ahead of each that is not better, the best methods first."""
-    ranked = _ranked(results, data, yardstick)
-    return [
-        _lead(yardstick, first, second)
-        for place, first in enumerate(ranked)
-        for second in ranked[place + 1 :]
-    ]
 
 
 def verdict(
@@ -93,304 +41,317 @@ def verdict(
     if not finished:
         cells = [cell for (of_data, _), cell in results.cells.items() if of_data == data]
         reasons = {cell.error for cell in cells}
-        why = quote(reasons.pop()) if len(reasons) == 1 else ""
-        return f"No method could be measured on these data. {why}".rstrip() if cells else ""
-    by = yardstick or finished[0]
-    ranked = _ranked(results, data, by)
+        reason = quote(reasons.pop()) if len(reasons) == 1 else ""
+        return f"No method could be measured on these data. {reason}".rstrip() if cells else ""
+    yardstick = yardstick or finished[0]
+    ranked = rank_methods(results, data, yardstick)
     if not ranked:
-        return f"No method has a {by.title} on these data."
+        return f"No method has a {yardstick.title} on these data."
     name = spoken_by(results, name)
-    claim = Claim.of(by, results.data[data], ranked[0].measured, quote)
-    why = by.why_no_interval(results.data[data], results.plan.settings.resamples)
+    claim = Claim.from_data(yardstick, results.data[data], ranked[0].measured, quote)
+    reason = yardstick.explain_no_interval(results.data[data], results.plan.settings.resamples)
     if len(ranked) == 1:
-        is_sure = by.interval(ranked[0].measured) is not None
-        said = [_alone(claim, ranked[0], name), "" if is_sure else f"But {why}."]
-    elif by.measure in _BY_SCORES and all(_is_worse_than_guessing(by, one) for one in ranked):
-        said = [_all_worse(claim, ranked, name)]  # the scores may well be the other way round
+        is_sure = yardstick.interval(ranked[0].measured) is not None
+        sentences = [_alone(claim, ranked[0], name), "" if is_sure else f"But {reason}."]
+    elif yardstick.measure in _BY_SCORES and all(
+        _is_worse_than_guessing(yardstick, method) for method in ranked
+    ):
+        sentences = [_all_worse(claim, ranked, name)]  # the scores may well be the other way round
     else:
-        said = _compared(claim, ranked, why, name)
-        said.append(_better_elsewhere(results, data, claim, ranked[0], finished, name))
-    said += [
-        _baselines(by, ranked),
-        _beside_guessing(by, ranked, name),
-        _left_out(results, data, by, ranked, name),
+        sentences = _compared(claim, ranked, reason, name)
+        sentences.append(_better_elsewhere(results, data, claim, ranked[0], finished, name))
+    sentences += [
+        _baselines(yardstick, ranked),
+        _beside_guessing(yardstick, ranked, name),
+        _left_out(results, data, yardstick, ranked, name),
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
-def other_winner(results: Results, others: Mapping[str, Results], name: Name = str) -> str:
+def describe_other_winner(
+    results: Results, results_by_question: Mapping[str, Results], name: Name = str
+) -> str:
     """A sentence where the same texts have another winner when they are asked another question.
 
     Args:
         results: of one data set.
-        others: what else is known, each of one data set, by what the texts are asked for.
+        results_by_question: results of the same texts, each of one data set, by what is asked.
         name: as of `verdict`.
 
     Returns:
-        Of the first that has another winner for certain; empty where there is none.
+        The sentence on the first other question with a clear other winner; empty without one.
     """
     (data,) = results.data
     name = spoken_by(results, name)
-    for question, other in others.items():
-        if other.data[0].digest_of_texts != data.digest_of_texts or other.plan == results.plan:
+    for question, alternative in results_by_question.items():
+        if (
+            alternative.data[0].digest_of_texts != data.digest_of_texts
+            or alternative.plan == results.plan
+        ):
             continue
-        yardsticks = [yardsticks_of(one, 0)[:1] for one in (results, other)]
+        yardsticks = [yardsticks_of(outcome, 0)[:1] for outcome in (results, alternative)]
         if not all(yardsticks):
             continue
-        here, there = (
-            _ranked(one, 0, by) for one, (by,) in zip((results, other), yardsticks, strict=True)
+        ranked, other_ranked = (
+            rank_methods(outcome, 0, yardstick)
+            for outcome, (yardstick,) in zip((results, alternative), yardsticks, strict=True)
         )
-        found = [_lead(yardsticks[1][0], there[0], one) for one in there[1:]]
-        lead = next((one for one in found if one.second == here[0].label), None)
+        winner_leads = [
+            compute_lead(yardsticks[1][0], other_ranked[0], method) for method in other_ranked[1:]
+        ]
+        lead = next(
+            (candidate for candidate in winner_leads if candidate.second == ranked[0].label), None
+        )
         if lead is not None and lead.is_decided:
-            is_best = all(one.is_decided for one in found)
-            what = "is the best" if is_best else f"beats {name(lead.second)}"
-            return f"Ask the same texts for their {question}, and {name(lead.first)} {what}."
+            is_best = all(candidate.is_decided for candidate in winner_leads)
+            predicate = "is the best" if is_best else f"beats {name(lead.second)}"
+            return f"Ask the same texts for their {question}, and {name(lead.first)} {predicate}."
     return ""
 
 
-def written_lead(by: Yardstick, lead: Lead) -> tuple[str, str]:
-    """A lead with its unit, and its interval without; empty where nobody knows it."""
-    scale, unit = (100, " percentage points") if by.is_share else (1, "")
-    numbers = [scale * one for one in (lead.value, *(lead.interval or ()))]
-    shown = [one for one in numbers if abs(one) >= scale * _LEVEL]
-    fewest = 1 if by.is_share else 2
-    most = MOST_DIGITS - 2 if by.is_share else MOST_DIGITS
-    digits = next(
-        (n for n in range(fewest, most) if all(round(abs(one), n) for one in shown)), most
-    )
-    value, *bounds = (number(one, f".{digits}f") for one in numbers)
-    if by.is_share and float(f"{abs(numbers[0]):.{digits}f}") == 1:
-        unit = " percentage point"
-    return value + unit, " to ".join(bounds)
-
-
-def _ranked(results: Results, data: int, by: Yardstick) -> list[_Measured]:
-    """The methods that have a value, the best first; of equal ones the first asked for."""
-    found = [
-        _Measured(label, by.read(measured), measured)
-        for _, label, measured in results.finished(data)
-        if np.isfinite(by.read(measured))
-    ]
-    return sorted(found, key=lambda one: -by.sign * one.value)
-
-
-def _lead(by: Yardstick, first: _Measured, second: _Measured) -> Lead:
-    bounds = None
-    drawn = [one.measured.resampled.get(by.name) for one in (first, second)]
-    if first.measured.accuracy_of(by.measure) is not None:
-        hits = first.measured.right(by.measure), second.measured.right(by.measure)
-        bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
-    elif drawn[0] is not None and drawn[1] is not None:
-        bounds = paired_interval(by.sign * drawn[0], by.sign * drawn[1])
-    return Lead(first.label, second.label, by.sign * (first.value - second.value), bounds)
-
-
-def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: Name) -> list[str]:
+def _compared(
+    claim: Claim, ranked: Sequence[RankedMethod], why_unsure: str, name: Name
+) -> list[str]:
     """The best methods beside the others, each of which is spoken of once."""
-    by, best = claim.by, ranked[0]
-    top = [best, *(one for one in ranked[1:] if _lead(by, best, one).is_level)]
-    behind = [(one, _standing(by, top, one)) for one in ranked[len(top) :]]
+    yardstick, best = claim.yardstick, ranked[0]
+    top = [
+        best,
+        *(method for method in ranked[1:] if compute_lead(yardstick, best, method).is_level),
+    ]
+    behind = [(method, _standing(yardstick, top, method)) for method in ranked[len(top) :]]
     beaten, unsure, unknown = (
-        [one for one, standing in behind if standing == wanted]
-        for wanted in ("beaten", "unsure", "unknown")
+        [method for method, standing in behind if standing == outcome]
+        for outcome in ("beaten", "unsure", "unknown")
     )
-    values = written(by, [one.value for one in ranked])
-    told = {one.label: (name(one.label), v) for one, v in zip(ranked, values, strict=True)}
-    these = claim.these.capitalize()
+    values = format_distinct(yardstick, [method.value for method in ranked])
+    entries = {
+        method.label: (name(method.label), v) for method, v in zip(ranked, values, strict=True)
+    }
+    sample = claim.this_sample.capitalize()
     is_level = len(top) > 1
     shared = [best] if is_level or not unsure else [best, *unsure]
-    rest = claim.beside([told[one.label] for one, _ in behind if one not in shared])
+    rest = claim.list_others(
+        [entries[method.label] for method, _ in behind if method not in shared]
+    )
     degree = "best" if len(ranked) > 2 else "better"
     if is_level:
-        who = "They are"
-        said = [f"{listed(_names(top, name))} are level: {claim.proof(values[0])}{rest}."]
+        subject = "They are"
+        sentences = [f"{join_names(_names(top, name))} are level: {claim.proof(values[0])}{rest}."]
         if unsure:
-            rivals = listed(_names(unsure, name), "or")
-            said.append(f"{these} do not decide whether they are better than {rivals}.")
+            rivals = join_names(_names(unsure, name), "or")
+            sentences.append(f"{sample} do not decide whether they are better than {rivals}.")
     elif unsure:
-        who = f"{name(best.label)} is"
-        rivals = listed(_names(shared, name), "or")
-        proof = claim.proof(claim.each([told[one.label] for one in shared]), again=True)
-        said = [f"{these} do not decide whether {rivals} {claim.does(degree)}: {proof}{rest}."]
-        said.append(_includes_0(by, best, unsure, name, alone=len(ranked) == 2))
+        subject = f"{name(best.label)} is"
+        rivals = join_names(_names(shared, name), "or")
+        proof = claim.proof(
+            claim.list_values([entries[method.label] for method in shared]), again=True
+        )
+        sentences = [
+            f"{sample} do not decide whether {rivals} {claim.describe_success(degree)}: "
+            f"{proof}{rest}."
+        ]
+        sentences.append(_includes_0(yardstick, best, unsure, name, alone=len(ranked) == 2))
     else:
-        who = "It is"
+        subject = "It is"
         than = f"better than {name(ranked[1].label)}" if len(ranked) == 2 else degree
-        said = [f"{name(best.label)} {claim.does(than)}: {claim.proof(values[0])}{rest}."]
+        sentences = [
+            f"{name(best.label)} {claim.describe_success(than)}: {claim.proof(values[0])}{rest}."
+        ]
         if not unknown:
-            bounds = _bounds(by, _lead(by, best, ranked[1]))
-            over = "" if len(ranked) == 2 else f" over {name(ranked[1].label)}"
-            return [*said, f"Its lead{over} is clear: {bounds} (95% interval)."]
+            bounds = _bounds(yardstick, compute_lead(yardstick, best, ranked[1]))
+            rival_phrase = "" if len(ranked) == 2 else f" over {name(ranked[1].label)}"
+            return [*sentences, f"Its lead{rival_phrase} is clear: {bounds} (95% interval)."]
     if beaten:
-        said.append(f"{who} clearly better than {listed(_names(beaten, name))}.")
+        sentences.append(f"{subject} clearly better than {join_names(_names(beaten, name))}.")
     if unknown and len(unknown) == len(behind) and not is_level:
-        said.append(f"But {why_unsure}.")
+        sentences.append(f"But {why_unsure}.")
     elif unknown:
         too = ", too" if beaten or unsure else ""
-        said.append(f"{who} ahead of {listed(_names(unknown, name))}{too}, but {why_unsure}.")
-    return said
+        sentences.append(
+            f"{subject} ahead of {join_names(_names(unknown, name))}{too}, but {why_unsure}."
+        )
+    return sentences
 
 
-def _standing(by: Yardstick, top: Sequence[_Measured], other: _Measured) -> str:
+def _standing(yardstick: Yardstick, top: Sequence[RankedMethod], rival: RankedMethod) -> str:
     """Whether a method is ``beaten`` by all of the best, or that is ``unsure`` or ``unknown``."""
-    found = [_lead(by, one, other) for one in top]
-    if all(lead.is_decided for lead in found):
+    top_leads = [compute_lead(yardstick, method, rival) for method in top]
+    if all(lead.is_decided for lead in top_leads):
         return "beaten"
-    return "unsure" if any(lead.interval is not None for lead in found) else "unknown"
+    return "unsure" if any(lead.interval is not None for lead in top_leads) else "unknown"
 
 
 def _includes_0(
-    by: Yardstick, best: _Measured, others: Sequence[_Measured], name: Name, *, alone: bool
+    yardstick: Yardstick,
+    best: RankedMethod,
+    rivals: Sequence[RankedMethod],
+    name: Name,
+    *,
+    alone: bool,
 ) -> str:
     """Why it is not decided that the best method is ahead of others."""
-    who = name(best.label)
-    found = [_lead(by, best, other) for other in others]
-    is_around_0 = all(one.interval and one.interval[0] <= 0 <= one.interval[1] for one in found)
-    if len(found) > 1:
-        where = "include 0" if is_around_0 else "are not all clearly above 0"
-        return f"The 95% intervals of {who}'s leads over them {where}."
-    over = "" if alone else f" over {name(others[0].label)}"
-    where = "includes 0" if is_around_0 else "is not clearly above 0"
-    return f"The 95% interval of {who}'s lead{over}, {_bounds(by, found[0])}, {where}."
+    best_name = name(best.label)
+    rival_leads = [compute_lead(yardstick, best, rival) for rival in rivals]
+    is_around_0 = all(
+        lead.interval and lead.interval[0] <= 0 <= lead.interval[1] for lead in rival_leads
+    )
+    if len(rival_leads) > 1:
+        predicate = "include 0" if is_around_0 else "are not all clearly above 0"
+        return f"The 95% intervals of {best_name}'s leads over them {predicate}."
+    rival_phrase = "" if alone else f" over {name(rivals[0].label)}"
+    predicate = "includes 0" if is_around_0 else "is not clearly above 0"
+    bounds = _bounds(yardstick, rival_leads[0])
+    return f"The 95% interval of {best_name}'s lead{rival_phrase}, {bounds}, {predicate}."
 
 
-def _bounds(by: Yardstick, lead: Lead) -> str:
+def _bounds(yardstick: Yardstick, lead: Lead) -> str:
     """The interval of a lead, with its unit."""
-    _, bounds = written_lead(by, lead)
-    return f"{bounds} percentage points" if by.is_share else bounds
+    _, bounds = format_lead(yardstick, lead)
+    return f"{bounds} percentage points" if yardstick.is_share else bounds
 
 
-def _names(methods: Sequence[_Measured], name: Name) -> list[str]:
-    return [name(one.label) for one in methods]
+def _names(methods: Sequence[RankedMethod], name: Name) -> list[str]:
+    return [name(method.label) for method in methods]
 
 
-def _alone(claim: Claim, one: _Measured, name: Name) -> str:
-    by, label = claim.by, name(one.label)
-    bounds = by.interval(one.measured)
+def _alone(claim: Claim, method: RankedMethod, name: Name) -> str:
+    yardstick, label = claim.yardstick, name(method.label)
+    bounds = yardstick.interval(method.measured)
     sure = ""
     if bounds is not None:
-        sure = f" (95% interval: {by.write(bounds[0])} to {by.write(bounds[1])})"
-    value = by.write(one.value)
-    match by.measure:
+        sure = f" (95% interval: {yardstick.write(bounds[0])} to {yardstick.write(bounds[1])})"
+    value = yardstick.write(method.value)
+    match yardstick.measure:
         case "neighbours":
             return (
                 f"With {label}, {claim.voters} for the right {claim.noun} of {value} of "
-                f"{claim.these}{sure}; always guessing the most frequent {claim.noun} is right for "
-                f"{by.write(by.chance(one.measured))}."
+                f"{claim.this_sample}{sure}; always guessing the most frequent {claim.noun} "
+                f"is right for {yardstick.write(yardstick.chance(method.measured))}."
             )
         case "probe":
-            return f"With {label}, a probe tells {claim.asked} for {value} of {claim.these}{sure}."
+            return (
+                f"With {label}, a probe tells {claim.question} for {value} of "
+                f"{claim.this_sample}{sure}."
+            )
         case "pairs" | "triplets":
             return (
-                f"With {label}, {value} of {claim.these} come out wrong{sure}; by chance, half of "
-                "them would."
+                f"With {label}, {value} of {claim.this_sample} come out wrong{sure}; by chance, "
+                "half of them would."
             )
         case _:
             return (
-                f"{label} has a {by.title} of {value}{sure} on {claim.these}; 1 is the same order "
-                f"as {claim.followed}, 0 no relation."
+                f"{label} has a {yardstick.title} of {value}{sure} on {claim.this_sample}; "
+                f"1 is the same order as {claim.target}, 0 no relation."
             )
 
 
-def _baselines(by: Yardstick, ranked: Sequence[_Measured]) -> str:
-    """What is reached without any embedding, of a probe; empty of others."""
+def _baselines(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
+    """What a probe's baselines reach without embeddings; empty for other measures."""
     probe = ranked[0].measured.probe
-    if by.measure != "probe" or probe is None:
+    if yardstick.measure != "probe" or probe is None:
         return ""
     words = ""
     if probe.tfidf is not None:
-        words = f", logistic regression on the words (TF-IDF) {by.write(probe.tfidf)}"
-    return f"Always guessing the most frequent label reaches {by.write(probe.baseline)}{words}."
+        words = f", logistic regression on the words (TF-IDF) {yardstick.write(probe.tfidf)}"
+    return (
+        f"Always guessing the most frequent label reaches {yardstick.write(probe.baseline)}{words}."
+    )
 
 
-def _all_worse(claim: Claim, ranked: Sequence[_Measured], name: Name) -> str:
-    """What is said of methods that are all clearly worse than guessing, in place of a winner."""
-    values = written(claim.by, [one.value for one in ranked])
-    told = [(name(one.label), value) for one, value in zip(ranked, values, strict=True)]
-    return f"No method {claim.does('well')}: {claim.proof(claim.each(told))}."
+def _all_worse(claim: Claim, ranked: Sequence[RankedMethod], name: Name) -> str:
+    """The sentence where all methods are clearly worse than guessing, in place of a winner."""
+    values = format_distinct(claim.yardstick, [method.value for method in ranked])
+    entries = [(name(method.label), value) for method, value in zip(ranked, values, strict=True)]
+    return f"No method {claim.describe_success('well')}: {claim.proof(claim.list_values(entries))}."
 
 
-def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], name: Name) -> str:
+def _beside_guessing(yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name) -> str:
     """A sentence where not even the best method is clearly better than guessing.
 
     Correlations that are clearly negative mostly are of scores that say how different texts are.
     """
     best = ranked[0]
-    bounds = by.interval(best.measured)
-    chance = by.chance(best.measured)
+    bounds = yardstick.interval(best.measured)
+    chance = yardstick.chance(best.measured)
     if bounds is None:
         return ""
-    worst = bounds[0] if by.sign > 0 else bounds[1]
-    if by.sign * (worst - chance) > 0:
+    worst = bounds[0] if yardstick.sign > 0 else bounds[1]
+    if yardstick.sign * (worst - chance) > 0:
         return ""
-    worse = [one for one in ranked if _is_worse_than_guessing(by, one)]
-    guessing = by.of_guessing(best.measured)
-    who = "Not even the best method is" if len(ranked) > 1 else "It is not"
-    said = f"{who} clearly better than {guessing}."
+    worse = [method for method in ranked if _is_worse_than_guessing(yardstick, method)]
+    guessing = yardstick.describe_guessing(best.measured)
+    subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
+    sentence = f"{subject} clearly better than {guessing}."
     if not worse:
-        return said
+        return sentence
     if len(worse) == len(ranked):
-        who = "All methods are" if len(ranked) > 1 else "It is"
-        said = f"{who} clearly worse than {guessing}."
+        subject = "All methods are" if len(ranked) > 1 else "It is"
+        sentence = f"{subject} clearly worse than {guessing}."
     else:
         are = "is" if len(worse) == 1 else "are"
-        said += f" {listed(_names(worse, name))} {are} clearly worse than that."
-    if by.measure in _BY_SCORES:
-        said += f" {REVERSE}"
-    return said
+        sentence += f" {join_names(_names(worse, name))} {are} clearly worse than that."
+    if yardstick.measure in _BY_SCORES:
+        sentence += f" {REVERSE}"
+    return sentence
 
 
-def _is_worse_than_guessing(by: Yardstick, one: _Measured) -> bool:
+def _is_worse_than_guessing(yardstick: Yardstick, method: RankedMethod) -> bool:
     """Whether its whole interval is on the bad side of what guessing reaches."""
-    bounds, chance = by.interval(one.measured), by.chance(one.measured)
-    return bounds is not None and all(by.sign * (bound - chance) < 0 for bound in bounds)
+    bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
+    return bounds is not None and all(yardstick.sign * (bound - chance) < 0 for bound in bounds)
 
 
 def _better_elsewhere(
     results: Results,
     data: int,
     claim: Claim,
-    best: _Measured,
-    others: Sequence[Yardstick],
+    best: RankedMethod,
+    yardsticks: Sequence[Yardstick],
     name: Name,
 ) -> str:
     """Which method beats the best one for certain by another measure; the first such measure."""
-    for other in others:
-        if other.measure == claim.by.measure:
+    for yardstick in yardsticks:
+        if yardstick.measure == claim.yardstick.measure:
             continue
-        ranked = _ranked(results, data, other)
-        here = next((one for one in ranked if one.label == best.label), None)
-        if here is None or not _lead(other, ranked[0], here).is_decided:
+        ranked = rank_methods(results, data, yardstick)
+        same_method = next((method for method in ranked if method.label == best.label), None)
+        if same_method is None or not compute_lead(yardstick, ranked[0], same_method).is_decided:
             continue
-        about = replace(claim, by=other, things=other.things(results.data[data], here.measured))
-        first, second = written(other, [ranked[0].value, here.value])
+        other_claim = replace(
+            claim,
+            yardstick=yardstick,
+            sample=yardstick.describe_sample(results.data[data], same_method.measured),
+        )
+        first, second = format_distinct(yardstick, [ranked[0].value, same_method.value])
+        success = other_claim.describe_success(f"better than {name(best.label)}")
         return (
-            f"But {name(ranked[0].label)} {about.does(f'better than {name(best.label)}')}: "
-            f"{about.proof(first)}; {name(best.label)} {second}."
+            f"But {name(ranked[0].label)} {success}: "
+            f"{other_claim.proof(first)}; {name(best.label)} {second}."
         )
     return ""
 
 
 def _left_out(
-    results: Results, data: int, by: Yardstick, ranked: Sequence[_Measured], name: Name
+    results: Results, data: int, yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name
 ) -> str:
-    """Methods of which nothing is said, and why."""
-    there = {one.label for one in ranked}
+    """Which methods are missing from the verdict, and why."""
+    ranked_labels = {method.label for method in ranked}
     failed: list[str] = []
     undefined: list[str] = []
     missing: list[str] = []
-    for at, row in enumerate(results.rows):
-        if row.label not in there:
-            cell = results.cells.get((data, at))
-            of = missing if cell is None else undefined if cell.measured else failed
-            of.append(name(row.label))
-    said = []
+    for index, row in enumerate(results.rows):
+        if row.label not in ranked_labels:
+            cell = results.cells.get((data, index))
+            names = missing if cell is None else undefined if cell.measured else failed
+            names.append(name(row.label))
+    sentences = []
     if undefined:
-        have = "has" if len(undefined) == 1 else "have"
-        said.append(f"{listed(undefined)} {have} no {by.title} on these data.")
+        verb = "has" if len(undefined) == 1 else "have"
+        sentences.append(f"{join_names(undefined)} {verb} no {yardstick.title} on these data.")
     if failed:
-        said.append(f"{listed(failed)} could not be measured.")
+        sentences.append(f"{join_names(failed)} could not be measured.")
     if missing:
-        said.append(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not finished.")
-    return " ".join(said)
+        sentences.append(
+            f"{join_names(missing)} {'is' if len(missing) == 1 else 'are'} not finished."
+        )
+    return " ".join(sentences)

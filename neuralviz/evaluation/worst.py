@@ -40,8 +40,8 @@ class Cases:
 
 def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
     """What a method gets most wrong; nothing where it gets all right."""
-    found = [_pairs(data, measured), _triplets(data, measured), _texts(data, measured)]
-    return [one for one in found if one is not None and one.lines]
+    cases = [_pairs(data, measured), _triplets(data, measured), _texts(data, measured)]
+    return [kind for kind in cases if kind is not None and kind.lines]
 
 
 def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) -> str:
@@ -79,20 +79,20 @@ def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) 
 def _worst_pair(data: ScoredData, measured: Measured, label: str, quote: Quote) -> str:
     n = len(data.scores)
     away = _ranks_away(data, measured)
-    at = int(np.abs(away).argmax())
-    if abs(away[at]) < FAR * n:
+    worst = int(np.abs(away).argmax())
+    if abs(away[worst]) < FAR * n:
         return f"{label} puts no pair far from its place by people's scores."
-    one, other = (quote(data.texts[side[at]]) for side in (data.first, data.second))
-    cosine = measured.products[at]
-    if away[at] < 0:
-        share = (np.delete(measured.products, at) > cosine).mean()
+    first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
+    cosine = measured.products[worst]
+    if away[worst] < 0:
+        share = (np.delete(measured.products, worst) > cosine).mean()
         finds = f"{label} finds {share:.0%} of the other pairs more similar"
     else:
-        share = (np.delete(measured.products, at) < cosine).mean()
+        share = (np.delete(measured.products, worst) < cosine).mean()
         finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
     return (
-        f"{label} is furthest from people on {one} and {other}: they give it "
-        f"{number(float(data.scores[at]))}, but {finds} (cosine similarity "
+        f"{label} is furthest from people on {first} and {second}: they give it "
+        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
         f"{number(float(cosine), '.2f')})."
     )
 
@@ -120,13 +120,13 @@ def _pairs(data: DataSet, measured: Measured) -> Cases | None:
         ("text 1", "text 2", "human score", "cosine similarity"),
         tuple(
             (
-                data.texts[data.first[at]],
-                data.texts[data.second[at]],
-                float(data.scores[at]),
-                float(measured.products[at]),
+                data.texts[data.first[row]],
+                data.texts[data.second[row]],
+                float(data.scores[row]),
+                float(measured.products[row]),
             )
-            for at in order
-            if away[at]
+            for row in order
+            if away[row]
         ),
     )
 
@@ -136,10 +136,10 @@ def _triplets(data: DataSet, measured: Measured) -> Cases | None:
     if worst is None:
         return None
     columns: Sequence[Sequence[Cell]] = (
-        [data.texts[at] for at in worst.anchor],
-        [data.texts[at] for at in worst.positive],
+        [data.texts[row] for row in worst.anchor],
+        [data.texts[row] for row in worst.positive],
         worst.alike.tolist(),
-        [data.texts[at] for at in worst.negative],
+        [data.texts[row] for row in worst.negative],
         worst.unlike.tolist(),
     )
     return Cases(
@@ -156,7 +156,7 @@ def _texts(data: DataSet, measured: Measured) -> Cases | None:
         "Texts whose neighbours vote for a different label",
         ("text", "label", "predicted label", "votes for the true label"),
         tuple(
-            (data.texts[one.text], one.label, one.voted, f"{one.agree:.0%}")
-            for one in measured.outvoted
+            (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
+            for miss in measured.outvoted
         ),
     )

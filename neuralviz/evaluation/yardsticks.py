@@ -24,7 +24,7 @@ MOST_DIGITS = 4  # behind the point: differences that are smaller are none
 
 @dataclass(frozen=True)
 class Yardstick:
-    """One number of a method by which it can be compared with others.
+    """A number by which methods can be compared.
 
     Attributes:
         name: of it in `Measured.resampled`, where it is resampled.
@@ -62,7 +62,7 @@ class Yardstick:
             return share.baseline
         return 0.5 if self.better == LOWER else 0.0
 
-    def of_guessing(self, measured: Measured) -> str:
+    def describe_guessing(self, measured: Measured) -> str:
         """What guessing is, in words, with what it reaches."""
         reached = self.write(self.chance(measured))
         if self.measure in ("neighbours", "probe"):
@@ -75,7 +75,7 @@ class Yardstick:
             return f"{number(100 * value, f'.{1 if digits is None else digits}f')}%"
         return number(value, f".{2 if digits is None else digits}f")
 
-    def things(self, data: DataSet, measured: Measured) -> str:
+    def describe_sample(self, data: DataSet, measured: Measured) -> str:
         """What it was measured on: ``1,379 pairs``."""
         if isinstance(data, ScoredData) and self.measure == "correlations":
             return many(len(data.scores), "pair")
@@ -87,7 +87,7 @@ class Yardstick:
             return many(share.n, "text")
         return many(len(measured.products), "phrase")
 
-    def why_no_interval(self, data: DataSet, resamples: int) -> str:
+    def explain_no_interval(self, data: DataSet, resamples: int) -> str:
         """Why nobody knows how sure a difference is, to end a sentence."""
         if self.measure == "paraphrases":
             return "nothing says how sure that is"
@@ -99,36 +99,47 @@ class Yardstick:
                 return f"{many(n, 'group')} are too few to say how sure that is"
         if isinstance(data, ScoredData):
             is_used = data.is_similar if self.measure == "triplets" else slice(None)
-            what = "different similar pair" if self.measure == "triplets" else "different pair"
+            noun = "different similar pair" if self.measure == "triplets" else "different pair"
             n = len(np.unique(data.numbers[is_used]))
             if n < FEWEST_DRAWN:
-                return f"{many(n, what)} are too few to say how sure that is"
+                return f"{many(n, noun)} are too few to say how sure that is"
         return "nothing says how sure that is"
 
 
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
-    """Those that at least one method of some data can be compared by, the main one first."""
-    measured = [one for _, _, one in results.finished(data)]
+    """The yardsticks for which at least one method has a value, the main one first."""
+    measured = [result for _, _, result in results.finished(data)]
     return [
-        _named(one, results.plan.settings.k, measured)
-        for one in _YARDSTICKS
-        if any(np.isfinite(one.read(each)) for each in measured)
+        _named(yardstick, results.plan.settings.k, measured)
+        for yardstick in _YARDSTICKS
+        if any(np.isfinite(yardstick.read(result)) for result in measured)
     ]
 
 
-def best_first(results: Results, data: int, by: Yardstick) -> list[tuple[str, Measured]]:
+def best_first(results: Results, data: int, yardstick: Yardstick) -> list[tuple[str, Measured]]:
     """Labels and what was measured, the best first, those without a value last."""
-    found = [(label, one) for _, label, one in results.finished(data)]
-    return sorted(found, key=lambda one: -np.nan_to_num(by.sign * by.read(one[1]), nan=-np.inf))
+    methods = [(label, measured) for _, label, measured in results.finished(data)]
+    return sorted(
+        methods,
+        key=lambda method: -np.nan_to_num(yardstick.sign * yardstick.read(method[1]), nan=-np.inf),
+    )
 
 
-def _named(one: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
-    """With the number of neighbours that voted in its title."""
-    if one.name != "neighbours":
-        return one
-    voted = next((each.neighbours.k for each in measured if each.neighbours is not None), k)
+def _named(yardstick: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
+    """The yardstick with the number of voting neighbours in its title."""
+    if yardstick.name != "neighbours":
+        return yardstick
+    voted = next((result.neighbours.k for result in measured if result.neighbours is not None), k)
     title = f"{voted}-NN accuracy"
-    return Yardstick(one.name, title, title, one.measure, one.better, one.is_share, one.read)
+    return Yardstick(
+        yardstick.name,
+        title,
+        title,
+        yardstick.measure,
+        yardstick.better,
+        yardstick.is_share,
+        yardstick.read,
+    )
 
 
 def _coefficient(name: str) -> Callable[[Measured], float]:
@@ -150,7 +161,7 @@ def _accuracy(measure: Measure) -> Callable[[Measured], float]:
 
 
 def _mean_tau(measured: Measured) -> float:
-    taus = [np.ravel(one.kendall_c) for one in measured.paraphrases]
+    taus = [np.ravel(quality_map.kendall_c) for quality_map in measured.paraphrases]
     finite = np.concatenate([np.zeros(0), *taus])
     finite = finite[np.isfinite(finite)]
     return float(finite.mean()) if len(finite) else np.nan
@@ -226,16 +237,16 @@ INTERVALS = (
 )
 
 
-def explained(results: Results, data: int, *, in_full: bool = True) -> list[str]:
+def explain_measures(results: Results, data: int, *, in_full: bool = True) -> list[str]:
     """What the measures mean that are there, those beside the point only ``in_full``."""
-    measured = [one for _, _, one in results.finished(data)]
-    there = {
-        "correlations": any(one.correlations is not None for one in measured),
-        "triplets": any(one.triplets is not None for one in measured),
-        "pairs": any(one.pairs is not None for one in measured),
-        "neighbours": any(one.neighbours is not None for one in measured),
-        "probe": any(one.probe is not None for one in measured),
-        "uniformity": in_full and any(one.uniformity is not None for one in measured),
-        "paraphrases": any(one.paraphrases for one in measured),
+    measured = [result for _, _, result in results.finished(data)]
+    is_measured = {
+        "correlations": any(result.correlations is not None for result in measured),
+        "triplets": any(result.triplets is not None for result in measured),
+        "pairs": any(result.pairs is not None for result in measured),
+        "neighbours": any(result.neighbours is not None for result in measured),
+        "probe": any(result.probe is not None for result in measured),
+        "uniformity": in_full and any(result.uniformity is not None for result in measured),
+        "paraphrases": any(result.paraphrases for result in measured),
     }
-    return [sentence for name, sentence in EXPLAINED.items() if there[name]]
+    return [sentence for name, sentence in EXPLAINED.items() if is_measured[name]]

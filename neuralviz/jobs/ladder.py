@@ -85,7 +85,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
         assert pairs is not None
         train = similarity.split_pairs(pairs).train.first(LOOKED_AT)
         model = shared_text_model(self.model.id)
-        yield from evaluation.look_at_layers(model, train, kept_vectors(), should_stop=should_stop)
+        yield from evaluation.measure_cosines(model, train, kept_vectors(), should_stop=should_stop)
 
     def fold(self, result: Ladder, events: Sequence[FeatureProgress | LayerCosines]) -> Ladder:
         return result.having(events)
@@ -123,12 +123,12 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         assert pairs is not None
         split = similarity.split_pairs(pairs, scored_pairs(self.dev), scored_pairs(self.test))
         model = shared_text_model(self.model.id)
-        yield from evaluation.climb(
+        yield from evaluation.train_ladder(
             model,
             split,
             self.settings,
             kept_vectors(),
-            own=evaluation.own_embeddings(model, split, loaders=LOADERS),
+            own_embedders=evaluation.own_embeddings(model, split, loaders=LOADERS),
             should_stop=should_stop,
         )
 
@@ -138,7 +138,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
             return replace(_feature_progress(result), part="features", is_last=False)
-        n = len(self.settings.each())
+        n = len(self.settings.list_trainings())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
         if len(self.settings.seeds) > 1:
@@ -156,13 +156,13 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         )
 
     def cache_key(self) -> str:
-        trained = [asdict(rung_settings) for rung_settings in self.settings.each()]
+        trained = [asdict(rung_settings) for rung_settings in self.settings.list_trainings()]
         return json.dumps(
             [FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}, trained]
         )
 
     def is_whole(self, result: Ladder) -> bool:
-        return len(result.results) == len(self.settings.each())
+        return len(result.results) == len(self.settings.list_trainings())
 
     def pack(self, result: Ladder) -> bytes:
         return ladder_bytes(result)
@@ -258,5 +258,5 @@ def _feature_progress(result: Ladder) -> Progress:
     progress = result.progress
     if progress is None:
         return Progress()
-    text = f"{progress.done:,} of {progress.total:,} texts, {progress.what}"
+    text = f"{progress.done:,} of {progress.total:,} texts, {progress.source}"
     return Progress(progress.done, progress.total, "texts", text)

@@ -22,11 +22,11 @@ from neuralviz.training.kept import kept_steps, training_folder
 from neuralviz.training.record import (
     FORMAT,
     Lesson,
-    Noted,
-    Untrained,
+    RecordedEvent,
+    UntrainedRecord,
     lessons_bytes,
-    noted,
     read_lessons,
+    record_event,
 )
 from neuralviz.training.snapshots import Snapshot, Watch
 
@@ -57,7 +57,7 @@ class LessonMaps:
     maps: np.ndarray
 
 
-LessonEvent = tuple[int, Noted | LessonMaps]
+LessonEvent = tuple[int, RecordedEvent | LessonMaps]
 """Number of the lesson, and what has happened in it."""
 
 
@@ -104,9 +104,9 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             for number, event in self._lessons(model, texts, watch, stack, should_stop):
                 if isinstance(event, Snapshot):
                     snapshots[number].append(event)
-                elif not isinstance(event, Untrained) and event.snapshot is not None:
+                elif not isinstance(event, UntrainedRecord) and event.snapshot is not None:
                     snapshots[number].append(event.snapshot)
-                yield from ((number, noted_event) for noted_event in noted(event))
+                yield from ((number, noted_event) for noted_event in record_event(event))
         if should_stop():
             raise Stopped
         for number, taken_of in snapshots.items():
@@ -122,7 +122,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         watch: Watch,
         stack: ExitStack,
         should_stop: ShouldStop,
-    ) -> Generator[tuple[int, TrainingEvent | Snapshot | Untrained], None, None]:
+    ) -> Generator[tuple[int, TrainingEvent | Snapshot | UntrainedRecord], None, None]:
         """A step of each in turn; the texts are looked at before training when one was made.
 
         So the first loss is seen soon. All begin with the same weights: one look is that of all.
@@ -158,12 +158,12 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                     started.add(number)
             if len(started) == len(self.settings) and not was_looked_at:
                 was_looked_at = True
-                events: list[Untrained | Snapshot] = []
+                events: list[UntrainedRecord | Snapshot] = []
                 accuracy = training.measure_untrained(
                     model, self.settings[0], watch, kept_vectors(), should_stop
                 )
                 if accuracy is not None:
-                    events.append(Untrained(accuracy))
+                    events.append(UntrainedRecord(accuracy))
                 start = training.make_learner(model, self.settings[0])
                 events.append(watch.look(start, 0, should_stop))
                 yield from (

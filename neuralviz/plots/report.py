@@ -13,9 +13,10 @@ from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.in_words import Table
-from neuralviz.evaluation.verdict import leads, verdict, written_lead
+from neuralviz.evaluation.leads import compute_leads, format_lead
+from neuralviz.evaluation.verdict import verdict
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
-from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explained, yardsticks_of
+from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explain_measures, yardsticks_of
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
     common_figures,
@@ -132,13 +133,13 @@ def _tables_html(results: Results, number: int) -> list[str]:
 def _leads_html(results: Results, number: int) -> str:
     """Who is ahead of whom in the main yardstick, with intervals."""
     for yardstick in yardsticks_of(results, number)[:1]:
-        all_leads = leads(results, number, yardstick)
+        all_leads = compute_leads(results, number, yardstick)
         if not any(lead.interval for lead in all_leads):
             return ""
         listed = all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]
         lines = []
         for lead in listed:
-            value, bounds = written_lead(yardstick, lead)
+            value, bounds = format_lead(yardstick, lead)
             decided = f"{lead.first} is better" if lead.is_decided else "not decided"
             lines.append([lead.first, lead.second, value, bounds, decided])
         heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
@@ -186,7 +187,9 @@ def _digits(value: float) -> str:
 
 def _explanation_html(results: Results) -> str:
     sentences = dict.fromkeys(
-        sentence for number in range(len(results.data)) for sentence in explained(results, number)
+        sentence
+        for number in range(len(results.data))
+        for sentence in explain_measures(results, number)
     )
     lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in [*sentences, INTERVALS])
     return f"<h2>How to read this</h2>{lines}"

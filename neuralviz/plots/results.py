@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.in_words import NAMES
+from neuralviz.evaluation.leads import compute_leads, format_lead
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
-from neuralviz.evaluation.sweeps import swept
-from neuralviz.evaluation.verdict import leads, written_lead
+from neuralviz.evaluation.sweeps import find_swept_options
 from neuralviz.plots.confusion import confusion_figure
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
@@ -159,9 +159,9 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
     None where there are fewer than two rows, where nobody knows an interval, or where the rows are
     a sweep, whose figure is a line.
     """
-    all_leads = leads(results, data, yardstick)
+    all_leads = compute_leads(results, data, yardstick)
     best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
-    if not any(lead.interval for lead in best_leads) or swept(results.rows):
+    if not any(lead.interval for lead in best_leads) or find_swept_options(results.rows):
         return None
     scale, unit = (100, "percentage points") if yardstick.is_share else (1, "")
     written = [
@@ -169,7 +169,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
             scale * lead.value,
             None if lead.interval is None else (scale * lead.interval[0], scale * lead.interval[1]),
             unit,
-            written_lead(yardstick, lead)[0].partition(" ")[0],
+            format_lead(yardstick, lead)[0].partition(" ")[0],
         )
         for lead in best_leads
     ]
@@ -200,7 +200,7 @@ def _swept_figure(
 
     None where they are no sweep. Rows that are missing leave a gap.
     """
-    options = swept(results.rows)
+    options = find_swept_options(results.rows)
     names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (all_values,) = options.values()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
     from neuralviz.training.folders import read_folder
     from neuralviz.training.learner import make_learner
-    from neuralviz.training.loop import restored, train
+    from neuralviz.training.loop import restore_training, train
     from neuralviz.training.saving import check_family_can_be_saved, save_encoder
     from neuralviz.training.snapshots import Watch
     from neuralviz.training.untrained import measure_untrained
@@ -31,7 +31,7 @@ _MODULES = {
     "make_learner": "learner",
     "measure_untrained": "untrained",
     "read_folder": "folders",
-    "restored": "loop",
+    "restore_training": "loop",
     "save_encoder": "saving",
     "train": "loop",
 }
@@ -46,7 +46,7 @@ __all__ = [
     "make_learner",
     "measure_untrained",
     "read_folder",
-    "restored",
+    "restore_training",
     "save_encoder",
     "train",
 ]

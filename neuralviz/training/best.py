@@ -10,11 +10,11 @@ import numpy as np
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-EVERY = 10  # steps, over which the loss is averaged, too
+STEPS_BETWEEN = 10  # steps, over which the loss is averaged, too
 MARGIN = 0.25  # in nats and as a share of the first loss: batches alone differ by less
 
 
-class Best:
+class BestWeights:
     """A copy of the trained weights from where the loss was lowest, looked at every few steps.
 
     Attributes:
@@ -30,7 +30,10 @@ class Best:
         """Take the weights as they are after the steps with this loss, if they are the best."""
         if len(loss) == 1:  # what the weights of the start gave
             self.loss = loss[0]
-        elif len(loss) % EVERY == 0 and (mean := float(np.mean(loss[-EVERY:]))) < self.loss:
+        elif (
+            len(loss) % STEPS_BETWEEN == 0
+            and (mean := float(np.mean(loss[-STEPS_BETWEEN:]))) < self.loss
+        ):
             self.weights, self.loss = trained_weights(network), mean
 
 
@@ -38,7 +41,7 @@ def has_diverged(loss: Sequence[float]) -> bool:
     """Whether the loss ended clearly above where it began, or is no number."""
     if not np.isfinite(loss).all():
         return True
-    return bool(np.mean(loss[-EVERY:]) > MARGIN + loss[0] * (1 + MARGIN))
+    return bool(np.mean(loss[-STEPS_BETWEEN:]) > MARGIN + loss[0] * (1 + MARGIN))
 
 
 def trained_weights(network: nn.Module) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ from neuralviz.training.folders import (
     write_texts,
 )
 from neuralviz.training.learner import TOGETHER
-from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.record import Lesson, SnapshotRecord
 from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
 from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import PairKind
 
 MOST_SNAPSHOTS = 40  # where there are more, every second one goes
-BETWEEN = 10  # snapshots, unless it is said after how many steps they are taken
+DEFAULT_SNAPSHOTS = 10  # snapshots, unless it is said after how many steps they are taken
 
 
 class SnapshotCallback(TrainerCallback):
@@ -63,7 +63,7 @@ class SnapshotCallback(TrainerCallback):
         texts: Sequence[str],
         labels: Sequence[str | int] | None = None,
         *,
-        every: int | None = None,
+        every_steps: int | None = None,
         n_texts: int = MOST_TEXTS,
         pairs: PairKind = "crops",
     ) -> None:
@@ -75,7 +75,7 @@ class SnapshotCallback(TrainerCallback):
         self._watch = Watch(texts, names, n_texts=n_texts)
         if len(self._watch.watched) < 2:
             raise NeuralvizError("Snapshots need at least two texts, which are compared.")
-        self._asked, self._every = every, 1
+        self._asked, self._every = every_steps, 1
         self._lesson = Lesson(with_options(TrainingSettings(), pairs=pairs))
         self._is_warned = False
 
@@ -94,7 +94,7 @@ class SnapshotCallback(TrainerCallback):
         """
         if not state.is_world_process_zero:
             return
-        self._every = self._asked or max(1, round(state.max_steps / BETWEEN))
+        self._every = self._asked or max(1, round(state.max_steps / DEFAULT_SNAPSHOTS))
         settings = _settings(self._lesson.settings, args)
         self._lesson = replace(Lesson(settings), steps=state.max_steps, first=state.global_step)
         if has_snapshots(self.folder):
@@ -145,17 +145,17 @@ class SnapshotCallback(TrainerCallback):
 
     def _watched(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
         """The texts that are watched, and their labels."""
-        at = self._watch.watched
-        labels = None if self._labels is None else tuple(self._labels[i] for i in at)
-        return tuple(self._texts[i] for i in at), labels
+        rows = self._watch.watched
+        labels = None if self._labels is None else tuple(self._labels[i] for i in rows)
+        return tuple(self._texts[i] for i in rows), labels
 
     def _go_on(self, step: int) -> None:
         """Take up what the folder has of the same training, as far as its checkpoint came."""
-        found = read_folder(self.folder)
-        before = found.lesson
+        recorded = read_folder(self.folder)
+        before = recorded.lesson
         texts, labels = self._watched()
         begin = tuple(text[:SHOWN_CHARACTERS] for text in texts)
-        if not step or found.texts != begin or found.labels != labels:
+        if not step or recorded.texts != begin or recorded.labels != labels:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
@@ -168,7 +168,7 @@ class SnapshotCallback(TrainerCallback):
             learning_rate=before.learning_rate[:step],
             alignment=before.alignment[:step],
             uniformity=before.uniformity[:step],
-            snapshots=tuple(one for one in before.snapshots if one.step <= step),
+            snapshots=tuple(snapshot for snapshot in before.snapshots if snapshot.step <= step),
         )
         self._learn(step)  # what was logged after the last snapshot is not in the folder
 
@@ -184,15 +184,18 @@ class SnapshotCallback(TrainerCallback):
         )
 
     def _look(self, encoder: SentenceTransformer, step: int) -> None:
-        seen = self._lesson.snapshots
-        if not seen or seen[-1].step < step:
+        snapshots = self._lesson.snapshots
+        if not snapshots or snapshots[-1].step < step:
             try:
-                seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
+                snapshots = (
+                    *snapshots,
+                    SnapshotRecord.from_snapshot(self._watch.look(_Layers(encoder), step)),
+                )
             except TextError:
                 self._warn(f"No snapshot of step {step:,}: the encoder gives no numbers any more.")
-        if len(seen) > MOST_SNAPSHOTS:
-            seen, self._every = (*seen[:-1:2], seen[-1]), 2 * self._every
-        self._lesson = replace(self._lesson, snapshots=seen)
+        if len(snapshots) > MOST_SNAPSHOTS:
+            snapshots, self._every = (*snapshots[:-1:2], snapshots[-1]), 2 * self._every
+        self._lesson = replace(self._lesson, snapshots=snapshots)
         self._write(lambda: write_lesson(self.folder, self._lesson))
 
     def _write(self, write: Callable[[], None]) -> None:
@@ -224,7 +227,7 @@ class _Layers:
         self.encoder.eval()
         try:
             parts = [
-                self._some([texts[i] for i in order[start : start + TOGETHER]])
+                self._embed_batch([texts[i] for i in order[start : start + TOGETHER]])
                 for start in range(0, len(order), TOGETHER)
             ]
         finally:
@@ -232,7 +235,7 @@ class _Layers:
         back = np.argsort(order)
         return [np.concatenate(layer)[back] for layer in zip(*parts, strict=True)]
 
-    def _some(self, texts: list[str]) -> list[np.ndarray]:
+    def _embed_batch(self, texts: list[str]) -> list[np.ndarray]:
         """[text, dim] of every layer."""
         device = self.encoder.device
         features: dict[str, Any] = {
@@ -251,13 +254,15 @@ class _Layers:
             *lower, _ = features.pop("all_layer_embeddings")
         else:
             features = first(features)
-        pooling = next((one for one in further if isinstance(one, modules.Pooling)), None)
+        pooling = next((tensor for tensor in further if isinstance(tensor, modules.Pooling)), None)
         layers = []
         if pooling is not None:
-            layers = [pooling({**features, "token_embeddings": one}) for one in lower]
+            layers = [pooling({**features, "token_embeddings": tensor}) for tensor in lower]
         for module in further:
             features = module(features)
-        return [one["sentence_embedding"].float().cpu().numpy() for one in (*layers, features)]
+        return [
+            tensor["sentence_embedding"].float().cpu().numpy() for tensor in (*layers, features)
+        ]
 
 
 def _plain(model: Any) -> SentenceTransformer:

@@ -21,7 +21,7 @@ from neuralviz.training.kept import STEP
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
-    from neuralviz.training.best import Best
+    from neuralviz.training.best import BestWeights
     from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
 
@@ -53,7 +53,7 @@ class Checkpoints:
         self._training = training
 
     def keep(
-        self, learner: Learner, adam: torch.optim.Adam, best: Best, loss: Sequence[float]
+        self, learner: Learner, adam: torch.optim.Adam, best: BestWeights, loss: Sequence[float]
     ) -> None:
         """Write where the training is, and delete the checkpoint before.
 
@@ -67,30 +67,30 @@ class Checkpoints:
             StoreError: there is no room, or no right to write; what was there is kept.
         """
         target = self.folder / f"{STEP}{len(loss)}"
-        beside = self.folder / f".{target.name}.{os.getpid()}"
-        older = self._all()
+        unfinished_copy = self.folder / f".{target.name}.{os.getpid()}"
+        older = self._list_paths()
         try:
             for unfinished in self.folder.glob(f".{STEP}*"):  # somebody was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
-            beside.mkdir(parents=True)
-            save_file(_contiguous(learner.state_dict()), beside / "weights.safetensors")
-            save_file(_contiguous(_moments(adam)), beside / "adam.safetensors")
-            save_file(_contiguous(best.weights), beside / "best.safetensors")
-            about = {"training": self._training, "loss": list(loss), "best": best.loss}
-            (beside / "about.json").write_text(json.dumps(about), "utf-8")
+            unfinished_copy.mkdir(parents=True)
+            save_file(_contiguous(learner.state_dict()), unfinished_copy / "weights.safetensors")
+            save_file(_contiguous(_moments(adam)), unfinished_copy / "adam.safetensors")
+            save_file(_contiguous(best.weights), unfinished_copy / "best.safetensors")
+            header = {"training": self._training, "loss": list(loss), "best": best.loss}
+            (unfinished_copy / "about.json").write_text(json.dumps(header), "utf-8")
             if not target.exists():
-                beside.rename(target)
+                unfinished_copy.rename(target)
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or error
             sentence = f"Could not save the training to {self.folder}: {reason}."
             raise folder_error(sentence) from error
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unfinished_copy, ignore_errors=True)
         for path in older:
             if path != target:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def restore(self, learner: Learner, adam: torch.optim.Adam, best: Best) -> list[float]:
+    def restore(self, learner: Learner, adam: torch.optim.Adam, best: BestWeights) -> list[float]:
         """Put weights and optimiser where the newest checkpoint has them, and the best weights.
 
         Returns:
@@ -100,34 +100,34 @@ class Checkpoints:
             NeuralvizError: the folder is of another training.
             StoreError: the checkpoint cannot be read.
         """
-        newest = max(self._all(), key=_step, default=None)
+        newest = max(self._list_paths(), key=_step, default=None)
         if newest is None:
             return []
         try:
-            about = json.loads((newest / "about.json").read_text("utf-8"))
-            if about["training"] != self._training:
+            header = json.loads((newest / "about.json").read_text("utf-8"))
+            if header["training"] != self._training:
                 raise NeuralvizError(
                     f"{self.folder} holds a training of another model, other texts or other "
                     "settings. Choose another folder, or delete this one."
                 )
             weights = load_file(newest / "weights.safetensors")
             moments = load_file(newest / "adam.safetensors")
-            loss = [float(value) for value in about["loss"]]
+            loss = [float(value) for value in header["loss"]]
             best_weights = load_file(newest / "best.safetensors")
-            best.loss = float(about["best"])
+            best.loss = float(header["best"])
             learner.load_state_dict(weights)
             _set_moments(adam, moments)
             best.weights = {
-                name: best_weights[name].to(one.device) for name, one in best.weights.items()
+                name: best_weights[name].to(tensor.device) for name, tensor in best.weights.items()
             }
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             sentence = f"Could not read the training in {self.folder}. Delete it to start again."
             raise folder_error(sentence, "read") from error
         return loss
 
-    def _all(self) -> list[Path]:
-        found = self.folder.glob(f"{STEP}*") if self.folder.is_dir() else ()
-        return [path for path in found if path.name.removeprefix(STEP).isdecimal()]
+    def _list_paths(self) -> list[Path]:
+        paths = self.folder.glob(f"{STEP}*") if self.folder.is_dir() else ()
+        return [path for path in paths if path.name.removeprefix(STEP).isdecimal()]
 
 
 def _step(path: Path) -> int:
@@ -137,14 +137,16 @@ def _step(path: Path) -> int:
 def _moments(adam: torch.optim.Adam) -> dict[str, torch.Tensor]:
     """What Adam remembers, by the place of a parameter: ``3.exp_avg``, ``3.step``, …"""
     state = adam.state_dict()["state"]
-    return {f"{place}.{name}": one[name] for place, one in state.items() for name in one}
+    return {
+        f"{place}.{name}": moments[name] for place, moments in state.items() for name in moments
+    }
 
 
 def _set_moments(adam: torch.optim.Adam, moments: dict[str, torch.Tensor]) -> None:
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, value in moments.items():
-        place, _, what = name.partition(".")
-        state.setdefault(int(place), {})[what] = value
+        place, _, moment = name.partition(".")
+        state.setdefault(int(place), {})[moment] = value
     adam.load_state_dict({**adam.state_dict(), "state": state})
 
 

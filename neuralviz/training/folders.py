@@ -25,7 +25,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedTraining:
     """What a folder of snapshots holds.
 
     Attributes:
@@ -49,13 +49,13 @@ def write_texts(
     Raises:
         StoreError: the folder cannot be written.
     """
-    about = {
+    header = {
         "format": _FORMAT,
         "model": model,
         "texts": [text[:SHOWN_CHARACTERS] for text in texts],
         "labels": None if labels is None else list(labels),
     }
-    _write(folder / _TEXTS, json.dumps(about).encode())
+    _write(folder / _TEXTS, json.dumps(header).encode())
 
 
 def write_lesson(folder: Path, lesson: Lesson) -> None:
@@ -72,7 +72,7 @@ def has_snapshots(folder: Path) -> bool:
     return (folder / _TRAINING).exists()
 
 
-def read_folder(folder: str | Path) -> Recorded:
+def read_folder(folder: str | Path) -> RecordedTraining:
     """What `neuralviz.training.SnapshotCallback` has recorded so far.
 
     Raises:
@@ -90,13 +90,13 @@ def read_folder(folder: str | Path) -> Recorded:
         if max(_unpacked(folder / _TRAINING), (folder / _TEXTS).stat().st_size) > MOST_BYTES:
             raise NeuralvizError(f"The snapshots in {folder} are too large to be read.")
         (lesson,) = read_lessons((folder / _TRAINING).read_bytes())
-        about = json.loads((folder / _TEXTS).read_text("utf-8"))
-        texts, labels = tuple(map(str, about["texts"])), about["labels"]
+        header = json.loads((folder / _TEXTS).read_text("utf-8"))
+        texts, labels = tuple(map(str, header["texts"])), header["labels"]
         if labels is not None:
             labels = tuple(map(str, labels))
-        if any(one.nearest.shape[:1] != (len(texts),) for one in lesson.snapshots):
+        if any(snapshot.nearest.shape[:1] != (len(texts),) for snapshot in lesson.snapshots):
             raise ValueError("These are the texts of another training.")
-        return Recorded(lesson, texts, labels, str(about["model"]))
+        return RecordedTraining(lesson, texts, labels, str(header["model"]))
     except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
         reason = getattr(error, "strerror", None) or error
         raise NeuralvizError(f"Could not read {str(folder)[:80]}: {reason}.") from error
@@ -109,7 +109,7 @@ def read_folder(folder: str | Path) -> Recorded:
 def _unpacked(path: Path) -> int:
     """Bytes of an archive's files."""
     with zipfile.ZipFile(path) as archive:
-        return sum(one.file_size for one in archive.infolist())
+        return sum(member.file_size for member in archive.infolist())
 
 
 def _write(path: Path, content: bytes) -> None:

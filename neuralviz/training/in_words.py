@@ -28,12 +28,12 @@ def is_decided(lessons: Sequence[Lesson]) -> bool | None:
     By two encoders at the end; by one, at the end and before. None where that is not known yet, or
     there are no labels.
     """
-    over = [one for one in lessons if one.is_over and one.snapshots]
-    if not over or len(over) != len(lessons):
+    finished = [lesson for lesson in lessons if lesson.is_over and lesson.snapshots]
+    if not finished or len(finished) != len(lessons):
         return None
-    last = [one.snapshots[-1] for one in over]
+    last = [lesson.snapshots[-1] for lesson in finished]
     if len(last) == 1:
-        last.append(over[0].snapshots[0])
+        last.append(finished[0].snapshots[0])
     elif last[0].step != last[1].step:
         return None
     first, second = last[0].right, last[1].right
@@ -47,8 +47,8 @@ def does_harm(lesson: Lesson) -> bool:
     """Whether fewer labels are found at the end than before, beyond chance."""
     if not lesson.is_over or len(lesson.snapshots) < 2:
         return False
-    before, now = lesson.snapshots[0].right, lesson.snapshots[-1].right
-    return before is not None and now is not None and paired_share_interval(before, now)[0] > 0
+    before, after = lesson.snapshots[0].right, lesson.snapshots[-1].right
+    return before is not None and after is not None and paired_share_interval(before, after)[0] > 0
 
 
 def trained_part(settings: TrainingSettings) -> str:
@@ -78,95 +78,99 @@ def training_point(
         Empty before the first step. What is learnt never comes before what the whole model does
         as well untrained.
     """
-    known = [lesson for lesson in lessons if lesson.step]
-    if not known:
+    started = [lesson for lesson in lessons if lesson.step]
+    if not started:
         return ""
-    bad = [one for one in known if one.diverged]
+    bad = [lesson for lesson in started if lesson.diverged]
     if bad:
         return (
             f"The loss of **{' and '.join(map(_kind, bad))}** diverged: the learning rate is too "
             "high. The encoder has the best weights of the run. Try a tenth of the rate."
         )
-    is_measured = all(len(one.accuracy) for one in known)
-    if max(one.step for one in known) < 2 or (
-        label and not is_measured and not any(one.is_over for one in known)
+    is_measured = all(len(lesson.accuracy) for lesson in started)
+    if max(lesson.step for lesson in started) < 2 or (
+        label and not is_measured and not any(lesson.is_over for lesson in started)
     ):
-        if first := max(one.first for one in known):
+        if first := max(lesson.first for lesson in started):
             return f"Training **goes on** after step {first:,}, where it was stopped."
         trained = f" of **{part}**" if part else ""
         return f"Training{trained} has begun: each step pulls the two halves of a pair together."
     if not label or not is_measured:
         trained = f"With **{part}** trained: " if part else ""
-        return trained + " ".join(map(_without_labels, known))
-    before = known[0].accuracy[0, -1]
-    now = [float(one.accuracy[-1, -1]) for one in known]
-    if all(len(one.accuracy) == 1 for one in known):
+        return trained + " ".join(map(_without_labels, started))
+    before = started[0].accuracy[0, -1]
+    reached = [float(lesson.accuracy[-1, -1]) for lesson in started]
+    if all(len(lesson.accuracy) == 1 for lesson in started):
         return (
             f"Before: the ten nearest texts point to the right {label} for **{_percent(before)}** "
             "of texts. The steps since then have not been measured yet."
         )
-    whole = known[0].untrained
-    if whole is not None and whole >= max(now):
-        return _less_than_whole(known, label, before, now, whole, part)
-    if len(known) == 1:
-        return _one(known[0], label, before, now[0], decided, part)
-    return _two(known, label, before, now, decided, part)
+    whole = started[0].untrained
+    if whole is not None and whole >= max(reached):
+        return _less_than_whole(started, label, before, reached, whole, part)
+    if len(started) == 1:
+        return _describe_single(started[0], label, before, reached[0], decided, part)
+    return _compare_two(started, label, before, reached, decided, part)
 
 
 def _less_than_whole(
     lessons: Sequence[Lesson],
     label: str,
     before: float,
-    now: Sequence[float],
+    after: Sequence[float],
     whole: float,
     part: str,
 ) -> str:
     reached = joined(
-        [f"{_percent(share)} after {_kind(one)}" for one, share in zip(lessons, now, strict=True)]
+        [
+            f"{_percent(share)} after {_kind(lesson)}"
+            for lesson, share in zip(lessons, after, strict=True)
+        ]
     )
     return (
-        f"**The whole model, untrained, does {'better' if whole > max(now) else 'as well'}**: its "
-        f"ten nearest texts point to the right {label} for **{_percent(whole)}** of texts. With "
-        f"**{part or 'less than that'}** trained, it is {reached}, and {_percent(before)} before."
+        f"**The whole model, untrained, does {'better' if whole > max(after) else 'as well'}**: "
+        f"its ten nearest texts point to the right {label} for **{_percent(whole)}** of texts. "
+        f"With **{part or 'less than that'}** trained, it is {reached}, and "
+        f"{_percent(before)} before."
     )
 
 
-def _one(
-    lesson: Lesson, label: str, before: float, now: float, decided: bool | None, part: str
+def _describe_single(
+    lesson: Lesson, label: str, before: float, after: float, decided: bool | None, part: str
 ) -> str:
-    when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
-    verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
+    beginning = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
+    verb = "up from" if after > before + LEVEL else "down from" if after < before - LEVEL else "as"
     was = "before" if verb == "as" else _percent(before)
     trained = f", with **{part}** trained" if part else ""
     return (
-        f"{when}{trained}, the ten nearest texts point to the right {label} for "
-        f"**{_percent(now)}** of texts, {verb} {was}"
+        f"{beginning}{trained}, the ten nearest texts point to the right {label} for "
+        f"**{_percent(after)}** of texts, {verb} {was}"
         f"{TOO_FEW if decided is False and verb != 'as' else '.'}"
     )
 
 
-def _two(
+def _compare_two(
     lessons: Sequence[Lesson],
     label: str,
     before: float,
-    now: Sequence[float],
+    after: Sequence[float],
     decided: bool | None,
     part: str,
 ) -> str:
-    better, worse = (0, 1) if now[0] >= now[1] else (1, 0)
+    better, worse = (0, 1) if after[0] >= after[1] else (1, 0)
     trained = f"with **{part}** trained, " if part else ""
     shares = (
         f"{trained}the ten nearest texts point to the right {label} for "
-        f"**{_percent(now[better])}** of texts after **{_kind(lessons[better])}**, for "
-        f"{_percent(now[worse])} after **{_kind(lessons[worse])}** and for "
+        f"**{_percent(after[better])}** of texts after **{_kind(lessons[better])}**, for "
+        f"{_percent(after[worse])} after **{_kind(lessons[worse])}** and for "
         f"{_percent(before)} before"
     )
-    harmed = [_kind(one) for one in lessons if does_harm(one)]
+    harmed = [_kind(lesson) for lesson in lessons if does_harm(lesson)]
     if len(harmed) == len(lessons):
         return f"**Both** do harm: {shares}."
-    is_ahead = now[better] >= before + GAINING and now[better] - now[worse] >= LEVEL
+    is_ahead = after[better] >= before + GAINING and after[better] - after[worse] >= LEVEL
     if is_ahead and decided is not False:
-        ahead = "teaches more" if all(one.is_over for one in lessons) else "is ahead so far"
+        ahead = "teaches more" if all(lesson.is_over for lesson in lessons) else "is ahead so far"
         also = f", **{harmed[0]}** does harm" if harmed else ""
         return f"**{_kind(lessons[better]).capitalize()}** {ahead}{also}: {shares}."
     if harmed:
@@ -185,25 +189,27 @@ def layers_point(lessons: Sequence[Lesson]) -> str:
         lessons: with accuracies of several layers and steps; the one that changed a layer most is
             told of.
     """
-    most = max(lessons, key=lambda one: float(np.abs(one.accuracy[-1] - one.accuracy[0]).max()))
-    before, now = most.accuracy[0], most.accuracy[-1]
-    points = 100 * np.abs(now - before)
+    moved = max(
+        lessons, key=lambda lesson: float(np.abs(lesson.accuracy[-1] - lesson.accuracy[0]).max())
+    )
+    before, after = moved.accuracy[0], moved.accuracy[-1]
+    points = 100 * np.abs(after - before)
     layer = int(points.argmax())
     if points[layer] < 1:
         return "No layer's accuracy has changed by a point."
     took = (
-        f"{_kind(most)} took it from {_percent(before[layer])} to **{_percent(now[layer])}**."
+        f"{_kind(moved)} took it from {_percent(before[layer])} to **{_percent(after[layer])}**."
     )  # fmt: skip
     alike = np.flatnonzero(points > points[layer] - 1)
     if len(alike) == len(points):
         return f"**All layers** changed about alike. Layer {layer}: {took}"
     if len(alike) > 1:
-        names = joined([str(one) for one in alike])
+        names = joined([str(number) for number in alike])
         return f"**Layers {names}** changed most. Layer {layer}: {took}"
-    others = float(np.delete(points, layer).max())
+    second_most = float(np.delete(points, layer).max())
     return (
         f"**Layer {layer}** changed most: {took} No other layer changed by more than "
-        f"{many(math.ceil(others), 'point')}."
+        f"{many(math.ceil(second_most), 'point')}."
     )
 
 
@@ -215,14 +221,14 @@ def _percent(share: float) -> str:
 def _without_labels(lesson: Lesson) -> str:
     batch = lesson.settings.batch_size
     kind = _kind(lesson)
-    known = lesson.loss[np.isfinite(lesson.loss)]
-    if not len(known):  # as of a training by another program, which has not told it yet
+    losses = lesson.loss[np.isfinite(lesson.loss)]
+    if not len(losses):  # as of a training by another program, which has not told it yet
         return f"{kind[0].upper()}{kind[1:]}: the loss is not known yet."
-    first, last = float(known[0]), float(np.mean(known[-10:]))
+    first, last = float(losses[0]), float(np.mean(losses[-10:]))
     if last > first * NOTICED:
         return (
             f"{kind[0].upper()}{kind[1:]}: the loss went from {first:.2f} to {last:.2f} nats in "
-            f"{many(len(known), 'step')}."
+            f"{many(len(losses), 'step')}."
         )
     return (
         f"{kind[0].upper()}{kind[1:]}: the encoder finds the other half of a text among "
@@ -249,8 +255,8 @@ class NewNeighbours:
 def kept_neighbours(lesson: Lesson) -> np.ndarray:
     """[watched text] how many of a text's ten nearest at the end were so before, too."""
     first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
-    same = (first[:, :, None] == last[:, None, :]).any(axis=2)
-    return same.sum(axis=1)
+    was_near = (first[:, :, None] == last[:, None, :]).any(axis=2)
+    return was_near.sum(axis=1)
 
 
 def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
@@ -278,16 +284,18 @@ def moves_point(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     )
 
 
-def what_next(lessons: Sequence[Lesson]) -> str:
+def suggest_next(lessons: Sequence[Lesson]) -> str:
     """What to try next, in a sentence of markdown; empty where nothing suggests itself.
 
     Still gaining accuracy at the end asks for more epochs; else another part, or other pairs, is
     what has not been seen yet.
     """
-    over = [one for one in lessons if one.is_over and not one.diverged]
-    if not over:
+    finished = [lesson for lesson in lessons if lesson.is_over and not lesson.diverged]
+    if not finished:
         return ""
-    best = max(over, key=lambda one: one.accuracy[-1, -1] if len(one.accuracy) else 0.0)
+    best = max(
+        finished, key=lambda lesson: lesson.accuracy[-1, -1] if len(lesson.accuracy) else 0.0
+    )
     accuracy = best.accuracy
     if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
         gain = many(round(100 * (accuracy[-1, -1] - accuracy[-2, -1])), "point")

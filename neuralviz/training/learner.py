@@ -74,8 +74,8 @@ class Learner(nn.Module, ABC):
             rows = [np.where(draw.random(len(row)) < masked, mask_id, row) for row in rows]
         order = np.argsort([-len(row) for row in rows], kind="stable")
         groups = (order[start : start + TOGETHER] for start in range(0, len(order), TOGETHER))
-        found = torch.cat([self(*self._padded([rows[i] for i in group])) for group in groups])
-        return found[torch.from_numpy(np.argsort(order)).to(found.device)]
+        vectors = torch.cat([self(*self._padded([rows[i] for i in group])) for group in groups])
+        return vectors[torch.from_numpy(np.argsort(order)).to(vectors.device)]
 
     @torch.no_grad()
     def of_layers(
@@ -107,7 +107,7 @@ class Learner(nn.Module, ABC):
         """[token] ids of each text without special tokens, cut off at the window."""
         room = self.window - len(self._prefix) - len(self._suffix)
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [np.array(one.ids[:room], dtype=np.int64) for one in encoded]
+        return [np.array(encoding.ids[:room], dtype=np.int64) for encoding in encoded]
 
     def _padded(self, rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
         """[text, token] ids, and [text, token] 1 where there is a token; special ones are added."""
@@ -161,7 +161,7 @@ class TransformerLearner(Learner):
         """[text, d_model] vectors from [text, token] ids."""
         options = self._model.behaviour.options
         out = self.network(input_ids=ids, attention_mask=attention, **options)
-        return pooled(out.last_hidden_state, attention, self.pooling)
+        return pool_tokens(out.last_hidden_state, attention, self.pooling)
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
         # other weights behave alike: only what may be padded and has no state was accepted above,
@@ -172,15 +172,15 @@ class TransformerLearner(Learner):
         read = tokenize(model, [texts[i] for i in readable])
         if not is_whole:
             read = [replace(text, chunks=(slice(0, model.room),)) for text in read]
-        found = np.zeros((len(texts), model.n_blocks + 1, model.d_model), np.float32)
+        layers = np.zeros((len(texts), model.n_blocks + 1, model.d_model), np.float32)
         for vectors in pool_texts(model, read, [self._pool_layers], should_stop=should_stop):
-            found[readable] = vectors.reshape(len(readable), *found.shape[1:])
-        return found.transpose(1, 0, 2)
+            layers[readable] = vectors.reshape(len(readable), *layers.shape[1:])
+        return layers.transpose(1, 0, 2)
 
     def _pool_layers(self, states: LayerStates) -> tuple[Tensor, Tensor]:
         """[row, layer · d_model] sums and [row] weights; of chunks, longer ones weigh more."""
         attention = states.attention.long()
-        at_layers = [pooled(one, attention, self.pooling) for one in states.vectors]
+        at_layers = [pool_tokens(vectors, attention, self.pooling) for vectors in states.vectors]
         lengths = states.lengths
         weights = lengths if self.pooling == "mean" else torch.ones_like(lengths)
         return torch.cat(at_layers, dim=1) * weights[:, None], weights
@@ -210,14 +210,14 @@ class TableLearner(Learner):
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[text, d_model] vectors from [text, token] ids."""
-        return pooled(self._dropout(self.table(ids)), attention, "mean")
+        return pool_tokens(self._dropout(self.table(ids)), attention, "mean")
 
     def _layers(self, texts: Sequence[str], should_stop: ShouldStop, is_whole: bool) -> np.ndarray:
         rows = self._read(texts)
         starts = np.cumsum([0, *map(len, rows[:-1])])
         weights = self.table.weight
         ids, offsets = (
-            torch.from_numpy(one).to(weights.device) for one in (np.concatenate(rows), starts)
+            torch.from_numpy(array).to(weights.device) for array in (np.concatenate(rows), starts)
         )
         vectors = functional.embedding_bag(ids, weights, offsets, mode="mean")
         if should_stop():
@@ -241,18 +241,18 @@ def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:
     return learner.train()
 
 
-def pooled(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tensor:
+def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tensor:
     """[text, d_model] from [text, token, d_model] and [text, token] 1 where there is a token."""
     if pooling == "mean":
         weights = attention.unsqueeze(-1).to(vectors.dtype)  # [text, token, 1]
         return (vectors * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
     last = attention.sum(dim=1) - 1
-    at = {
+    position = {
         "cls": torch.zeros_like(last),
         "sep": last,
         "seventh": last.clamp(max=SEVENTH),
     }[pooling]
-    return vectors[torch.arange(len(vectors), device=vectors.device), at]
+    return vectors[torch.arange(len(vectors), device=vectors.device), position]
 
 
 def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
@@ -276,7 +276,7 @@ def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
             f"nothing is left to train. Freeze {model.n_blocks - 1} at most."
         )
     blocks = (_BLOCK.search(name) for name, _ in network.named_parameters())
-    if len({int(found[1]) for found in blocks if found}) != model.n_blocks:
+    if len({int(match[1]) for match in blocks if match}) != model.n_blocks:
         raise ModelError(
             f"The blocks of the model “{model.id}” share their weights, so none of them can be "
             "frozen alone. Freeze none."
@@ -285,4 +285,6 @@ def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
     ids = torch.arange(PROBED, device=parameters[0].device)[None]
     states = network(input_ids=ids, output_hidden_states=True).hidden_states[n]
     met = torch.autograd.grad(states.sum(), parameters, allow_unused=True)
-    return [one for one, gradient in zip(parameters, met, strict=True) if gradient is not None]
+    return [
+        weight for weight, gradient in zip(parameters, met, strict=True) if gradient is not None
+    ]

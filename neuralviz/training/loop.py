@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.models.passes import seeded
-from neuralviz.training.best import Best, has_diverged
+from neuralviz.training.best import BestWeights, has_diverged
 from neuralviz.training.checkpoints import Checkpoints, identity
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import hold_training
@@ -94,13 +94,13 @@ def _train(
 ) -> Generator[TrainingEvent]:
     source = PairSource(texts, settings.pairs, settings.seed)
     learner = make_learner(model, settings)
-    trained = [one for one in learner.parameters() if one.requires_grad]
+    trained = [weight for weight in learner.parameters() if weight.requires_grad]
     adam = torch.optim.Adam(trained, lr=settings.peak_rate)
-    best = Best(learner)
+    best = BestWeights(learner)
     before = watch.look(learner, 0, should_stop) if watch and watch_before else None
     checkpoints = Checkpoints(folder, identity(model, texts, settings)) if folder else None
     loss = checkpoints.restore(learner, adam, best) if checkpoints else []  # of every step
-    schedule = Schedule.of(settings, len(source))
+    schedule = Schedule.from_settings(settings, len(source))
     yield TrainingStarted(
         step=len(loss),
         steps=schedule.steps,
@@ -114,12 +114,12 @@ def _train(
     kept, keep_at = len(loss), time.monotonic() + CHECKPOINT_SECONDS
     try:
         is_broken = bool(loss) and not np.isfinite(loss[-1])  # no step would mend it
-        left = () if is_broken else _steps(source, schedule, first=len(loss))
-        for step, pairs in left:
+        remaining = () if is_broken else _steps(source, schedule, first=len(loss))
+        for step, pairs in remaining:
             for group in adam.param_groups:
                 group["lr"] = settings.peak_rate * schedule.factor(step)
-            anchors = _vectors(learner, [one.anchor for one in pairs], settings, step, side=0)
-            positives = _vectors(learner, [one.positive for one in pairs], settings, step, side=1)
+            anchors = _vectors(learner, [pair.anchor for pair in pairs], settings, step, side=0)
+            positives = _vectors(learner, [pair.positive for pair in pairs], settings, step, side=1)
             of_batch = contrastive_loss(anchors, positives, settings.temperature)
             adam.zero_grad()
             of_batch.backward()
@@ -131,8 +131,8 @@ def _train(
             if checkpoints and (is_last or time.monotonic() > keep_at):
                 began = time.monotonic()
                 checkpoints.keep(learner, adam, best, loss)
-                kept, now = len(loss), time.monotonic()
-                keep_at = now + max(CHECKPOINT_SECONDS, (now - began) / CHECKPOINT_SHARE)
+                kept, finished = len(loss), time.monotonic()
+                keep_at = finished + max(CHECKPOINT_SECONDS, (finished - began) / CHECKPOINT_SHARE)
             is_watched = watch_every is not None and not is_last and (step + 1) % watch_every == 0
             looks = watch if is_watched else None
             yield TrainingStep(
@@ -158,7 +158,7 @@ def _train(
     yield TrainingEnded(result, at_end)
 
 
-def restored(
+def restore_training(
     model: TextModel, texts: Sequence[str], settings: TrainingSettings, folder: Path
 ) -> Trained | None:
     """What a training has left in its folder, as far as it came; None where there is nothing.
@@ -167,13 +167,13 @@ def restored(
         NeuralvizError: as of `train`.
     """
     learner = make_learner(model, settings)
-    adam = torch.optim.Adam([one for one in learner.parameters() if one.requires_grad])
-    best = Best(learner)
+    adam = torch.optim.Adam([weight for weight in learner.parameters() if weight.requires_grad])
+    best = BestWeights(learner)
     loss = Checkpoints(folder, identity(model, texts, settings)).restore(learner, adam, best)
     if not loss:
         return None
     n_pairs = len(PairSource(texts, settings.pairs, settings.seed))
-    return _left_behind(learner, settings, Schedule.of(settings, n_pairs), loss, best)
+    return _left_behind(learner, settings, Schedule.from_settings(settings, n_pairs), loss, best)
 
 
 def _look(
@@ -191,7 +191,7 @@ def _left_behind(
     settings: TrainingSettings,
     schedule: Schedule,
     loss: list[float],
-    best: Best,
+    best: BestWeights,
 ) -> Trained:
     if diverged := has_diverged(loss):
         learner.load_state_dict(best.weights, strict=False)
@@ -215,7 +215,7 @@ class Schedule:
     steps: int
 
     @classmethod
-    def of(cls, settings: TrainingSettings, n_pairs: int) -> Schedule:
+    def from_settings(cls, settings: TrainingSettings, n_pairs: int) -> Schedule:
         """The schedule for a number of pairs an epoch."""
         batch_size = min(settings.batch_size, n_pairs)
         per_epoch = steps_of_epoch(n_pairs, batch_size)
@@ -268,7 +268,7 @@ def _vectors(
 
 
 def _alignment_and_uniformity(anchors: Tensor, positives: Tensor) -> dict[str, float]:
-    """Of a batch, [pair, dim] each (Wang & Isola 2020)."""
+    """Alignment and uniformity of a batch, [pair, dim] each (Wang & Isola 2020)."""
     a, p = functional.normalize(anchors, dim=1), functional.normalize(positives, dim=1)
     uniformity = torch.pdist(a).square().mul(-2).exp().mean().log()
     return {

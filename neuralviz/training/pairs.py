@@ -35,11 +35,13 @@ class Pair:
 def sentences_of(text: str, settings: PairSettings) -> list[str]:
     """The sentences of a text that are neither too short nor too long, in order."""
     if settings.splitting == "full-stops":
-        found = text.split(".")
+        parts = text.split(".")
     else:
-        found = [one["text"] for one in get_sentence_boundaries("en", text)]
-    stripped = (sentence.strip() for sentence in found)
-    return [one for one in stripped if settings.shortest <= len(one) <= settings.longest]
+        parts = [boundary["text"] for boundary in get_sentence_boundaries("en", text)]
+    stripped = (sentence.strip() for sentence in parts)
+    return [
+        sentence for sentence in stripped if settings.shortest <= len(sentence) <= settings.longest
+    ]
 
 
 def chunks_of(text: str, settings: PairSettings) -> list[str]:
@@ -81,7 +83,7 @@ class PairSource:
         self.texts = texts
         self.settings = settings
         self.seed = seed
-        counts = np.fromiter((len(chunks_of(one, settings)) for one in texts), dtype=np.int64)
+        counts = np.fromiter((len(chunks_of(text, settings)) for text in texts), dtype=np.int64)
         self.used = np.flatnonzero(counts >= FEWEST_CHUNKS)
         self.skipped = np.flatnonzero(counts < FEWEST_CHUNKS)
         self._counts = counts[self.used]
@@ -130,12 +132,12 @@ class PairSource:
         if not len(self.skipped):
             return ""
         s = self.settings
-        said = (
+        sentence = (
             f"{many(len(self.skipped), 'text')} of {len(self.texts):,} "
             f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
             f"{many(s.sentences + 1, 'sentence')} of {s.shortest} to {s.longest} characters."
         )
-        return f"{said} {self._what_helps()}" if self.is_mostly_skipped else said
+        return f"{sentence} {self._what_helps()}" if self.is_mostly_skipped else sentence
 
     @property
     def is_mostly_skipped(self) -> bool:
@@ -149,9 +151,9 @@ class PairSource:
         s = self.settings
         if len(self.texts) < 2:
             return "Training needs at least two texts: each is told apart from the others."
-        found = "No text" if not len(self.used) else "Only one text"
+        count = "No text" if not len(self.used) else "Only one text"
         return (
-            f"{found} of {len(self.texts):,} is long enough for a pair, which needs "
+            f"{count} of {len(self.texts):,} is long enough for a pair, which needs "
             f"{many(s.sentences + 1, 'different sentence')} of {s.shortest} to {s.longest} "
             f"characters. {self._what_helps()}"
         )
@@ -183,18 +185,18 @@ def _what_helps(texts: Sequence[str], settings: PairSettings) -> str:
         lengths: any_length,
         f"chunks of one sentence and {lengths}": replace(any_length, sentences=1),
     }
-    now = _usable(texts, settings)
-    said, best = [], now
-    for what, other in tried.items():
-        usable = _usable(texts, other)
+    share = _usable(texts, settings)
+    helps, best = [], share
+    for change, changed in tried.items():
+        usable = _usable(texts, changed)
         if usable > best:
             best = usable
-            said.append(f"{what} ({usable:.0%} of the texts can be used)")
-    if not said:
+            helps.append(f"{change} ({usable:.0%} of the texts can be used)")
+    if not helps:
         return "The texts are too short to be cropped. Use longer texts, or join short ones."
-    return f"What helps: {'; '.join(said)}."
+    return f"What helps: {'; '.join(helps)}."
 
 
 def _usable(texts: Sequence[str], settings: PairSettings) -> float:
     """0 … 1 share of the texts that have enough chunks."""
-    return float(np.mean([len(chunks_of(one, settings)) >= FEWEST_CHUNKS for one in texts]))
+    return float(np.mean([len(chunks_of(text, settings)) >= FEWEST_CHUNKS for text in texts]))

@@ -23,13 +23,13 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def _none() -> np.ndarray:
+def _no_steps() -> np.ndarray:
     return np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What stays of a snapshot: no vectors.
+class SnapshotRecord:
+    """A snapshot without its vectors.
 
     Attributes:
         step: how many were made; 0 is before.
@@ -46,15 +46,15 @@ class Seen:
     nearest: np.ndarray
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Seen:
-        """What is worth keeping of a snapshot."""
+    def from_snapshot(cls, snapshot: Snapshot) -> SnapshotRecord:
+        """The record of a snapshot: neighbours in place of vectors."""
         nearest = find_neighbours(snapshot.vectors, K).indices
         return cls(snapshot.step, snapshot.accuracy, snapshot.right, nearest)
 
 
 @dataclass(frozen=True)
-class Over:
-    """What stays of the end of a training: no weights.
+class EndRecord:
+    """The end of a training, without its weights.
 
     Attributes:
         diverged: whether the loss did.
@@ -64,8 +64,8 @@ class Over:
 
 
 @dataclass(frozen=True)
-class Untrained:
-    """The whole model as it is, on the same texts; told where less than that is trained.
+class UntrainedRecord:
+    """Accuracy of the whole untrained model, where only a part of it is trained.
 
     Attributes:
         accuracy: 0 … 1, at the last layer.
@@ -74,25 +74,25 @@ class Untrained:
     accuracy: float
 
 
-Noted = TrainingStarted | TrainingStep | Seen | Over | Untrained
-"""Plain values, without weights and vectors; what has a snapshot beside it has none in it."""
+RecordedEvent = TrainingStarted | TrainingStep | SnapshotRecord | EndRecord | UntrainedRecord
+"""Plain values without weights and vectors; snapshots are records of their own."""
 
 
-def noted(event: TrainingEvent | Snapshot | Noted) -> tuple[Noted, ...]:
-    """What stays of an event."""
-    if isinstance(event, Seen | Over | Untrained):
+def record_event(event: TrainingEvent | Snapshot | RecordedEvent) -> tuple[RecordedEvent, ...]:
+    """The plain records of an event: itself without weights and vectors, and its snapshot."""
+    if isinstance(event, SnapshotRecord | EndRecord | UntrainedRecord):
         return (event,)
     if isinstance(event, Snapshot):
-        return (Seen.of(event),)
-    beside = () if event.snapshot is None else (Seen.of(event.snapshot),)
+        return (SnapshotRecord.from_snapshot(event),)
+    snapshot = () if event.snapshot is None else (SnapshotRecord.from_snapshot(event.snapshot),)
     if isinstance(event, TrainingEnded):
-        return (Over(event.result.diverged), *beside)
-    return (replace(event, snapshot=None), *beside)
+        return (EndRecord(event.result.diverged), *snapshot)
+    return (replace(event, snapshot=None), *snapshot)
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What is known so far of one encoder that is trained.
+    """The training of one encoder so far.
 
     Attributes:
         settings: how.
@@ -117,11 +117,11 @@ class Lesson:
     measured: str = ""
     first: int = 0
     steps: int = 0
-    loss: np.ndarray = field(default_factory=_none)
-    learning_rate: np.ndarray = field(default_factory=_none)
-    alignment: np.ndarray = field(default_factory=_none)
-    uniformity: np.ndarray = field(default_factory=_none)
-    snapshots: tuple[Seen, ...] = ()
+    loss: np.ndarray = field(default_factory=_no_steps)
+    learning_rate: np.ndarray = field(default_factory=_no_steps)
+    alignment: np.ndarray = field(default_factory=_no_steps)
+    uniformity: np.ndarray = field(default_factory=_no_steps)
+    snapshots: tuple[SnapshotRecord, ...] = ()
     diverged: bool = False
     is_over: bool = False
     untrained: float | None = None
@@ -135,54 +135,56 @@ class Lesson:
     @property
     def accuracy(self) -> np.ndarray:
         """[snapshot, layer] 0 … 1; no rows without labels, and before the first is known."""
-        known = [one.accuracy for one in self.snapshots if one.accuracy is not None]
+        measured = [
+            snapshot.accuracy for snapshot in self.snapshots if snapshot.accuracy is not None
+        ]
         if self.snapshots and self.snapshots[0].step:
             return np.zeros((0, 0))
-        return np.stack(known) if known else np.zeros((0, 0))
+        return np.stack(measured) if measured else np.zeros((0, 0))
 
-    def having(self, events: Sequence[TrainingEvent | Snapshot | Noted]) -> Lesson:
-        """The same with some more events, and with snapshots that were taken beside them."""
+    def having(self, events: Sequence[TrainingEvent | Snapshot | RecordedEvent]) -> Lesson:
+        """A copy with more events and the snapshots among them."""
         grown = self
-        all_noted = [one for event in events for one in noted(event)]
-        made = [one for one in all_noted if isinstance(one, TrainingStep)]
-        for one in all_noted:
-            if isinstance(one, TrainingStarted):
-                unknown = np.full(one.step, np.nan)
+        all_noted = [record for event in events for record in record_event(event)]
+        steps = [record for record in all_noted if isinstance(record, TrainingStep)]
+        for record in all_noted:
+            if isinstance(record, TrainingStarted):
+                unknown = np.full(record.step, np.nan)
                 grown = replace(
                     grown,
-                    n_pairs=one.n_pairs,
-                    skipped=one.skipped,
-                    measured=one.measured,
-                    first=one.step,
-                    steps=one.steps,
-                    loss=one.loss,
+                    n_pairs=record.n_pairs,
+                    skipped=record.skipped,
+                    measured=record.measured,
+                    first=record.step,
+                    steps=record.steps,
+                    loss=record.loss,
                     learning_rate=unknown,
                     alignment=unknown,
                     uniformity=unknown,
                 )
-            elif isinstance(one, Over):
-                grown = replace(grown, diverged=one.diverged, is_over=True)
-            elif isinstance(one, Untrained):
-                grown = replace(grown, untrained=one.accuracy)
+            elif isinstance(record, EndRecord):
+                grown = replace(grown, diverged=record.diverged, is_over=True)
+            elif isinstance(record, UntrainedRecord):
+                grown = replace(grown, untrained=record.accuracy)
         curves: dict[str, Any] = {
-            name: np.append(getattr(grown, name), [getattr(one, name) for one in made])
+            name: np.append(getattr(grown, name), [getattr(step, name) for step in steps])
             for name in _CURVES
         }
-        seen = [one for one in all_noted if isinstance(one, Seen)]
-        ordered = sorted([*grown.snapshots, *seen], key=lambda one: one.step)
+        snapshots = [record for record in all_noted if isinstance(record, SnapshotRecord)]
+        ordered = sorted([*grown.snapshots, *snapshots], key=lambda record: record.step)
         return replace(grown, snapshots=tuple(ordered), **curves)
 
 
 def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
     """Lessons as a file of plain arrays."""
-    about: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     for place, lesson in enumerate(lessons):
-        about.append(
+        entries.append(
             {name: getattr(lesson, name) for name in _PLAIN}
             | {
                 "settings": asdict(lesson.settings),
-                "snapshots": [one.step for one in lesson.snapshots],
+                "snapshots": [snapshot.step for snapshot in lesson.snapshots],
             }
         )
         arrays |= {f"{place}_{name}": getattr(lesson, name) for name in _CURVES}
@@ -193,7 +195,7 @@ def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
                 arrays[f"{place}_{number}_right"] = snapshot.right
         if lesson.maps is not None:
             arrays[f"{place}_maps"] = lesson.maps
-    return npz_bytes({"format": FORMAT, "lessons": about}, arrays)
+    return npz_bytes({"format": FORMAT, "lessons": entries}, arrays)
 
 
 def read_lessons(content: bytes) -> tuple[Lesson, ...]:
@@ -202,28 +204,28 @@ def read_lessons(content: bytes) -> tuple[Lesson, ...]:
     Raises:
         ValueError: they are something else.
     """
-    about, arrays = read_npz(content)
+    header, arrays = read_npz(content)
     try:
-        if about["format"] != FORMAT:
+        if header["format"] != FORMAT:
             raise ValueError("This file is of another version.")
-        return tuple(_lesson(one, place, arrays) for place, one in enumerate(about["lessons"]))
+        return tuple(_lesson(entry, place, arrays) for place, entry in enumerate(header["lessons"]))
     except (LookupError, TypeError, AttributeError, SettingsError) as error:
         raise ValueError("This is no file of a training.") from error
 
 
-def _lesson(about: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarray]) -> Lesson:
-    settings = dict(about["settings"])
+def _lesson(entry: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarray]) -> Lesson:
+    settings = dict(entry["settings"])
     pairs = PairSettings(**settings.pop("pairs"))
     snapshots = tuple(
-        Seen(
+        SnapshotRecord(
             int(step),
             arrays.get(f"{place}_{number}_accuracy"),
             arrays.get(f"{place}_{number}_right"),
             arrays[f"{place}_{number}_nearest"].astype(np.int32),
         )
-        for number, step in enumerate(about["snapshots"])
+        for number, step in enumerate(entry["snapshots"])
     )
-    values: dict[str, Any] = {name: about[name] for name in _PLAIN}
+    values: dict[str, Any] = {name: entry[name] for name in _PLAIN}
     values |= {name: arrays[f"{place}_{name}"] for name in _CURVES}
     maps = arrays.get(f"{place}_maps")
     lesson = Lesson(
@@ -238,20 +240,20 @@ def _has_numbers(lesson: Lesson) -> bool:
     """Whether curves and counts are what they are called."""
     counts = (lesson.n_pairs, lesson.first, lesson.steps)
     return (
-        all(type(one) is int and one >= 0 for one in counts)
+        all(type(count) is int and count >= 0 for count in counts)
         and isinstance(lesson.skipped, str)
         and isinstance(lesson.measured, str)
         and (lesson.untrained is None or 0 <= lesson.untrained <= 1)
-        and all(type(one) is bool for one in (lesson.diverged, lesson.is_over))
+        and all(type(flag) is bool for flag in (lesson.diverged, lesson.is_over))
         and all(getattr(lesson, name).shape == (lesson.step,) for name in _CURVES)
         and all(getattr(lesson, name).dtype.kind == "f" for name in _CURVES)
     )
 
 
-def _is_snapshot(seen: Seen) -> bool:
+def _is_snapshot(snapshot: SnapshotRecord) -> bool:
     """Whether arrays have the shapes and the numbers that a snapshot has."""
-    accuracy, right = seen.accuracy, seen.right
-    if seen.step < 0 or seen.nearest.ndim != 2 or (accuracy is None) != (right is None):
+    accuracy, right = snapshot.accuracy, snapshot.right
+    if snapshot.step < 0 or snapshot.nearest.ndim != 2 or (accuracy is None) != (right is None):
         return False
     if accuracy is None or right is None:
         return True
@@ -259,13 +261,13 @@ def _is_snapshot(seen: Seen) -> bool:
     return bool(is_share) and accuracy.ndim == right.ndim == 1 and right.dtype == bool
 
 
-def _fit(snapshots: Sequence[Seen], maps: np.ndarray | None) -> bool:
+def _fit(snapshots: Sequence[SnapshotRecord], maps: np.ndarray | None) -> bool:
     """Whether snapshots are of the same texts and layers, one after the other, and so are maps."""
     shapes = {
-        (one.nearest.shape, None if one.accuracy is None else one.accuracy.shape)
-        for one in snapshots
+        (snapshot.nearest.shape, None if snapshot.accuracy is None else snapshot.accuracy.shape)
+        for snapshot in snapshots
     }
-    steps = [one.step for one in snapshots]
+    steps = [snapshot.step for snapshot in snapshots]
     if len(shapes) > 1 or steps != sorted(set(steps)):
         return False
     return maps is None or (

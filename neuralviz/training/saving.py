@@ -70,31 +70,31 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _delete_unfinished(folder.parent)
-        beside = Path(
+        temporary = Path(
             tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=UNFINISHED)
         )
     except OSError as error:
         raise StoreError(f"Could not save the encoder: {error.strerror}.") from error
     try:
         with quiet_transformers():
-            _as_sentence_transformer(trained, model, beside / "parts").save(
-                str(beside / "whole"), create_model_card=False
+            _as_sentence_transformer(trained, model, temporary / "parts").save(
+                str(temporary / "whole"), create_model_card=False
             )
-            _check_saved(trained.learner, beside / "whole")
-        about = {
+            _check_saved(trained.learner, temporary / "whole")
+        header = {
             "model": model.id,
             "fingerprint": model.fingerprint,
             "settings": asdict(trained.settings),
             "step": trained.step,
             "steps": trained.steps,
         }
-        (beside / "whole" / RECORD_FILE).write_text(json.dumps(about, indent=2), "utf-8")
-        (beside / "whole").rename(folder)
+        (temporary / "whole" / RECORD_FILE).write_text(json.dumps(header, indent=2), "utf-8")
+        (temporary / "whole").rename(folder)
     except Exception as error:  # the tokenizers library raises no kind of its own, a full disk too
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"Could not save the encoder: {reason}.") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_family_can_be_saved(model: TextModel, settings: TrainingSettings) -> None:
@@ -156,8 +156,8 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
     backend.post_processor = TemplateProcessing(
         single=[*before, "$A", *after], special_tokens=list(tokens.items())
     )
-    known = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
-    special = {name: str(token) for name, token in known.items() if token is not None}
+    named = {name: getattr(model.tokenizer, name, None) for name in _SPECIAL_TOKENS}
+    special = {name: str(token) for name, token in named.items() if token is not None}
     anything = next(iter(special.values()), "") or str(backend.id_to_token(model.pad_id))
     special.setdefault("pad_token", anything)
     return PreTrainedTokenizerFast(
@@ -174,7 +174,7 @@ def _as_it_reads(model: TextModel) -> PreTrainedTokenizerFast:
 def _words_alone(encoder: Tokenizer) -> Tokenizer:
     """A tokenizer that reads what looks like a special token as characters, also from its file."""
     content = json.loads(encoder.to_str())
-    content["added_tokens"] = [one for one in content["added_tokens"] if not one["special"]]
+    content["added_tokens"] = [token for token in content["added_tokens"] if not token["special"]]
     content["post_processor"] = None
     return Tokenizer.from_str(json.dumps(content))
 
@@ -186,12 +186,12 @@ def _check_saved(learner: Learner, folder: Path) -> None:
         StoreError: they are others.
     """
     encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    found = encoder.encode(list(_PROBES), show_progress_bar=False)
+    saved = encoder.encode(list(_PROBES), show_progress_bar=False)
     was_training = learner.training
     with torch.no_grad():
         expected = learner.eval().vectors(_PROBES).float().cpu().numpy()
     learner.train(was_training)
-    if not np.allclose(found, expected, rtol=0, atol=TOLERANCE * float(np.abs(expected).max())):
+    if not np.allclose(saved, expected, rtol=0, atol=TOLERANCE * float(np.abs(expected).max())):
         raise StoreError(
             "sentence-transformers reads other vectors from the folder than those that were "
             "trained. Begin with a model of another family"

@@ -175,13 +175,13 @@ def with_options(
     """
     if unknown := options.keys() - TrainingOptions.__annotations__.keys():
         raise TypeError(f"Unknown setting: {', '.join(sorted(unknown))}.")
-    given: dict[str, Any] = dict(options)
-    pairs = given.pop("pairs", settings.pairs)
+    chosen: dict[str, Any] = dict(options)
+    pairs = chosen.pop("pairs", settings.pairs)
     if not isinstance(pairs, PairSettings):
         pairs = replace(settings.pairs, kind=pairs)
-    of_pairs = {field.name for field in fields(PairSettings)} & given.keys()
-    pairs = replace(pairs, **{name: given.pop(name) for name in of_pairs})
-    return replace(settings, pairs=pairs, **given)
+    of_pairs = {field.name for field in fields(PairSettings)} & chosen.keys()
+    pairs = replace(pairs, **{name: chosen.pop(name) for name in of_pairs})
+    return replace(settings, pairs=pairs, **chosen)
 
 
 def check_can_be_saved(pooling: TrainingPooling) -> None:
@@ -202,6 +202,6 @@ def _check_one_of(noun: str, value: str, choices: tuple[str, ...]) -> None:
         raise SettingsError(f"Unknown {noun} “{str(value)[:40]}”. Use: {', '.join(choices)}.")
 
 
-def _check_whole(what: str, value: int, lowest: int, highest: int) -> None:
+def _check_whole(noun: str, value: int, lowest: int, highest: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        raise SettingsError(f"{what} must be a whole number from {lowest} to {highest:,}.")
+        raise SettingsError(f"{noun} must be a whole number from {lowest} to {highest:,}.")

@@ -100,9 +100,9 @@ class Watch:
         if labels is not None and len({label for label in labels if label}) < 2:
             labels = None
         if labels is not None:
-            if why := why_no_votes(labels):
-                raise NeuralvizError(why)
-            first = {text: at for at, text in reversed(list(enumerate(texts))) if labels[at]}
+            if reason := why_no_votes(labels):
+                raise NeuralvizError(reason)
+            first = {text: row for row, text in reversed(list(enumerate(texts))) if labels[row]}
             candidates = np.sort(list(first.values()))
         drawn = np.random.default_rng(seed).permutation(candidates)[:n_texts]
         beginning = None  # characters of a text that are read
@@ -138,7 +138,7 @@ class Watch:
         accuracy = right = None
         if self.has_labels:
             right_at = [self._right(vectors, should_stop) for vectors in layers]
-            accuracy, right = np.array([one.mean() for one in right_at]), right_at[-1]
+            accuracy, right = np.array([hits.mean() for hits in right_at]), right_at[-1]
         return Snapshot(step, accuracy, right, layers[-1])
 
     def _right(self, vectors: np.ndarray, should_stop: ShouldStop) -> np.ndarray:

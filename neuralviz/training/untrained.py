@@ -45,11 +45,11 @@ def measure_untrained(
     is_less = settings.part == "table" or settings.start == "random" or settings.pooling != "mean"
     if not (is_less and watch.has_labels):
         return None
-    accuracy = watch.look(_Untrained(model, store), 0, should_stop).accuracy
+    accuracy = watch.look(_LastLayer(model, store), 0, should_stop).accuracy
     return None if accuracy is None else float(accuracy[-1])
 
 
-class _Untrained:
+class _LastLayer:
     """The last layer of a model as it is.
 
     Args:
@@ -65,13 +65,13 @@ class _Untrained:
     ) -> list[np.ndarray]:
         """[text, dim] of that layer; a text without a token has zeros."""
         encoded = self._model.encoder.encode_batch_fast(list(texts), add_special_tokens=False)
-        readable = [i for i, one in enumerate(encoded) if one.ids and texts[i].strip()]
+        readable = [i for i, encoding in enumerate(encoded) if encoding.ids and texts[i].strip()]
         embedder = PooledEmbedder(self._model, "mean")
         vectors = np.zeros((len(readable), embedder.dim), np.float32)
         read = [texts[i] for i in readable]
         for event in embed(read, embedder, self._store, should_stop=should_stop):
             if event.vectors is not None:
                 vectors[event.at] = event.vectors
-        found = np.zeros((len(texts), embedder.dim), np.float32)
-        found[readable] = vectors
-        return [found]
+        all_vectors = np.zeros((len(texts), embedder.dim), np.float32)
+        all_vectors[readable] = vectors
+        return [all_vectors]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.ladder import climb
+from neuralviz.evaluation.ladder import train_ladder
 from neuralviz.evaluation.ladder_events import FLOOR, Ladder, RungResult, TestPairs
 from neuralviz.evaluation.ladder_settings import LadderSettings
 from neuralviz.evaluation.ladder_table import ladder_lines
@@ -36,7 +36,7 @@ def test_encoders_learn_more_than_cosines_tell(data: Path) -> None:
     split = split_pairs(dev, test=test)
     settings = LadderSettings(rungs=("siamese",))
     ladder = Ladder()
-    for event in climb(load_text_model(), split, settings, MemoryVectors()):
+    for event in train_ladder(load_text_model(), split, settings, MemoryVectors()):
         ladder = ladder.having([event])
     assert ladder.baselines[FLOOR].spearman == pytest.approx(0.820, abs=0.002)
     (siamese,) = ladder.of_rung("siamese")

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.training.folders import write_lesson, write_texts
-from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.record import Lesson, SnapshotRecord
 from neuralviz.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def page() -> AppTest:
 
 def recorded(folder: Path, steps: int = 20) -> Lesson:
     snapshots = tuple(
-        Seen(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
+        SnapshotRecord(
+            step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int)
+        )
         for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
     )
     curve = np.linspace(2, 1, steps)

@@ -7,7 +7,7 @@ import pytest
 
 from neuralviz.evaluation.best_layer import (
     BestLayer,
-    Measured,
+    MeasuredPooling,
     best_layer,
     best_layer_in_words,
     interval_of_difference,
@@ -21,11 +21,11 @@ RNG = np.random.default_rng(0)
 SCORES = RNG.random(60)
 
 
-def measured(cosines: np.ndarray, scores: np.ndarray) -> Measured:
-    return Measured(cosines, scores, np.arange(len(scores)))
+def measured(cosines: np.ndarray, scores: np.ndarray) -> MeasuredPooling:
+    return MeasuredPooling(cosines, scores, np.arange(len(scores)))
 
 
-def layer(noise: float) -> Measured:
+def layer(noise: float) -> MeasuredPooling:
     """Cosines that follow the scores the less, the more noise there is."""
     return measured(SCORES + noise * RNG.standard_normal(60), SCORES)
 

@@ -99,7 +99,7 @@ def test_intervals_are_percentiles_of_correlations_of_resamples() -> None:
     x = draw.normal(size=40)
     y = (x + draw.normal(size=40)).round()
     found = bootstrapping.bootstrap(x, y, resamples=250, seed=3)
-    intervals = bootstrapping.Intervals.of(found)
+    intervals = bootstrapping.Intervals.from_resamples(found)
     again = np.random.default_rng(3)
     drawn = [correlate(x[at], y[at]) for at in (again.integers(40, size=40) for _ in range(250))]
     for name in COEFFICIENTS:

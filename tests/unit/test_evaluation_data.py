@@ -23,7 +23,7 @@ from neuralviz.evaluation.guessing import guess_columns, guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
-from neuralviz.evaluation.tables import data_of, read_data
+from neuralviz.evaluation.tables import make_data, read_data
 from neuralviz.reading.pairs import number_pairs, read_pairs
 from neuralviz.reading.roles import ROLES
 from neuralviz.reading.scales import Scale
@@ -368,25 +368,25 @@ def test_a_label_that_is_rarer_than_the_voters_is_said() -> None:
 def test_what_was_published_is_of_these_data_alone() -> None:
     from dataclasses import replace
 
-    from neuralviz.evaluation.published import published
+    from neuralviz.evaluation.published import find_published
 
     scores = np.repeat([5.0, 3.0, 0.0], [338, 507, 534])  # as many as in the STS test
     places = np.arange(len(scores))
     texts = [f"{side} {i}" for side in "ab" for i in places]
     data = scored_data("sts.csv", texts[: len(scores)], texts[len(scores) :], scores)
-    assert published(data, "neural") is None
+    assert find_published(data, "neural") is None
     sts = replace(data, benchmark="stsb")
-    neural = published(sts, "neural")
+    neural = find_published(sts, "neural")
     assert (neural.model, neural.pairs.wrong) == ("bert-base-uncased", 17_893)
     assert neural.source == "Tables 1, 3 and 4"
-    mean = published(sts, "mean", "all-MiniLM-L6-v2")
+    mean = find_published(sts, "mean", "all-MiniLM-L6-v2")
     assert (mean.triplets.wrong, mean.triplets.same, mean.triplets.shared) == (945, 0.84, 0.67)
-    assert published(sts, "mean", "sentence-transformers/all-mpnet-base-v2").spearman == 0.834
-    assert published(sts, "") is None
-    other = published(replace(sts, dissimilar=3.0), "neural-B3")  # other pairs are dissimilar
+    assert find_published(sts, "mean", "sentence-transformers/all-mpnet-base-v2").spearman == 0.834
+    assert find_published(sts, "") is None
+    other = find_published(replace(sts, dissimilar=3.0), "neural-B3")  # other pairs are dissimilar
     assert (other.pairs, other.triplets.wrong, other.kendall_b) == (None, 582, 0.471)
     assert other.source == "Tables 9 and 12"
-    assert published(replace(data, benchmark="mrpc"), "neural") is None  # others were counted
+    assert find_published(replace(data, benchmark="mrpc"), "neural") is None  # others were counted
 
 
 def test_every_row_that_was_published_has_its_tables() -> None:
@@ -513,7 +513,7 @@ def test_scores_of_which_some_are_missing_are_scores(missing: str, form: str) ->
     table = read_table(Source("p.tsv", "\n".join(["nr\tleft\tright\tgold", *rows]).encode()))
     roles = {"text1": "left", "text2": "right", "score": "gold"}
     assert guess_roles(table) == ("pairs", roles)
-    data = data_of("p.tsv", table, roles)
+    data = make_data("p.tsv", table, roles)
     assert isinstance(data, ScoredData)
     plain = [float(s.strip(" %").replace(",", ".")) for s in scores if s != missing]
     assert data.scores.tolist() == plain

@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData, Thresholds
-from neuralviz.evaluation.hub_data import KNOWN, HubData, load_hub_data
+from neuralviz.evaluation.hub_data import HUB_DATA, HubData, load_hub_data
 
 pytest.importorskip("datasets")
 
@@ -28,7 +28,7 @@ def save(folder: Path, split: str, rows: list[dict]) -> str:
 
 def known_at(monkeypatch: pytest.MonkeyPatch, name: str, folder: str) -> None:
     """A known name whose copy is a local folder."""
-    monkeypatch.setitem(KNOWN, name, HubData(folder, None, KNOWN[name].split))
+    monkeypatch.setitem(HUB_DATA, name, HubData(folder, None, HUB_DATA[name].split))
 
 
 def test_the_sts_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, Stopped, TextError
-from neuralviz.evaluation.ladder import climb
+from neuralviz.evaluation.ladder import train_ladder
 from neuralviz.evaluation.ladder_events import (
     FLOOR,
     LINEAR,
@@ -69,7 +69,7 @@ def split() -> SplitPairs:
 
 
 def climbed(model: LanguageModel, split: SplitPairs, settings: LadderSettings = SETTINGS) -> Ladder:
-    return Ladder().having(list(climb(model, split, settings, MemoryVectors())))
+    return Ladder().having(list(train_ladder(model, split, settings, MemoryVectors())))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def ladder(split: SplitPairs, tiny: LanguageModel) -> Ladder:
 
 
 def test_every_rung_is_trained_with_every_seed(ladder: Ladder, split: SplitPairs) -> None:
-    assert list(ladder.results) == [(one.rung, one.seed) for one in SETTINGS.each()]
+    assert list(ladder.results) == [(one.rung, one.seed) for one in SETTINGS.list_trainings()]
     assert list(ladder.results) == list(ladder.curves)
     assert ladder.test is not None
     assert ladder.test.sentences1 == split.test.sentences1
@@ -114,7 +114,7 @@ def test_floor_and_linear_regression_are_those_of_plain_programs(
 
 def test_events_come_in_order(split: SplitPairs, tiny: LanguageModel) -> None:
     settings = LadderSettings(rungs=("cosines",), max_epochs=2)
-    events = list(climb(tiny, split, settings, MemoryVectors()))
+    events = list(train_ladder(tiny, split, settings, MemoryVectors()))
     kinds = list(dict.fromkeys(type(event) for event in events))
     assert kinds == [FeatureProgress, LayerCosines, TestPairs, Baseline, RungEvent, RungResult]
 
@@ -123,7 +123,7 @@ def test_folding_at_once_or_one_by_one_gives_the_same(
     split: SplitPairs, tiny: LanguageModel
 ) -> None:
     settings = LadderSettings(rungs=("cosines", "autoencoder"), max_epochs=2)
-    events = list(climb(tiny, split, settings, MemoryVectors()))
+    events = list(train_ladder(tiny, split, settings, MemoryVectors()))
     one_by_one = Ladder()
     for event in events:
         one_by_one = one_by_one.having([event])
@@ -167,7 +167,9 @@ def test_a_sentence_encoder_has_an_embedding_of_its_own(split: SplitPairs) -> No
     model = load_text_model(MINILM, device="cpu")
     own = own_embeddings(model, split)
     settings = LadderSettings(rungs=("cosines",), max_epochs=1)
-    found = Ladder().having(list(climb(model, split, settings, MemoryVectors(), own=own)))
+    found = Ladder().having(
+        list(train_ladder(model, split, settings, MemoryVectors(), own_embedders=own))
+    )
     # all-MiniLM-L6-v2 is mean pooling
     floor, sentence = found.baselines[FLOOR], found.baselines[SENTENCE]
     assert sentence.predicted == pytest.approx(floor.predicted, abs=1e-5)
@@ -196,7 +198,7 @@ def test_equal_scores_are_refused_before_anything_is_computed(
     same = replace(part, scores=np.full(len(part), 3.0))
     flat = replace(split, train=same) if role == "train" else replace(split, dev=same)
     with pytest.raises(TextError, match=f"All scores of the {role} pairs are 3"):
-        next(climb(tiny, flat, SETTINGS, MemoryVectors()))
+        next(train_ladder(tiny, flat, SETTINGS, MemoryVectors()))
 
 
 def test_pairs_of_one_text_twice_are_no_trouble(tiny: LanguageModel) -> None:

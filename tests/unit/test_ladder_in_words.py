@@ -21,9 +21,9 @@ from neuralviz.evaluation.ladder_events import (
 )
 from neuralviz.evaluation.ladder_in_words import (
     PAPERS_PAIR,
-    heard_point,
     identical_point,
     ladder_point,
+    layer_shares_point,
     layers_point,
     rebuilt_point,
     residuals_point,
@@ -295,7 +295,7 @@ def test_scores_that_seem_reversed_are_said_to_be_that() -> None:
     ],
 )
 def test_the_layers_that_are_heard_make_up_half(heard: list[float], said: str) -> None:
-    assert heard_point("cosines", np.array(heard)) == f"**MLP over cosines** {said}"
+    assert layer_shares_point("cosines", np.array(heard)) == f"**MLP over cosines** {said}"
 
 
 def test_what_the_autoencoders_lose() -> None:

@@ -32,7 +32,7 @@ from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.results_file import read_results, results_bytes
 from neuralviz.evaluation.verdict import verdict
-from neuralviz.evaluation.yardsticks import explained, yardsticks_of
+from neuralviz.evaluation.yardsticks import explain_measures, yardsticks_of
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
@@ -191,7 +191,7 @@ def test_labels_of_a_task_are_equally_frequent_and_texts_differ(task: str) -> No
     assert made.by_default == ("probe",)
     assert made.name == f"own, {TASKS[task].title.lower()}"
     assert check_measures(made, MeasureSettings()) == ("probe",)
-    assert made.asked == TASKS[task].asked
+    assert made.question == TASKS[task].question
 
 
 def test_lengths_are_told_by_number_of_words() -> None:
@@ -261,7 +261,7 @@ def test_too_few_texts_are_refused_in_a_sentence(task: str) -> None:
 def test_unknown_tasks_are_refused_and_many_texts_are_drawn_from() -> None:
     with pytest.raises(SettingsError, match="Unknown task “depth”"):
         probing_task("depth", "own", sentences())
-    made = probing_task("length", "own", sentences(), most=100)
+    made = probing_task("length", "own", sentences(), max_texts=100)
     (note,) = made.notes
     assert note == f"Using 100 of {len(sentences())} different texts, drawn at random."
     assert len(made.texts) <= 100
@@ -313,7 +313,7 @@ def test_it_says_first_what_the_best_tells_and_what_the_baselines_reach() -> Non
     figure, n_rows = yardstick_figure(results, 0, by)
     assert n_rows == 2
     assert [one.x[0] for one in figure.data] == [results.measured(0, 0).probe.accuracy, 1.0]
-    (sentence,) = explained(results, 0)
+    (sentence,) = explain_measures(results, 0)
     assert "TF-IDF baseline" in sentence
     table = results.table(0)
     (place,) = (at for at, head in enumerate(table.heads) if "TF-IDF baseline" in head)
@@ -398,7 +398,7 @@ def test_every_label_counts_alike_as_scikit_learn_counts(name: Measure) -> None:
 def test_the_rarest_of_many_labels_are_shown_together() -> None:
     labels = [f"l{at}" for at in range(20) for _ in range(20 - at)]
     predicted = labels[1:] + labels[:1]
-    whole = Confusion.of(labels, predicted)
+    whole = Confusion.from_predictions(labels, predicted)
     assert whole.at_most(20) is whole
     few = whole.at_most(12)
     assert few.labels == (*(f"l{at}" for at in range(11)), "9 rarer labels")

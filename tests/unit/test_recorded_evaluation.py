@@ -17,7 +17,7 @@ from neuralviz.evaluation.examples import (
 )
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.results_file import read_results
-from neuralviz.evaluation.verdict import other_winner, verdict
+from neuralviz.evaluation.verdict import describe_other_winner, verdict
 from neuralviz.paths import sample_data
 
 
@@ -54,7 +54,7 @@ def test_what_it_says_is_worth_seeing() -> None:
     """The page opens with methods that differ for certain, and differently by what is asked."""
     forms, topics, *_ = recorded_results()
     assert verdict(forms, 0).startswith("sbert-wk finds the form of a text best: for 84.0% of")
-    said = other_winner(forms, {"topics": topics})
+    said = describe_other_winner(forms, {"topics": topics})
     assert said == "Ask the same texts for their topics, and mean is the best."
 
 

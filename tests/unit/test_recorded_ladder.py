@@ -34,7 +34,9 @@ def ladder() -> Ladder:
 
 def test_it_is_of_the_settings_and_the_pairs_that_the_page_begins_with(ladder: Ladder) -> None:
     task = example_ladder()
-    assert [one.trained.settings for one in ladder.results.values()] == task.settings.each()
+    assert [
+        one.trained.settings for one in ladder.results.values()
+    ] == task.settings.list_trainings()
     assert set(ladder.results) == set(ladder.curves) == {(rung, 42) for rung in RUNGS}
     assert set(ladder.layers) == set(POOLINGS)
     assert list(ladder.baselines) == [FLOOR, LINEAR, SENTENCE]

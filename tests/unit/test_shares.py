@@ -15,7 +15,7 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import similarity
-from neuralviz.evaluation.together import kept_together
+from neuralviz.evaluation.together import describe_similar_texts
 from neuralviz.evaluation.verdict import verdict
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 
@@ -70,7 +70,7 @@ def test_compare_map_and_evaluation_decide_alike(n_moved: int, is_decided: bool)
     assert (first & ~second).sum() == n_moved
     assert not (second & ~first).any()
 
-    in_compare = kept_together(
+    in_compare = describe_similar_texts(
         [similarity("mean", texts, good), similarity("cls", texts, bad)], {"topic": labels}
     )
     on_map = neighbours_point(["mean", "cls"], {"topic": [first, second]}, {"topic": 0.5}, 1)

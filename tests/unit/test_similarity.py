@@ -37,7 +37,7 @@ def test_products_are_cosines() -> None:
     np.testing.assert_allclose(found.products, cosine_similarity(vectors), atol=1e-6)
     assert found.products.dtype == np.float32
     assert not found.zeros.any()
-    assert found.done.all()
+    assert found.has_vector.all()
     i, j = pair_indices(7)
     assert (i < j).all() and len(i) == 21
     np.testing.assert_array_equal(found.of_pairs, found.products[i, j])
@@ -66,12 +66,12 @@ def test_vectors_of_zeros() -> None:
     found = of([0, 0], [1, 0], [0, 0])
     np.testing.assert_array_equal(found.products, [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
     np.testing.assert_array_equal(found.zeros, [True, False, True])
-    assert found.done.all()
+    assert found.has_vector.all()
 
 
 def test_texts_without_a_vector_yet() -> None:
     found = of([1, 0], [NAN, NAN], [1, 1], [0, 1])
-    np.testing.assert_array_equal(found.done, [True, False, True, True])
+    np.testing.assert_array_equal(found.has_vector, [True, False, True, True])
     assert not found.zeros.any()
     assert np.isnan(found.products[1]).all() and np.isnan(found.products[:, 1]).all()
     np.testing.assert_allclose(found.products[0, [0, 2, 3]], [1, 0.5**0.5, 0], atol=1e-7)

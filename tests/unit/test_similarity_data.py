@@ -11,7 +11,7 @@ import torch
 
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.errors import SettingsError, Stopped, TextError
-from neuralviz.evaluation.ladder import look_at_layers, model_poolings
+from neuralviz.evaluation.ladder import measure_cosines, model_poolings
 from neuralviz.evaluation.ladder_events import LayerCosines
 from neuralviz.layers.settings import PoolingName
 from neuralviz.models import LanguageModel, load_text_model
@@ -113,7 +113,7 @@ def test_a_second_look_computes_nothing(tiny: LanguageModel, tmp_path: Path) -> 
     pairs = ScoredPairs(SENTENCES[:3], SENTENCES[3:6], np.array([1.0, 2.0, 3.0]))
     for found in (0, 6):
         store = KeptVectors(Database(tmp_path))
-        events = list(look_at_layers(tiny, pairs, store, poolings=["mean"]))
+        events = list(measure_cosines(tiny, pairs, store, poolings=["mean"]))
         last = events[-2]
         assert not isinstance(last, LayerCosines)
         assert (last.done, last.total, last.found) == (6, 6, found)
@@ -124,7 +124,7 @@ def test_the_starting_picture_has_every_pooling(tiny: LanguageModel) -> None:
     pairs = ScoredPairs(same, (same[0], same[2], SENTENCES[5]), np.array([5.0, 1.0, 0.0]))
     seen = [
         event
-        for event in look_at_layers(tiny, pairs, MemoryVectors())
+        for event in measure_cosines(tiny, pairs, MemoryVectors())
         if isinstance(event, LayerCosines)
     ]
     assert [one.pooling for one in seen] == ["mean", "cls", "sep", "last"]

@@ -15,7 +15,7 @@ from neuralviz.training.similarity.events import (
     SimilarityEvent,
 )
 from neuralviz.training.similarity.features import PairFeatures
-from neuralviz.training.similarity.loop import fit, heard_layers, load_network, predict
+from neuralviz.training.similarity.loop import compute_layer_shares, fit, load_network, predict
 from neuralviz.training.similarity.networks import (
     CosineHead,
     Decoders,
@@ -163,9 +163,9 @@ def test_a_rung_learns_which_layer_tells(rung: Rung) -> None:
     assert ended.dev > least
     network = load_network(ended)
     assert np.corrcoef(predict(network, test), test.scores)[0, 1] > least
-    assert ended.heard.sum() == pytest.approx(1)
-    assert int(ended.heard.argmax()) == 2
-    assert ended.heard == pytest.approx(heard_layers(network, dev))
+    assert ended.layer_shares.sum() == pytest.approx(1)
+    assert int(ended.layer_shares.argmax()) == 2
+    assert ended.layer_shares == pytest.approx(compute_layer_shares(network, dev))
 
 
 def test_the_log_variance_rung_is_shifted_to_peoples_mean() -> None:
@@ -268,7 +268,7 @@ def test_nan_features_and_scores_are_refused() -> None:
             )
         )
     with pytest.raises(TextError, match="At least two train pairs"):
-        list(fit(good.at(np.array([0])), good, SimilaritySettings()))
+        list(fit(good.select(np.array([0])), good, SimilaritySettings()))
 
 
 def test_a_training_that_diverges_says_so() -> None:

@@ -19,7 +19,7 @@ from neuralviz.models import LanguageModel
 from neuralviz.plots.training import smooth
 from neuralviz.training import SnapshotCallback, Watch, folders, read_folder
 from neuralviz.training.callback import MOST_SNAPSHOTS, _Layers
-from neuralviz.training.record import Seen
+from neuralviz.training.record import SnapshotRecord
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, save_trained
 
@@ -85,14 +85,14 @@ def test_layers_are_those_of_our_own_snapshots_and_the_last_is_the_encoders(
 def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -> None:
     model = encoder(tiny, home)
     callback = SnapshotCallback(
-        home / "runs" / "one", CORPUS, LABELS, every=2, n_texts=10, pairs="dropout"
+        home / "runs" / "one", CORPUS, LABELS, every_steps=2, n_texts=10, pairs="dropout"
     )
     callback.on_train_begin(arguments(), state(0), None, model=model)
     begun = read_folder(home / "runs" / "one")
     assert (begun.lesson.step, begun.lesson.steps, begun.lesson.is_over) == (0, 6, False)
     assert len(begun.texts) == len(begun.labels or ()) == 10
 
-    driven(SnapshotCallback(home / "two", CORPUS, LABELS, every=2, n_texts=10), model)
+    driven(SnapshotCallback(home / "two", CORPUS, LABELS, every_steps=2, n_texts=10), model)
     lesson = read_folder(home / "two").lesson
     assert lesson.is_over
     assert [one.step for one in lesson.snapshots] == [0, 2, 4, 6]
@@ -102,7 +102,9 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
     assert begun.lesson.settings.pairs.kind == "dropout"
     ours = Watch(CORPUS, LABELS, n_texts=10).look(_Layers(model), 0)
     np.testing.assert_array_equal(lesson.snapshots[0].accuracy, ours.accuracy)
-    np.testing.assert_array_equal(lesson.snapshots[0].nearest, Seen.of(ours).nearest)
+    np.testing.assert_array_equal(
+        lesson.snapshots[0].nearest, SnapshotRecord.from_snapshot(ours).nearest
+    )
     assert sorted(path.name for path in (home / "two").iterdir()) == ["texts.json", "training.npz"]
 
 
@@ -113,7 +115,7 @@ def test_numbers_are_labels_0_as_well(tiny: LanguageModel, home: Path) -> None:
 
 
 def test_snapshots_thin_out_where_there_are_many(tiny: LanguageModel, home: Path) -> None:
-    callback = SnapshotCallback(home / "run", CORPUS, every=1)
+    callback = SnapshotCallback(home / "run", CORPUS, every_steps=1)
     driven(callback, encoder(tiny, home), steps=100)
     steps = [one.step for one in read_folder(home / "run").lesson.snapshots]
     assert steps[0] == 0
@@ -126,8 +128,8 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     tiny: LanguageModel, home: Path
 ) -> None:
     model = encoder(tiny, home)
-    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every=2), model)
-    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every=2), model, first=4, steps=8)
+    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=2), model)
+    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=2), model, first=4, steps=8)
     lesson = read_folder(home / "run").lesson
     assert (lesson.step, lesson.steps, lesson.is_over) == (8, 8, True)
     assert [one.step for one in lesson.snapshots] == [0, 2, 4, 6, 8]
@@ -149,13 +151,13 @@ def test_a_training_killed_after_its_checkpoint_goes_on_though_less_was_recorded
     tiny: LanguageModel, home: Path
 ) -> None:
     model = encoder(tiny, home)
-    killed = SnapshotCallback(home / "run", CORPUS, LABELS, every=3)
+    killed = SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=3)
     killed.on_train_begin(arguments(), state(0, 8), None, model=model)
     for step in range(1, 6):
         killed.on_step_end(arguments(), state(step, 8), None, model=model)
     killed.on_log(arguments(), state(5, 8), None, logs={"loss": 1.0})
     assert read_folder(home / "run").lesson.step == 0  # the log came after the last snapshot
-    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every=3), model, first=5, steps=8)
+    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=3), model, first=5, steps=8)
     lesson = read_folder(home / "run").lesson
     assert [one.step for one in lesson.snapshots] == [0, 3, 5, 6, 8]
     assert np.isnan(lesson.loss).tolist() == [True] * 5 + [False] * 3
@@ -188,7 +190,7 @@ def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
     tiny: LanguageModel, home: Path
 ) -> None:
     model = encoder(tiny, home)
-    callback = SnapshotCallback(home / "run", CORPUS, LABELS, every=2)
+    callback = SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=2)
     callback.on_train_begin(arguments(), state(0), None, model=model)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -280,7 +282,9 @@ def test_with_the_real_trainer_it_changes_nothing_and_can_be_read_meanwhile(
         return model.state_dict()
 
     alone = trained("alone")
-    watched = trained("watched", SnapshotCallback(home / "run", CORPUS, LABELS, every=2), Look())
+    watched = trained(
+        "watched", SnapshotCallback(home / "run", CORPUS, LABELS, every_steps=2), Look()
+    )
     assert all(torch.equal(alone[name], watched[name]) for name in alone)
     lesson = read_folder(home / "run").lesson
     assert lesson.is_over

@@ -14,7 +14,7 @@ from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.sweeps import swept
+from neuralviz.evaluation.sweeps import find_swept_options
 from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import broken_figure, correlation_figure, yardstick_figure
@@ -42,8 +42,8 @@ def filled(rows: Sequence[Row], data, resamples: int = 50) -> Results:
 
 
 def test_epochs_are_a_sweep_of_one_option() -> None:
-    assert swept(rows_of("epochs")) == {"epochs": tuple(range(1, 21))}
-    assert list(swept(rows_of("learning-rate"))) == ["learning_rate"]
+    assert find_swept_options(rows_of("epochs")) == {"epochs": tuple(range(1, 21))}
+    assert list(find_swept_options(rows_of("learning-rate"))) == ["learning_rate"]
 
 
 def test_layers_one_by_one_are_a_sweep() -> None:
@@ -51,29 +51,29 @@ def test_layers_one_by_one_are_a_sweep() -> None:
     assert [row.label for row in rows] == [f"layer {n}" for n in range(7)]
     assert {(row.spec.method, row.spec.model_id) for row in rows} == {("mean", "bundled")}
     assert [dict(row.spec.options) for row in rows] == [{"layer": (n,)} for n in range(7)]
-    assert swept(rows) == {"layer": tuple(range(7))}
-    assert swept(method_rows(["mean", "cls", "last"], {"layer": "1,2"})) == {}
+    assert find_swept_options(rows) == {"layer": tuple(range(7))}
+    assert find_swept_options(method_rows(["mean", "cls", "last"], {"layer": "1,2"})) == {}
 
 
 def test_layers_and_windows_are_a_sweep_of_two() -> None:
     rows = rows_of("sbert-wk-sweep")
-    found = swept(rows)
+    found = find_swept_options(rows)
     assert list(found) == ["layer_start", "window"]
     assert set(zip(*found.values(), strict=True)) == {(a, b) for a in range(6) for b in range(1, 5)}
-    assert swept(rows[:-1]) == {}  # one combination is missing
+    assert find_swept_options(rows[:-1]) == {}  # one combination is missing
 
 
 @pytest.mark.parametrize(
     "experiment", ["precision", "layers", "outputs", "concatenated", "sbert-wk-parts"]
 )
 def test_other_tables_are_no_sweep(experiment: str) -> None:
-    assert swept(rows_of(experiment)) == {}
+    assert find_swept_options(rows_of(experiment)) == {}
 
 
 def test_methods_of_ones_own_are_no_sweep() -> None:
-    assert swept(method_rows(["mean", "cls", "neural"], {})) == {}
-    assert swept(()) == {}
-    assert swept(rows_of("epochs")[:2]) == {}  # two points are no curve
+    assert find_swept_options(method_rows(["mean", "cls", "neural"], {})) == {}
+    assert find_swept_options(()) == {}
+    assert find_swept_options(rows_of("epochs")[:2]) == {}  # two points are no curve
 
 
 def test_a_line_has_its_values_in_order_and_its_band() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 from neuralviz.embedders.labels import short_labels
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.together import (
-    agreement,
+    describe_agreement,
+    describe_similar_texts,
+    describe_spread,
     furthest_apart,
-    kept_together,
     least_alike,
     nearest_shares,
-    spread,
     usable_labels,
 )
 
@@ -43,7 +43,7 @@ FORM = ["x", "y"] * 10
 
 def test_two_labels_and_a_clear_best_for_each() -> None:
     methods = [by_label("mean", TOPIC), by_label("neural, fast", FORM)]
-    said = kept_together(methods, {"topic": TOPIC, "form": FORM})
+    said = describe_similar_texts(methods, {"topic": TOPIC, "form": FORM})
     topic, form = nearest_shares(methods[1], TOPIC).mean(), nearest_shares(methods[0], FORM).mean()
     assert said == (
         f"mean puts every text next to one of the same topic (neural: {topic:.0%}); neural puts "
@@ -54,7 +54,7 @@ def test_two_labels_and_a_clear_best_for_each() -> None:
 
 def test_equal_methods_are_not_decided_between() -> None:
     same = [by_label("mean", TOPIC), by_label("cls", TOPIC)]
-    assert kept_together(same, {"topic": TOPIC}) == (
+    assert describe_similar_texts(same, {"topic": TOPIC}) == (
         "mean puts every text next to one of the same topic (cls: 100%).\n\n"
         "On the topic, 20 texts do not decide between mean and cls."
     )
@@ -64,7 +64,7 @@ def test_few_texts_decide_little() -> None:
     """Four texts of difference are not enough: a coin falls so in one of eight cases."""
     labels = ["a", "a", "b", "b"]
     methods = [by_label("mean", ["a", "b", "a", "b"]), by_label("neural", labels)]
-    assert kept_together(methods, {"group": labels}) == (
+    assert describe_similar_texts(methods, {"group": labels}) == (
         "neural puts every text next to one of the same group (mean: 0%).\n\n"
         "On the group, 4 texts do not decide between neural and mean."
     )
@@ -80,10 +80,10 @@ def test_the_best_is_compared_with_every_other_method() -> None:
             ("sep", [False] * 16 + [True] * 24),
         )
     )
-    assert kept_together([best, second], {"topic": PAIRS}).endswith(
+    assert describe_similar_texts([best, second], {"topic": PAIRS}).endswith(
         "mean keeps the topic together best."
     )
-    assert kept_together([best, second, third], {"topic": PAIRS}).endswith(
+    assert describe_similar_texts([best, second, third], {"topic": PAIRS}).endswith(
         "On the topic, 40 texts do not decide between mean and sep."
     )
 
@@ -96,25 +96,27 @@ def test_texts_without_a_label_are_left_out() -> None:
     products = one.products.copy()
     products[:19] = products[:, :19] = np.nan  # the first with a label is under way
     under_way = Similarity("mean", one.texts, products, one.zeros)
-    assert kept_together([under_way], {"topic": labels}).startswith("By mean, texts 20 and ")
+    assert describe_similar_texts([under_way], {"topic": labels}).startswith(
+        "By mean, texts 20 and "
+    )
 
 
 def test_one_method_decides_nothing() -> None:
-    said = kept_together([by_label("mean", TOPIC)], {"topic": TOPIC})
+    said = describe_similar_texts([by_label("mean", TOPIC)], {"topic": TOPIC})
     assert said == "mean puts every text next to one of the same topic."
     some = with_nearest("mean", [True] * 30 + [False] * 10)
-    assert kept_together([some], {"topic": PAIRS}) == (
+    assert describe_similar_texts([some], {"topic": PAIRS}) == (
         "mean puts 75% of texts next to one of the same topic."
     )
     none = with_nearest("mean", [False] * 40)
-    assert kept_together([none], {"topic": PAIRS}) == (
+    assert describe_similar_texts([none], {"topic": PAIRS}) == (
         "mean puts no text next to one of the same topic."
     )
 
 
 def test_labels_that_tell_nothing_are_left_out() -> None:
     labels = {"same": ["a"] * 20, "id": [str(i) for i in range(20)]}
-    assert kept_together([by_label("mean", TOPIC)], labels).startswith("By mean, texts ")
+    assert describe_similar_texts([by_label("mean", TOPIC)], labels).startswith("By mean, texts ")
 
 
 def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
@@ -128,10 +130,10 @@ def test_without_labels_rankings_are_compared() -> None:
     vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
     first = similarity("mean", "abcd", vectors)
     again, other = similarity("cls", "abcd", vectors * 3), similarity("sep", "abcd", vectors[::-1])
-    assert kept_together([first, again]) == (
+    assert describe_similar_texts([first, again]) == (
         "mean and cls agree: their rankings of 6 pairs have a correlation of 1.00."
     )
-    assert "mean and sep see different things: " in agreement(first, other)
+    assert "mean and sep see different things: " in describe_agreement(first, other)
 
 
 def ranked(method: str, *products: float) -> Similarity:
@@ -145,7 +147,7 @@ def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
     mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
     cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
     neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
-    said = kept_together([mean, neural, cls])
+    said = describe_similar_texts([mean, neural, cls])
     assert said == (
         "mean and cls agree most (0.94) and mean and neural least (−0.94), by the correlation of "
         "their rankings of 6 pairs. mean and neural differ most on texts 1 and 2: rank 1 by mean, "
@@ -155,11 +157,13 @@ def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
     assert least_alike([mean, cls, neural]) == (0, 2)
     assert furthest_apart(mean, neural) == (0, 1)
     alike = [ranked(name, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4) for name in ("mean", "cls", "max")]
-    assert kept_together(alike) == (
+    assert describe_similar_texts(alike) == (
         "Any two methods agree about equally: their rankings of 6 pairs have a correlation of 1.00."
     )
     level = ranked("sep", *[0.5] * 6)
-    assert kept_together([level, mean, cls]).startswith("mean and cls agree: their rankings")
+    assert describe_similar_texts([level, mean, cls]).startswith(
+        "mean and cls agree: their rankings"
+    )
     assert least_alike([level, mean, cls]) == (1, 2)
     assert least_alike([level, level, level]) == (0, 1)
     nothing = ranked("sep", *[np.nan] * 6)
@@ -168,36 +172,36 @@ def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
 
 def test_one_pair_is_named_once() -> None:
     one = similarity("mean", "ab", np.eye(2))
-    assert kept_together([one]) == "By mean, texts 1 and 2 are most similar (0.00)."
-    assert kept_together([one, similarity("cls", "ab", np.eye(2))]) == (
+    assert describe_similar_texts([one]) == "By mean, texts 1 and 2 are most similar (0.00)."
+    assert describe_similar_texts([one, similarity("cls", "ab", np.eye(2))]) == (
         "mean and cls cannot be compared on so few different pairs."
     )
     equal = similarity("cls", "abc", np.ones((3, 2)))
-    assert kept_together([equal]) == "By cls, all 3 pairs are equally similar (1.00)."
-    assert "cannot be compared" in agreement(equal, equal)
+    assert describe_similar_texts([equal]) == "By cls, all 3 pairs are equally similar (1.00)."
+    assert "cannot be compared" in describe_agreement(equal, equal)
 
 
 def test_nothing_is_said_of_nothing_and_of_what_is_under_way() -> None:
-    assert kept_together([]) == ""
+    assert describe_similar_texts([]) == ""
     vectors = np.full((20, 2), np.nan)
     none = similarity("mean", ["x"] * 20, vectors)
-    assert kept_together([none], {"topic": TOPIC}) == ""
+    assert describe_similar_texts([none], {"topic": TOPIC}) == ""
     half = by_label("cls", TOPIC)
     products = half.products.copy()
     products[10:] = products[:, 10:] = np.nan
     under_way = Similarity("mean", half.texts, products, half.zeros)
-    assert kept_together([under_way, half], {"topic": TOPIC}) == (
+    assert describe_similar_texts([under_way, half], {"topic": TOPIC}) == (
         "mean puts every text next to one of the same topic (cls: 100%)."
     )
 
 
 def test_the_widest_and_the_narrowest() -> None:
     wide, narrow = similarity("mean", "abc", np.eye(3)[[0, 0, 1]]), by_label("neural, fast", TOPIC)
-    assert spread([wide]) == "mean spreads the pairs with a standard deviation of 0.47."
-    assert spread([narrow, wide]).startswith(
+    assert describe_spread([wide]) == "mean spreads the pairs with a standard deviation of 0.47."
+    assert describe_spread([narrow, wide]).startswith(
         "mean spreads the pairs widest (standard deviation 0.47), neural least (0.4"
     )
-    assert spread([wide, replace(wide, method="cls")]) == (
+    assert describe_spread([wide, replace(wide, method="cls")]) == (
         "Both methods spread the pairs about equally (standard deviation 0.47)."
     )
 

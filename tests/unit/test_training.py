@@ -35,10 +35,10 @@ from neuralviz.training.learner import (
     Learner,
     TransformerLearner,
     make_learner,
-    pooled,
+    pool_tokens,
     seeded,
 )
-from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
+from neuralviz.training.loop import Schedule, contrastive_loss, restore_training, train
 from neuralviz.training.pairs import chunks_of
 from neuralviz.training.saving import UNFINISHED, save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
@@ -164,7 +164,7 @@ def test_the_learning_rate_goes_as_transformers_has_it(
     from transformers import get_linear_schedule_with_warmup
 
     settings = TrainingSettings(epochs=epochs, batch_size=batch_size, max_steps=max_steps)
-    schedule = Schedule.of(settings, n_pairs)
+    schedule = Schedule.from_settings(settings, n_pairs)
     warm_up = round(0.1 * min(schedule.per_epoch, schedule.steps))
     adam = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=1.0)
     plan = get_linear_schedule_with_warmup(adam, warm_up, schedule.steps)
@@ -325,7 +325,7 @@ def test_poolings_take_the_tokens_they_are_named_after() -> None:
     vectors = torch.arange(2 * 9, dtype=torch.float32).reshape(2, 9, 1)
     attention = torch.tensor([[1] * 9, [1] * 4 + [0] * 5])
     found = {
-        pooling: pooled(vectors, attention, pooling).squeeze(1).tolist()
+        pooling: pool_tokens(vectors, attention, pooling).squeeze(1).tolist()
         for pooling in ("mean", "cls", "sep", "seventh")
     }
     assert found == {"mean": [4, 10.5], "cls": [0, 9], "sep": [8, 12], "seventh": [6, 12]}
@@ -516,9 +516,9 @@ def test_a_training_that_has_ended_is_not_made_again(tiny: LanguageModel, tmp_pa
 def test_what_a_stopped_training_left_can_be_had_without_going_on(
     tiny: LanguageModel, tmp_path: Path
 ) -> None:
-    assert restored(tiny, CORPUS, FEW, tmp_path) is None
+    assert restore_training(tiny, CORPUS, FEW, tmp_path) is None
     stopped = result_of(tiny, folder=tmp_path, should_stop=lambda: True)
-    found = restored(tiny, CORPUS, FEW, tmp_path)
+    found = restore_training(tiny, CORPUS, FEW, tmp_path)
     assert found is not None
     assert (found.step, found.steps) == (1, 6)
     assert same(weights_of(stopped.learner), weights_of(found.learner))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralviz.plots.training import accuracy_by_layer_figure, accuracy_by_step_figure
-from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.record import Lesson, SnapshotRecord
 from neuralviz.training.settings import TrainingSettings
 
 NEAR = np.zeros((4, 3), int)
@@ -17,7 +17,7 @@ NEAR = np.zeros((4, 3), int)
 def lesson(*accuracies: list[float]) -> Lesson:
     """One with a snapshot every 10 steps, with an accuracy at each layer."""
     seen = [
-        Seen(10 * at, np.array(values), np.ones(4, bool), NEAR)
+        SnapshotRecord(10 * at, np.array(values), np.ones(4, bool), NEAR)
         for at, values in enumerate(accuracies)
     ]
     return Lesson(

@@ -13,11 +13,11 @@ from neuralviz.training.in_words import (
     layers_point,
     moves_point,
     new_neighbours,
+    suggest_next,
     trained_part,
     training_point,
-    what_next,
 )
-from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.record import Lesson, SnapshotRecord
 from neuralviz.training.settings import TrainingSettings, with_options
 
 N = 200
@@ -28,7 +28,9 @@ FAR = (np.arange(N)[:, None] + np.arange(101, 111)) % N
 def lesson(*shares: float, nearest: np.ndarray = NEAR, **settings: Any) -> Lesson:
     """One that is over: a snapshot every 12 steps, at which so many texts are right."""
     seen = [
-        Seen(12 * at, np.array([0.5, share]), np.arange(N) < share * N, nearest if at else NEAR)
+        SnapshotRecord(
+            12 * at, np.array([0.5, share]), np.arange(N) < share * N, nearest if at else NEAR
+        )
         for at, share in enumerate(shares)
     ]
     n = 12 * max(len(shares) - 1, 1)
@@ -306,7 +308,7 @@ def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -
 def test_what_to_try_next_is_what_has_not_been_seen_yet(
     lessons: tuple[Lesson, ...], said: str
 ) -> None:
-    assert what_next(lessons) == said
+    assert suggest_next(lessons) == said
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.asides import followed, halves, least_shared, separated
+from neuralviz.evaluation.asides import (
+    describe_followed_quality,
+    describe_halves,
+    describe_separation,
+    describe_shared_errors,
+)
 from neuralviz.evaluation.broken import BrokenCount, Overlap
-from neuralviz.evaluation.claims import written
+from neuralviz.evaluation.claims import format_distinct
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import (
     DataSet,
@@ -23,12 +28,13 @@ from neuralviz.evaluation.data import (
 )
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.leads import Lead, compute_leads, format_lead
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.verdict import Lead, leads, other_winner, verdict, written_lead
+from neuralviz.evaluation.verdict import describe_other_winner, verdict
 from neuralviz.evaluation.yardsticks import Yardstick, yardsticks_of
 from neuralviz.maps.neighbourhoods import KnnAccuracy
 
@@ -271,8 +277,8 @@ def test_another_measure_may_have_another_winner() -> None:
 
 def test_values_that_differ_look_different() -> None:
     (by, *_) = yardsticks_of(results(pairs(), spearman(0.5)), 0)
-    assert written(by, [0.8231, 0.8212, 0.5]) == ["0.823", "0.821", "0.500"]
-    assert written(by, [0.82311, 0.82312]) == ["0.82", "0.82"]
+    assert format_distinct(by, [0.8231, 0.8212, 0.5]) == ["0.823", "0.821", "0.500"]
+    assert format_distinct(by, [0.82311, 0.82312]) == ["0.82", "0.82"]
 
 
 def test_how_exactly_a_text_is_learnt_is_not_said_where_it_is_clear() -> None:
@@ -433,22 +439,22 @@ def test_names_are_marked_wherever_they_stand() -> None:
 )
 def test_leads_have_the_digits_they_need(value, interval, written) -> None:
     (by, *_) = yardsticks_of(results(pairs(), spearman(0.5)), 0)
-    assert written_lead(by, Lead("a", "b", value, interval)) == written
+    assert format_lead(by, Lead("a", "b", value, interval)) == written
 
 
 def test_one_percentage_point_is_one() -> None:
     (by,) = yardsticks_of(results(labels(), accuracy(0.5)), 0)
-    assert written_lead(by, Lead("a", "b", 0.01, None))[0] == "1.0 percentage point"
-    assert written_lead(by, Lead("a", "b", 0.0004, None))[0] == "0.04 percentage points"
+    assert format_lead(by, Lead("a", "b", 0.01, None))[0] == "1.0 percentage point"
+    assert format_lead(by, Lead("a", "b", 0.0004, None))[0] == "0.04 percentage points"
 
 
 def test_every_two_methods_are_compared_the_better_one_first() -> None:
     found = results(groups(), *(counted("triplets", n, 528) for n in (30, 10, 20)))
     (by,) = yardsticks_of(found, 0)
-    assert [(one.first, one.second) for one in leads(found, 0, by)] == [
+    assert [(one.first, one.second) for one in compute_leads(found, 0, by)] == [
         ("sbert-wk", "cls"), ("sbert-wk", "mean"), ("cls", "mean")
     ]  # fmt: skip
-    assert all(one.value > 0 for one in leads(found, 0, by))
+    assert all(one.value > 0 for one in compute_leads(found, 0, by))
 
 
 def test_the_interval_is_of_the_same_resamples() -> None:
@@ -459,7 +465,7 @@ def test_the_interval_is_of_the_same_resamples() -> None:
     one, other = (measure(data, each, settings) for each in (vectors, near))
     found = results(data, one, other)
     for by in yardsticks_of(found, 0):
-        (lead,) = leads(found, 0, by)
+        (lead,) = compute_leads(found, 0, by)
         low, high = by.interval(one)
         assert lead.interval[1] - lead.interval[0] < (high - low) / 5
         alone: Mapping[str, np.ndarray] = one.resampled
@@ -472,57 +478,59 @@ def test_the_same_texts_asked_for_something_else() -> None:
         labelled_data("labels.csv", [f"text {i}" for i in range(60)], ["x", "y"] * 30),
         accuracy(0.5), accuracy(0.8),
     )  # fmt: skip
-    said = other_winner(here, {"topics": here, "forms": there}, name=lambda label: f"<{label}>")
+    said = describe_other_winner(
+        here, {"topics": here, "forms": there}, name=lambda label: f"<{label}>"
+    )
     assert said == "Ask the same texts for their forms, and <sbert-wk> is the best."
     close_third = results(there.data[0], accuracy(0.5), accuracy(0.8), accuracy(0.75))
-    assert other_winner(here, {"forms": close_third}) == (
+    assert describe_other_winner(here, {"forms": close_third}) == (
         "Ask the same texts for their forms, and sbert-wk beats mean."
     )
     undecided = results(there.data[0], accuracy(0.5), accuracy(0.55, first=3))
     same_winner = results(there.data[0], accuracy(0.9), accuracy(0.8))
     for other in (undecided, same_winner, results(groups(), accuracy(0.1), accuracy(0.9))):
-        assert other_winner(here, {"forms": other}) == ""
+        assert describe_other_winner(here, {"forms": other}) == ""
 
 
 def test_the_most_different_errors_are_named() -> None:
     found = results(groups(), *(counted("triplets", n, 528) for n in (30, 10, 20)))
     shared = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
     found = found.having(Compared(0, (0, 1, 2), {"triplets": Overlap(shared, 528)}))
-    assert least_shared(found, 0) == (
+    assert describe_shared_errors(found, 0) == (
         "cls and mean make the most different errors. mean also breaks 30% of the 20 triplets that "
         "cls breaks."
     )
     two = found.having(Compared(0, (0, 1), {"pairs": Overlap(np.array([[1, 1], [1, 4]]), 9)}))
-    assert least_shared(two, 0, name=lambda label: f"<{label}>") == (
+    assert describe_shared_errors(two, 0, name=lambda label: f"<{label}>") == (
         "<sbert-wk> also breaks 100% of the 1 comparison that <mean> breaks."
     )
     nothing = found.having(Compared(0, (0, 1), {"pairs": Overlap(np.zeros((2, 2), int), 9)}))
-    assert least_shared(nothing, 0) == ""
-    assert least_shared(results(groups(), counted("triplets", 3, 528)), 0) == ""
+    assert describe_shared_errors(nothing, 0) == ""
+    assert describe_shared_errors(results(groups(), counted("triplets", 3, 528)), 0) == ""
 
 
 def test_how_far_similar_is_kept_from_dissimilar() -> None:
     cosines = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
     found = results(groups(), counted("triplets", 30, 528), counted("triplets", 3, 528, **cosines))
-    assert separated(found, 0, main(found)) == (
+    assert describe_separation(found, 0, main(found)) == (
         "With sbert-wk, similar texts have a mean cosine similarity of 0.70, dissimilar texts 0.00."
     )
     bare = results(groups(), counted("triplets", 3, 528))
-    assert separated(bare, 0, main(bare)) == ""
+    assert describe_separation(bare, 0, main(bare)) == ""
     undefined = replace(counted("triplets", 3, 528, **cosines), triplets=None)
     found = results(groups(), undefined, counted("triplets", 30, 528, **cosines))
-    assert separated(found, 0, main(found)).startswith("With sbert-wk, ")
+    assert describe_separation(found, 0, main(found)).startswith("With sbert-wk, ")
 
 
 def test_pairs_that_people_find_similar_are_in_the_upper_half() -> None:
     data = pairs(11)  # with scores 0, 0.5, … 5
     products = np.array([9, 0, 1, 2, 3, 4, 5, 6, 7, 8, -1.0])
-    assert halves(data, Measured(products=products), "<mean>") == (
+    assert describe_halves(data, Measured(products=products), "<mean>") == (
         "Of the pairs that people score 4 or more, <mean> puts 67% in the upper half by cosine "
         "similarity; of those they score 2 or less, 20%."
     )
     low = replace(data, similar=9.0)
-    assert halves(low, Measured(products=products), "mean") == ""
+    assert describe_halves(low, Measured(products=products), "mean") == ""
 
 
 def test_the_quality_that_is_followed_best_is_named() -> None:
@@ -539,7 +547,9 @@ def test_the_quality_that_is_followed_best_is_named() -> None:
 
     def said(*methods: Measured) -> str:
         found = results(data, *methods)
-        return followed(found, 0, main(found), lambda one: f"<{one}>", lambda one: f"[{one}]")
+        return describe_followed_quality(
+            found, 0, main(found), lambda one: f"<{one}>", lambda one: f"[{one}]"
+        )
 
     assert said(measured(form=0.1, meaning=0.2), measured(form=0.61, meaning=0.2)) == (
         "<sbert-wk> follows [form] best (mean tau-c 0.61) and [meaning] least (0.20)."

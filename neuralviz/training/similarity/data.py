@@ -37,7 +37,7 @@ class SplitPairs:
 
     @property
     def parts(self) -> tuple[ScoredPairs, ScoredPairs, ScoredPairs]:
-        """The three."""
+        """Train, dev and test pairs."""
         return self.train, self.dev, self.test
 
 
@@ -85,11 +85,11 @@ def split_pairs(
     Raises:
         TextError: there are too few pairs, or all are joined by texts that they share.
     """
-    given = [part for part in (dev, test) if part is not None]
-    notes = tuple(note for part in (pairs, *given) for note in part.notes)
+    held_out = [part for part in (dev, test) if part is not None]
+    notes = tuple(note for part in (pairs, *held_out) for note in part.notes)
     if dev is not None and test is not None:
         _check_part(pairs, "train")
-        return SplitPairs(pairs, dev, test, (*notes, *_shared(pairs, given)))
+        return SplitPairs(pairs, dev, test, (*notes, *_shared(pairs, held_out)))
     if len(pairs) < FEWEST:
         raise TextError(
             f"There {'is' if len(pairs) == 1 else 'are'} {many(len(pairs), 'pair')}. To train on "
@@ -97,22 +97,22 @@ def split_pairs(
         )
     shares = [SHARES[0], SHARES[1] if dev is None else 0.0, SHARES[2] if test is None else 0.0]
     places = _deal(_groups(pairs), shares, np.random.default_rng(seed))
-    parts = [pairs.take(one) for one in places]
+    parts = [pairs.take(rows) for rows in places]
     for part, given_part, role in zip(
         parts, (None, dev, test), ("train", "dev", "test"), strict=True
     ):
         if given_part is None:
             _check_part(part, role)
-    notes = (*notes, *_shared(parts[0], given))
+    notes = (*notes, *_shared(parts[0], held_out))
     return SplitPairs(parts[0], dev or parts[1], test or parts[2], notes)
 
 
-def _shared(train: ScoredPairs, given: Sequence[ScoredPairs]) -> list[str]:
+def _shared(train: ScoredPairs, held_out: Sequence[ScoredPairs]) -> list[str]:
     """How many train pairs share a text with the dev and test pairs that were given."""
-    known = {text for part in given for text in (*part.sentences1, *part.sentences2)}
+    held_out_texts = {text for part in held_out for text in (*part.sentences1, *part.sentences2)}
     shared = sum(
-        one in known or other in known
-        for one, other in zip(train.sentences1, train.sentences2, strict=True)
+        first in held_out_texts or second in held_out_texts
+        for first, second in zip(train.sentences1, train.sentences2, strict=True)
     )
     if not shared:
         return []
@@ -131,7 +131,8 @@ def _check_part(part: ScoredPairs, role: str) -> None:
 def _groups(pairs: ScoredPairs) -> np.ndarray:
     """[pair] the number of its group: pairs that share a text are in one."""
     place = {
-        text: at for at, text in enumerate(dict.fromkeys((*pairs.sentences1, *pairs.sentences2)))
+        text: index
+        for index, text in enumerate(dict.fromkeys((*pairs.sentences1, *pairs.sentences2)))
     }
     first = [place[text] for text in pairs.sentences1]
     second = [place[text] for text in pairs.sentences2]
@@ -146,10 +147,10 @@ def _deal(groups: np.ndarray, shares: list[float], rng: np.random.Generator) -> 
     numbers, sizes = np.unique(groups, return_counts=True)
     order = rng.permutation(len(numbers))
     order = order[np.argsort(-sizes[order], kind="stable")]
-    wanted = np.array(shares) / sum(shares) * len(groups)
+    remaining = np.array(shares) / sum(shares) * len(groups)
     part_of = np.empty(numbers.max() + 1, dtype=np.int64)
-    for at in order:
-        part = int(np.argmax(wanted))
-        part_of[numbers[at]] = part
-        wanted[part] -= sizes[at]
+    for index in order:
+        part = int(np.argmax(remaining))
+        part_of[numbers[index]] = part
+        remaining[part] -= sizes[index]
     return [np.flatnonzero(part_of[groups] == part) for part in range(len(shares))]

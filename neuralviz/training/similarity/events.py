@@ -62,7 +62,8 @@ class SimilarityEnded:
         losses: [layer] as of the last `AutoencoderEpoch`; None without autoencoders.
         best_epoch, epochs: the epoch whose weights these are, and how many there were.
         dev: Spearman on the dev pairs then.
-        heard: [layer] share of what the scores depend on, together 1 (`loop.heard_layers`).
+        layer_shares: [layer] share of what the scores depend on, together 1, as of
+            `loop.compute_layer_shares`.
     """
 
     __repr__ = short_repr
@@ -75,7 +76,7 @@ class SimilarityEnded:
     best_epoch: int
     epochs: int
     dev: float
-    heard: np.ndarray
+    layer_shares: np.ndarray
 
 
 SimilarityEvent = AutoencoderEpoch | SimilarityEpoch | SimilarityEnded

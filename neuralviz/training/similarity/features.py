@@ -59,14 +59,16 @@ class PairFeatures:
         """[pair, layer] -1 … 1; 0 for a vector of zeros."""
         return np.stack(
             [
-                np.einsum("pd,pd->p", self.vectors[self.first, at], self.vectors[self.second, at])
-                for at in range(self.n_layers)
+                np.einsum(
+                    "pd,pd->p", self.vectors[self.first, layer], self.vectors[self.second, layer]
+                )
+                for layer in range(self.n_layers)
             ],
             axis=1,
         )
 
-    def at(self, places: np.ndarray) -> PairFeatures:
-        """Those of some pairs; the vectors are shared."""
+    def select(self, places: np.ndarray) -> PairFeatures:
+        """The features of some pairs; the vectors are shared."""
         return PairFeatures(
             self.vectors, self.first[places], self.second[places], self.scores[places]
         )
@@ -74,8 +76,8 @@ class PairFeatures:
 
 def different_texts(pairs: Sequence[ScoredPairs]) -> list[str]:
     """The texts of pairs, each once, in the order they come in."""
-    both = (text for one in pairs for text in (*one.sentences1, *one.sentences2))
-    return list(dict.fromkeys(both))
+    texts = (text for part in pairs for text in (*part.sentences1, *part.sentences2))
+    return list(dict.fromkeys(texts))
 
 
 def look_up(
@@ -94,7 +96,7 @@ def look_up(
         should_stop: asked again and again.
 
     Yields:
-        How far it is.
+        Progress events.
 
     Returns:
         [text, layer, d_model] vectors of length 1.
@@ -144,7 +146,7 @@ def pair_features(pairs: ScoredPairs, texts: Sequence[str], vectors: np.ndarray)
         texts: each once.
         vectors: [text, layer, d_model] of those.
     """
-    place = {text: at for at, text in enumerate(texts)}
+    place = {text: index for index, text in enumerate(texts)}
     return PairFeatures(
         vectors,
         np.array([place[text] for text in pairs.sentences1]),

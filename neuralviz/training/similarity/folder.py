@@ -26,7 +26,7 @@ _MOST_HEADER = 1 << 20  # bytes
 
 @dataclass(frozen=True)
 class KeptSimilarityModel:
-    """What a file says of itself.
+    """A saved similarity model, as its file's header describes it.
 
     Attributes:
         name: under which it is kept.
@@ -56,20 +56,20 @@ def is_similarity_model(name: str) -> bool:
 
 
 def similarity_models() -> list[KeptSimilarityModel]:
-    """All of them, by name; files that cannot be read are left out."""
-    found = []
+    """All saved similarity models, by name; unreadable files are left out."""
+    models = []
     for path in sorted(similarity_models_folder().glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
         with suppress(OSError, ValueError, LookupError, TypeError, SettingsError):
-            about = _about(path)
+            header = _read_header(path)
             if _NAME.fullmatch(name):
-                settings = SimilaritySettings(**about["settings"])
-                found.append(KeptSimilarityModel(name, str(about["model"]), settings.rung))
-    return found
+                settings = SimilaritySettings(**header["settings"])
+                models.append(KeptSimilarityModel(name, str(header["model"]), settings.rung))
+    return models
 
 
 def check_free_name(name: str) -> str:
-    """A name for a new one, without spaces around it.
+    """A free name for a new similarity model, without spaces around it.
 
     Raises:
         SettingsError: it is no name for a file, or there is a model of that name.
@@ -86,7 +86,7 @@ def check_free_name(name: str) -> str:
 
 
 def delete_similarity_model(name: str) -> None:
-    """Delete one.
+    """Delete a saved similarity model.
 
     Raises:
         ModelError: there is none of that name, or it cannot be deleted.
@@ -100,14 +100,14 @@ def delete_similarity_model(name: str) -> None:
         raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error
 
 
-def _about(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> dict[str, Any]:
     """The header of a safetensors file: its length in eight bytes, then JSON."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > _MOST_HEADER:
             raise ValueError("no header")
         header = json.loads(file.read(length))
-    about = json.loads(header["__metadata__"]["neuralviz"])
-    if not isinstance(about, dict):
+    content = json.loads(header["__metadata__"]["neuralviz"])
+    if not isinstance(content, dict):
         raise TypeError("no settings")
-    return about
+    return content

@@ -105,10 +105,10 @@ def score_pairs(
     Raises:
         As `SimilarityModel.score`.
     """
-    for one in trained:
-        if model.fingerprint != one.fingerprint:
+    for member in trained:
+        if model.fingerprint != member.fingerprint:
             raise ModelError(
-                f"The weights of “{one.model}” have changed since this similarity model was "
+                f"The weights of “{member.model}” have changed since this similarity model was "
                 "trained. Train it again."
             )
     embedder = LayerwiseEmbedder(model, trained[0].trained.settings.pooling)
@@ -120,7 +120,8 @@ def score_pairs(
         except StopIteration as end:
             features = pair_features(pairs, texts, end.value)
             return [
-                one.scale.scores(predict(load_network(one.trained), features)) for one in trained
+                member.scale.scores(predict(load_network(member.trained), features))
+                for member in trained
             ]
 
 
@@ -133,7 +134,7 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
     """
     path = model_path(check_free_name(name))
     trained = model.trained
-    about = {
+    header = {
         "format": FORMAT,
         "model": model.model,
         "fingerprint": model.fingerprint,
@@ -146,9 +147,9 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
         "best_epoch": trained.best_epoch,
         "epochs": trained.epochs,
         "dev": trained.dev,
-        "heard": trained.heard.tolist(),
+        "heard": trained.layer_shares.tolist(),
     }
-    content = save(load(trained.weights), {"neuralviz": json.dumps(about)})
+    content = save(load(trained.weights), {"neuralviz": json.dumps(header)})
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,29 +184,29 @@ def load_similarity_model(name: str) -> SimilarityModel:
         ) from error
     try:
         with safe_open(path, "pt") as file:
-            about = json.loads((file.metadata() or {}).get("neuralviz", "null"))
-        if about["format"] > FORMAT:
+            header = json.loads((file.metadata() or {}).get("neuralviz", "null"))
+        if header["format"] > FORMAT:
             raise ModelError(
                 f"A newer neuralviz saved the similarity model “{name}”. Update neuralviz."
             )
-        losses = about["losses"]
+        losses = header["losses"]
         trained = SimilarityEnded(
-            settings=SimilaritySettings(**about["settings"]),
-            n_layers=int(about["n_layers"]),
-            d_model=int(about["d_model"]),
+            settings=SimilaritySettings(**header["settings"]),
+            n_layers=int(header["n_layers"]),
+            d_model=int(header["d_model"]),
             weights=content,
             losses=None if losses is None else np.array(losses, float),
-            best_epoch=int(about["best_epoch"]),
-            epochs=int(about["epochs"]),
-            dev=float(about["dev"]),
-            heard=np.array(about["heard"], float),
+            best_epoch=int(header["best_epoch"]),
+            epochs=int(header["epochs"]),
+            dev=float(header["dev"]),
+            layer_shares=np.array(header["heard"], float),
         )
         load_network(trained)
         return SimilarityModel(
             trained,
-            Scale(float(about["low"]), float(about["high"])),
-            str(about["model"]),
-            str(about["fingerprint"]),
+            Scale(float(header["low"]), float(header["high"])),
+            str(header["model"]),
+            str(header["fingerprint"]),
         )
     except (
         OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError, SettingsError

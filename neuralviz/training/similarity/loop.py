@@ -99,7 +99,7 @@ def fit(
         best_epoch=best_epoch,
         epochs=epoch,
         dev=best,
-        heard=heard_layers(network, dev),
+        layer_shares=compute_layer_shares(network, dev),
     )
 
 
@@ -120,19 +120,21 @@ def predict(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
 @torch.no_grad()
 def network_cosines(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
     """[pair, layer] cosines that the head of a network reads."""
-    found = [network.cosines(first, second) for first, second in _in_parts(pairs)]
-    return torch.cat(found).double().numpy()
+    cosines = [network.cosines(first, second) for first, second in _in_parts(pairs)]
+    return torch.cat(cosines).double().numpy()
 
 
-def heard_layers(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
+def compute_layer_shares(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
     """[layer] share of what the scores of some pairs depend on, together 1.
 
     A layer's part is the mean size of the score's gradient by its cosine, times the standard
     deviation of that cosine: how far the score moves while the cosine moves as it does among these
     pairs. All shares are equal where no score depends on anything.
     """
-    some = pairs.at(np.arange(min(len(pairs), MOST_HEARD)))
-    cosines = torch.tensor(network_cosines(network, some), dtype=torch.float32, requires_grad=True)
+    sample = pairs.select(np.arange(min(len(pairs), MOST_HEARD)))
+    cosines = torch.tensor(
+        network_cosines(network, sample), dtype=torch.float32, requires_grad=True
+    )
     (gradient,) = torch.autograd.grad(torch.sigmoid(network.head(cosines)).sum(), cosines)
     moved = (gradient.abs().mean(dim=0) * cosines.detach().std(dim=0)).double().numpy()
     total = moved.sum()
@@ -151,7 +153,7 @@ def _learn_to_rebuild(
     """The encoders as autoencoders of the texts of the train pairs."""
     encoders = network.encoders
     assert encoders is not None
-    texts, others = _texts_of(train), _texts_of(dev)
+    texts, dev_texts = _texts_of(train), _texts_of(dev)
     # elements of unit vectors are small; by this factor their mean square is 1
     scale = float(np.sqrt(train.d_model))
     optimizer = torch.optim.Adam(
@@ -165,7 +167,7 @@ def _learn_to_rebuild(
             vectors = torch.from_numpy(train.vectors[texts[batch]]) * scale
             loss = decoders.losses(encoders(vectors), vectors).sum()
             _step(optimizer, loss)
-        yield AutoencoderEpoch(epoch, epochs, _lost(network, decoders, dev, others, scale))
+        yield AutoencoderEpoch(epoch, epochs, _lost(network, decoders, dev, dev_texts, scale))
 
 
 def _learn_to_score(
@@ -239,10 +241,10 @@ def _lost(
     assert network.encoders is not None
     errors = np.zeros(pairs.n_layers)
     for start in range(0, len(texts), AT_ONCE):
-        some = texts[start : start + AT_ONCE]
-        vectors = torch.from_numpy(pairs.vectors[some]) * scale
+        batch = texts[start : start + AT_ONCE]
+        vectors = torch.from_numpy(pairs.vectors[batch]) * scale
         of_some = decoders.losses(network.encoders(vectors), vectors)
-        errors += of_some.double().numpy() * len(some) / len(texts)
+        errors += of_some.double().numpy() * len(batch) / len(texts)
     variance = scale**2 * pairs.vectors[texts].var(axis=0, dtype=np.float64).mean(axis=1)
     return errors / np.maximum(variance, np.finfo(np.float32).tiny)
 
@@ -255,12 +257,12 @@ def _shift_to_mean(network: SimilarityNetwork, train: PairFeatures) -> None:
     """
     cosines = torch.from_numpy(network_cosines(network, train)).float()
     logits = network.head(cosines).double().numpy()
-    wanted = float(np.clip(train.scores.mean(), 1e-3, 1 - 1e-3))
+    target = float(np.clip(train.scores.mean(), 1e-3, 1 - 1e-3))
     low, high = -40.0, 40.0
     for _ in range(60):
         middle = (low + high) / 2
         mean = float((1 / (1 + np.exp(-np.clip(logits + middle, -700, 700)))).mean())
-        low, high = (middle, high) if mean < wanted else (low, middle)
+        low, high = (middle, high) if mean < target else (low, middle)
     network.head.top += (low + high) / 2
 
 

@@ -41,7 +41,7 @@ class LayerEncoders(nn.Module):
 
     def forward(self, vectors: Tensor) -> list[Tensor]:
         """[text, layer, d_model] to a [text, width] for each layer."""
-        return [encoder(vectors[:, at]) for at, encoder in enumerate(self.encoders)]
+        return [encoder(vectors[:, layer]) for layer, encoder in enumerate(self.encoders)]
 
 
 class Decoders(nn.Module):
@@ -57,8 +57,8 @@ class Decoders(nn.Module):
         """[layer] mean squared errors of the [text, layer, d_model] vectors behind the codes."""
         return torch.stack(
             [
-                functional.mse_loss(decoder(code), vectors[:, at])
-                for at, (decoder, code) in enumerate(zip(self.decoders, codes, strict=True))
+                functional.mse_loss(decoder(code), vectors[:, layer])
+                for layer, (decoder, code) in enumerate(zip(self.decoders, codes, strict=True))
             ]
         )
 
@@ -104,8 +104,10 @@ class SimilarityNetwork(nn.Module):
             return functional.cosine_similarity(first, second, dim=2)
         return torch.stack(
             [
-                functional.cosine_similarity(one, other, dim=1)
-                for one, other in zip(self.encoders(first), self.encoders(second), strict=True)
+                functional.cosine_similarity(first_codes, second_codes, dim=1)
+                for first_codes, second_codes in zip(
+                    self.encoders(first), self.encoders(second), strict=True
+                )
             ],
             dim=1,
         )

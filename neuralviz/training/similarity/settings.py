@@ -61,7 +61,7 @@ class SimilaritySettings:
             raise SettingsError(f"The rung must be one of: {', '.join(RUNGS)}.")
         if self.pooling not in POOLINGS:
             raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
-        for name, value, least, most in (
+        for name, value, lowest, highest in (
             ("The seed", self.seed, 0, 2**32 - 1),
             ("The batch size", self.batch_size, 2, 4096),
             ("The number of epochs", self.max_epochs, 1, 1000),
@@ -70,8 +70,14 @@ class SimilaritySettings:
             ("The number of autoencoder steps", self.autoencoder_steps, 0, 10**6),
             ("The number of hidden units", self.hidden, 1, 4096),
         ):
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                raise SettingsError(f"{name} must be a whole number from {least:,} to {most:,}.")
+            if (
+                not isinstance(value, int)
+                or isinstance(value, bool)
+                or not lowest <= value <= highest
+            ):
+                raise SettingsError(
+                    f"{name} must be a whole number from {lowest:,} to {highest:,}."
+                )
         for rate in (self.learning_rate, self.encoder_rate):
             if not (math.isfinite(rate) and rate > 0):
                 raise SettingsError("The learning rate must be above 0.")

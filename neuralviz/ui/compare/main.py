@@ -9,7 +9,7 @@ import streamlit as st
 
 from neuralviz.embedders.labels import full_method_labels
 from neuralviz.evaluation.similarity import disagreements
-from neuralviz.evaluation.together import furthest_apart, kept_together, least_alike
+from neuralviz.evaluation.together import describe_similar_texts, furthest_apart, least_alike
 from neuralviz.jobs.comparing import Compare, describe_missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import text_names
@@ -189,8 +189,9 @@ def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, l
     task = run.task
     assert isinstance(task, Compare)
     with slide("heatmaps"):
-        complete = [result for result in results if result.done.all()]  # also where it was stopped
-        show_point(plain(kept_together(complete, look.labels)), key="compare")
+        # also where it was stopped
+        complete = [result for result in results if result.has_vector.all()]
+        show_point(plain(describe_similar_texts(complete, look.labels)), key="compare")
         if not live:
             show_framed(texts, "heatmaps")
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")

@@ -10,7 +10,7 @@ import streamlit as st
 from neuralviz.evaluation.corpora import CorpusKind, corpus_data, kept_specs
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.examples import EXAMPLES
-from neuralviz.evaluation.tables import data_of
+from neuralviz.evaluation.tables import make_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.allowed import allowed, most_rows
 from neuralviz.ui.choices import choose_one
@@ -136,7 +136,7 @@ def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> Da
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
 def _read(source: Source, roles: dict[str, str]) -> DataSet:
-    return data_of(source.name, read_uploaded(source, max_rows=most_rows(MAX_ROWS)), roles)
+    return make_data(source.name, read_uploaded(source, max_rows=most_rows(MAX_ROWS)), roles)
 
 
 def _from_hub() -> DataSet | None:

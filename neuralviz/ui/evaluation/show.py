@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders.labels import short_labels
-from neuralviz.evaluation.in_words import NONE
-from neuralviz.evaluation.verdict import other_winner, verdict
-from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
+from neuralviz.evaluation.in_words import EMPTY_CELL
+from neuralviz.evaluation.verdict import describe_other_winner, verdict
+from neuralviz.evaluation.yardsticks import INTERVALS, explain_measures, yardsticks_of
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.report import report_html
@@ -169,7 +169,7 @@ def _verdict(
     with top:
         said = [
             verdict(results, 0, by, name=method_name, quote=plain),
-            other_winner(results, others, name=method_name),
+            describe_other_winner(results, others, name=method_name),
         ]
         show_point(" ".join(filter(None, said)), key="evaluation")
     return by
@@ -215,7 +215,7 @@ def _numbers(results: Results) -> None:
         st.caption("Published results on the same data, with the model used in the paper:")
         st.html(table_html(theirs))
     found = [one for _, _, one in results.finished(0)]
-    notes = explained(results, 0, in_full=in_full)
+    notes = explain_measures(results, 0, in_full=in_full)
     if any(one.intervals or one.neighbours or one.probe for one in found):
         notes.append(INTERVALS)
     if any(one.pairs or one.triplets for one in found):
@@ -250,4 +250,4 @@ def _downloads(results: Results, about: About) -> None:
             f"{name}.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
-        st.caption(f"The report lists all settings. In tables, {NONE} means undefined.")
+        st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")

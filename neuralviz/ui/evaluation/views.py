@@ -9,10 +9,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.asides import followed, halves, least_shared, separated
+from neuralviz.evaluation.asides import (
+    describe_followed_quality,
+    describe_halves,
+    describe_separation,
+    describe_shared_errors,
+)
 from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.verdict import leads
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.yardsticks import best_first
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import (
@@ -105,7 +110,7 @@ def _counted(measured: Sequence[Measured], by: Yardstick) -> dict[str, list[Any]
 
 def lead_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
     """How far each method is ahead of each that is not better, with intervals."""
-    found = leads(results, 0, by)
+    found = compute_leads(results, 0, by)
     nowhere = (np.nan, np.nan)
     return pd.DataFrame(
         {
@@ -131,7 +136,7 @@ def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
     top = st.container()
     label, one = pick_method(results, by, "evaluation-pairs-of")
     with top:
-        said = halves(data, one, spoken_by(results, method_name)(label))
+        said = describe_halves(data, one, spoken_by(results, method_name)(label))
         show_point(said, key="evaluation-pairs")
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
@@ -167,7 +172,7 @@ def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
 
 @_on_a_slide
 def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> None:
-    show_point(separated(results, 0, by, name=method_name), key="evaluation-separated")
+    show_point(describe_separation(results, 0, by, name=method_name), key="evaluation-separated")
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
         of = {results.rows[at].label: (at, figure) for at, figure in drawn}
@@ -200,7 +205,7 @@ def _products(results: Results, row: int) -> pd.DataFrame:
 
 @_on_a_slide
 def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
-    show_point(least_shared(results, 0, name=method_name), key="evaluation-shared")
+    show_point(describe_shared_errors(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):
@@ -258,7 +263,7 @@ def _paraphrases(results: Results, by: Yardstick, about: About) -> None:
     drawn = list(quality_figures(results, 0))
     drawn.sort(key=lambda one: (one[1] != "tau-c", results.rows[one[0]].label != best[0]))
     with slide("evaluation-view"):
-        said = followed(results, 0, by, method_name, plain)
+        said = describe_followed_quality(results, 0, by, method_name, plain)
         show_point(said, key="evaluation-paraphrases")
         _draw_map(results, *drawn[0], about)
     for one in drawn[1:]:  # there is no room for them on the stage

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.ladder_in_words import (
-    heard_point,
+    layer_shares_point,
     rebuilt_point,
     residuals_point,
     worst_point,
@@ -68,7 +68,7 @@ def quote(text: str) -> str:
 
 def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
     """Which layers the rung listens to, and what the autoencoders lose at each."""
-    heard = result.trained.heard
+    heard = result.trained.layer_shares
     rebuilt = next(
         (
             (ladder.curves[place].rebuilt if place in ladder.curves else (), losses)
@@ -78,7 +78,7 @@ def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
         None,
     )
     with slide("frozen-heard"):
-        show_point(heard_point(result.rung, heard), key="frozen-heard")
+        show_point(layer_shares_point(result.rung, heard), key="frozen-heard")
         left, right = wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
         with left:
             show_figure(

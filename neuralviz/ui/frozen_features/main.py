@@ -180,7 +180,7 @@ def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
             ),
             words=Words(
                 begins="Loading the model …",
-                stopped=partial(_stopped, len(settings.each())),
+                stopped=partial(_stopped, len(settings.list_trainings())),
                 done=partial(_done, run, is_asked_for=is_asked_for),
             ),
             bar_stays=True,

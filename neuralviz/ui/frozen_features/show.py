@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.best_layer import BEST_OF_ALL
-from neuralviz.evaluation.in_words import NONE, in_digits
+from neuralviz.evaluation.in_words import EMPTY_CELL, in_digits
 from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
 from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
 from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
@@ -156,7 +156,7 @@ def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
 
 def _in_words(lines: Sequence[LadderLine]) -> pd.DataFrame:
     def between(bounds: tuple[float, float] | None) -> str:
-        return f"{number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}" if bounds else NONE
+        return f"{number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}" if bounds else EMPTY_CELL
 
     table = pd.DataFrame(
         {
@@ -167,7 +167,8 @@ def _in_words(lines: Sequence[LadderLine]) -> pd.DataFrame:
             "seeds": [between(one.spread) for one in lines],
             "Pearson ↑": [in_digits(one.pearson, 3) for one in lines],
             "published Spearman": [
-                NONE if one.published is None else in_digits(one.published, 3) for one in lines
+                EMPTY_CELL if one.published is None else in_digits(one.published, 3)
+                for one in lines
             ],
         }
     )

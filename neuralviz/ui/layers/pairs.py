@@ -46,7 +46,7 @@ from neuralviz.ui.tables import choose_pairs
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.best_layer import BestLayer, Measured
+    from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.settings import Variant
 
@@ -186,11 +186,11 @@ def _show_more(result: LayerPairs, coefficient: str) -> None:
     _show_scatter(result, coefficient)
 
 
-def _value(measured: Measured, coefficient: str) -> float:
+def _value(measured: MeasuredPooling, coefficient: str) -> float:
     return getattr(measured.correlation, COEFFICIENTS[coefficient])
 
 
-def _row(measured: Measured) -> dict[str, float]:
+def _row(measured: MeasuredPooling) -> dict[str, float]:
     correlation = measured.correlation
     return {
         "Spearman": correlation.spearman,

@@ -15,7 +15,7 @@ from neuralviz.plots.training import (
     accuracy_map_figure,
     training_loss_figure,
 )
-from neuralviz.training.folders import Recorded, read_folder
+from neuralviz.training.folders import RecordedTraining, read_folder
 from neuralviz.training.in_words import training_point
 from neuralviz.training.record import Lesson
 from neuralviz.ui.allowed import allowed
@@ -54,7 +54,7 @@ def open_folder() -> None:
         _show(*st.session_state[f"{KEY}-read"])
 
 
-def _show(folder: str, recorded: Recorded) -> None:
+def _show(folder: str, recorded: RecordedTraining) -> None:
     lesson = recorded.lesson
     about = About(
         "A recorded training",

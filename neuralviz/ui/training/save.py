@@ -96,7 +96,7 @@ def _save(task: TrainOnCorpus, number: int, name: str) -> None:
     model = shared_text_model(task.model.id)
     store = CorpusStore()
     texts = store.texts(store.corpus(task.corpus))
-    found = training.restored(model, texts, task.settings[number], task.folder(number))
+    found = training.restore_training(model, texts, task.settings[number], task.folder(number))
     if found is None:
         raise StoreError("This training's weights are not kept any more. Train it again.")
     training.save_encoder(found, model, encoders_folder() / name)

@@ -21,9 +21,9 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.in_words import (
     is_decided,
     layers_point,
+    suggest_next,
     trained_part,
     training_point,
-    what_next,
 )
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -79,7 +79,7 @@ def show_lessons(
         return
     if any(one.maps is not None for one in lessons):
         show_moves(run, task, lessons, about)
-    st.markdown(what_next(lessons))
+    st.markdown(suggest_next(lessons))
     if not is_recorded:
         with off_stage("training-save"):
             offer_to_save(task, lessons)
