@@ -262,7 +262,7 @@ def test_machines_that_are_lost_are_told(
     monkeypatch.setattr(ray_work, "connected", lambda _address: nullcontext(found))
     for left, told in ((3, False), (2, True)):
         monkeypatch.setattr(ray_work, "n_machines", lambda left=left: left)
-        with ray_work.cluster_at("auto"):
+        with ray_work.open_cluster("auto"):
             pass
         said = capsys.readouterr().err
         assert "Connected to a cluster: 3 machines" in said

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from neuralviz.cli import on_ray
-from neuralviz.cli.on_ray import with_address
+from neuralviz.cli.on_ray import give_ray_a_value
 from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_an_address_goes_with_it_and_nothing_else(typed: list[str], read: list[str]):
-    assert with_address(typed) == read
+    assert give_ray_a_value(typed) == read
 
 
 @pytest.mark.parametrize(("name", "is_file"), [("notes:final", True), ("10.0.0.1:6379", False)])
@@ -48,7 +48,7 @@ def test_a_file_that_is_there_is_no_malformed_address(
 ):
     monkeypatch.chdir(tmp_path)
     Path(name).touch()
-    assert with_address(["--ray", name]) == (
+    assert give_ray_a_value(["--ray", name]) == (
         ["--ray=local", name] if is_file else [f"--ray={name}"]
     )
 
