@@ -39,7 +39,7 @@ def show_figure(
     height: int = 420,
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
-    about: About = NOTHING,
+    provenance: About = NOTHING,
     page: Callable[[], str] | None = None,
     downloads: Sequence[Download] = (),
     columns: PointColumns | None = None,
@@ -52,20 +52,20 @@ def show_figure(
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: names everything that is downloaded, without ending, with what ``about`` says of its
+        name: names everything that is downloaded, without ending, with what ``provenance`` says of its
             files; see `file_name`.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
         handlers: as of `live_figure`.
-        about: title and settings, for what is downloaded.
-        page: makes the standalone page; by default it is the figure on white, with ``about``.
+        provenance: title and settings, for what is downloaded.
+        page: makes the standalone page; by default it is the figure on white, with ``provenance``.
         downloads: further files to offer.
         columns, window: as of `live_figure`; a figure with columns needs a ``page``.
 
     Returns:
         The click that caused this run, if any.
     """
-    named = file_name(name, about)
+    named = file_name(name, provenance)
     click = live_figure(
         figure,
         key=key,
@@ -73,15 +73,15 @@ def show_figure(
         handlers=handlers,
         alt=alt,
         name=named,
-        footer=about.line,
+        footer=provenance.line,
         columns=columns,
         window=window,
     )
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
-        make_page = page or (lambda: standalone_html(figure, about))
+        make_page = page or (lambda: standalone_html(figure, provenance))
         download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
-            download_table("Numbers", numbers, name, key=key, about=about)
+            download_table("Numbers", numbers, name, key=key, provenance=provenance)
         for file in downloads:
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
@@ -94,20 +94,20 @@ def download_table(
     name: str,
     *,
     key: str,
-    about: About = NOTHING,
+    provenance: About = NOTHING,
 ) -> None:
-    """Two buttons: a table as CSV, and as parquet with ``about`` in its metadata.
+    """Two buttons: a table as CSV, and as parquet with ``provenance`` in its metadata.
 
     Args:
         label: what the table is, before the names of the formats.
         table: or what makes it when it is downloaded.
         name: of the files, without ending; see `file_name`.
         key: begins the keys of the buttons.
-        about: title and settings.
+        provenance: title and settings.
     """
     make = table if callable(table) else lambda: table
-    named = file_name(name, about)
-    metadata = {"title": about.title, **about.settings} if about != NOTHING else {}
+    named = file_name(name, provenance)
+    metadata = {"title": provenance.title, **provenance.settings} if provenance != NOTHING else {}
     parquet = f"{named}.parquet"
     download(f"{label} (CSV)", lambda: frame_csv(make()), f"{named}.csv", key=key)
     download(f"{label} (Parquet)", lambda: frame_parquet(make(), metadata), parquet, key=key)

@@ -56,7 +56,7 @@ def run_panel(
     *,
     words: Words | None = None,
     bar_stays: bool = False,
-    every: float = LIVE_SECONDS,
+    interval: float = LIVE_SECONDS,
     patience: float = 0.0,
 ) -> None:
     """Show the progress and the result of a run, redrawn until it is over; then the page runs.
@@ -69,7 +69,7 @@ def run_panel(
         show: draws a result; is told whether the run still goes on.
         words: what is said of it.
         bar_stays: keep its room when it is over, so that what is below it stays in place.
-        every: seconds between two drawings.
+        interval: seconds between two drawings.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
@@ -79,7 +79,7 @@ def run_panel(
     arguments = runs, run, show, words or Words(), bar_stays
     with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
-            st.fragment(_live_panel, run_every=every)(*arguments, every)
+            st.fragment(_live_panel, run_every=interval)(*arguments, interval)
         else:
             st.fragment(_panel)(*arguments)
 

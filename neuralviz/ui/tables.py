@@ -81,8 +81,8 @@ def choose_pairs(
         if source == "Example":
             return (*example(), True)
         rows = most_rows(MAX_ROWS, texts_in_row=2)
-        given = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
-        return given and (given[0].name, _read_pairs(*given, rows), False)
+        upload = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
+        return upload and (upload[0].name, _read_pairs(*upload, rows), False)
     except NeuralvizError as error:
         show_error(error)
         return None
@@ -125,8 +125,8 @@ def upload_table(
     source: Source = st.session_state[kept]
     source = choose_header(source, f"{key}-header-{source.name}")
     table = read_uploaded(source, max_rows=max_rows)
-    if said := table.describe_header(source.name):
-        st.caption(plain(said))
+    if header_note := table.describe_header(source.name):
+        st.caption(plain(header_note))
     roles = _choose_columns(key, source.name, table, kinds)
     return None if roles is None else (source, roles)
 
@@ -144,7 +144,7 @@ def put_upload_in_address(key: str) -> None:
     """Let the address bring an uploaded table back, with the roles of its columns."""
     if st.session_state.get(f"{key}-source") != "Upload" or f"{key}-kept" not in st.session_state:
         return
-    begin = tuple(f"{key}-{what}-" for what in ("kind", "role", "header"))
+    begin = tuple(f"{key}-{setting}-" for setting in ("kind", "role", "header"))
     choices = [
         (str(name), value)
         for name, value in st.session_state.items()
@@ -173,14 +173,14 @@ def _choose_columns(
         guessed, is_named = guess_columns(kind, table), False
     is_clear = is_named or all(role in guessed or role in OPTIONAL for role in ROLES[kind])
     if is_clear and not is_named:
-        said = ", ".join(f"{ROLE_NAMES[role].lower()}: {one}" for role, one in guessed.items())
-        st.caption(plain(f"Columns guessed from their content ({said}). Correct them below."))
-    which = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
-    with st.expander("Columns", expanded=not is_clear, key=f"{key}-columns-{which}"):
+        guesses = ", ".join(f"{ROLE_NAMES[role].lower()}: {column}" for role, column in guessed.items())
+        st.caption(plain(f"Columns guessed from their content ({guesses}). Correct them below."))
+    columns_digest = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
+    with st.expander("Columns", expanded=not is_clear, key=f"{key}-columns-{columns_digest}"):
         if not is_clear:
             st.caption(plain(f"Could not recognise the columns of {name}. Assign them below."))
         if len(kinds) > 1:
-            of_kind = f"{key}-kind-{which}"
+            of_kind = f"{key}-kind-{columns_digest}"
             st.session_state.setdefault(of_kind, kind)
             kind = st.selectbox(
                 "The table contains",
@@ -189,13 +189,13 @@ def _choose_columns(
                 key=of_kind,
                 persist_state="session",
             )
-        found = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
+        role_columns = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
         row = st.container(horizontal=True)
         roles = {}
         for role in ROLES[kind]:
             options = ("", *columns) if role in OPTIONAL else columns
-            column = found.get(role, "")
-            of_role = f"{key}-role-{which}-{kind}-{role}"
+            column = role_columns.get(role, "")
+            of_role = f"{key}-role-{columns_digest}-{kind}-{role}"
             st.session_state.setdefault(of_role, column if column in options else None)
             roles[role] = row.selectbox(
                 ROLE_NAMES[role],

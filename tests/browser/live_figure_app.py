@@ -110,6 +110,6 @@ show_figure(
     key="bars",
     numbers=pd.DataFrame({"word": ["one", "two"], "n": [1, 2]}),
     name="two bars",
-    about=About("Two words & more", {"counted": "by hand"}),
+    provenance=About("Two words & more", {"counted": "by hand"}),
     height=300,
 )

@@ -126,7 +126,7 @@ def _show_grid(grid: Grid) -> None:
                 name="masking-blueprints",
                 height=grid_height(inputs, tokens[window.start : window.stop]),
                 alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
-                about=_describe_settings(grid),
+                provenance=_describe_settings(grid),
             )
     _show_counts(inputs)
     with st.expander("The masked inputs as the model sees them"):

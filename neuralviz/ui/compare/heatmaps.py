@@ -81,5 +81,5 @@ def show_heatmaps(comparison: Comparison, look: Look, live: bool) -> None:
                         name=name,
                         height=height,
                         handlers=Handlers(choose_cell),
-                        about=look.provenance,
+                        provenance=look.provenance,
                     )

@@ -129,7 +129,7 @@ def show() -> None:
                 done=lambda _: done_in(run),
             ),
             bar_stays=True,
-            every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
+            interval=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
 
 

@@ -165,7 +165,7 @@ def show_two_methods(
                 name=f"rank difference {a.method} {b.method}",
                 height=480,
                 handlers=Handlers(choose_cell),
-                about=provenance,
+                provenance=provenance,
             )
             st.caption(
                 f"Orange: {plain(a.method)} ranks the pair higher, as more similar; purple: lower. "
@@ -179,7 +179,7 @@ def show_two_methods(
                 name=f"all pairs {a.method} {b.method}",
                 height=480,
                 handlers=Handlers(choose_point),
-                about=provenance,
+                provenance=provenance,
             )
             st.caption("Each point is a pair of texts. Click one to see its texts above.")
 
@@ -217,7 +217,7 @@ def show_spread(results: Sequence[Similarity], provenance: About) -> None:
                 ),
                 name="distribution",
                 height=380,
-                about=provenance,
+                provenance=provenance,
             )
         with table_column, off_stage("compare-spread"):
             st.dataframe(

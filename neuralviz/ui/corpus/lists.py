@@ -261,7 +261,7 @@ def _show_selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarr
             lambda: _make_frame(corpus, rows),
             f"{corpus.corpus.name} selected",
             key="corpus-take-selected",
-            about=about_maps(corpus, maps, n_texts),
+            provenance=about_maps(corpus, maps, n_texts),
         )
     _show_table(corpus, rows, f"corpus-selected-{len(maps)}-{chosen.digest}")
 

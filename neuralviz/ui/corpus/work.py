@@ -98,7 +98,7 @@ def show_run(run: Run[Mapped]) -> None:
         lambda _result, _live: None,
         words=Words(stopped=partial(describe_stopped, _task(run))),
         bar_stays=True,
-        every=LIVE_SECONDS,
+        interval=LIVE_SECONDS,
     )
 
 

@@ -32,7 +32,7 @@ _SOURCE = f"{KEY}-source"
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class DataChoice:
     """Data, and what is known of them.
 
     Attributes:
@@ -48,7 +48,7 @@ class Given:
     is_example: bool = False
 
 
-def choose_data() -> Given | None:
+def choose_data() -> DataChoice | None:
     """The data; None where something is missing, which is shown.
 
     Raises:
@@ -59,13 +59,13 @@ def choose_data() -> Given | None:
     sources = ["Example", "Upload", "Saved corpus", *([] if allowed().demo else ["Hub"])]
     source = choose_one(st.segmented_control, "Data set", sources, key=_SOURCE)
     if source == "Saved corpus":
-        return _from_corpus()
-    find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source]
+        return _choose_corpus()
+    find = {"Example": _choose_example, "Upload": _choose_upload, "Hub": _choose_hub_data}[source]
     data = find()
-    return None if data is None else Given(data, is_example=source == "Example")
+    return None if data is None else DataChoice(data, is_example=source == "Example")
 
 
-def _example() -> DataSet:
+def _choose_example() -> DataSet:
     with on_stage("example"):
         name = choose_one(
             st.pills,
@@ -86,26 +86,26 @@ def _read_example(name: str) -> DataSet:
     return EXAMPLES[name].read()
 
 
-def _uploaded() -> DataSet | None:
+def _choose_upload() -> DataSet | None:
     columns = (
         "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
         "varies, value, fixed1 and fixed2"
     )
-    given = upload_table(KEY, columns, most_rows(MAX_ROWS))
-    return given and _read(*given)
+    upload = upload_table(KEY, columns, most_rows(MAX_ROWS))
+    return upload and _read(*upload)
 
 
-def _from_corpus() -> Given | None:
+def _choose_corpus() -> DataChoice | None:
     """A saved corpus with a column of labels; None where there is none, which is said."""
     store = CorpusStore()
-    corpora = {one.id: one for one in corpus_store().corpora()}
+    corpora = {corpus.id: corpus for corpus in corpus_store().corpora()}
     if not corpora:
         st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
         return None
     row = st.container(horizontal=True)
     chosen = row.selectbox(
-        "Corpus", list(corpora), format_func=lambda one: corpora[one].name if one in corpora
-        else one, key="evaluation-corpus", bind="query-params",
+        "Corpus", list(corpora), format_func=lambda corpus_id: corpora[corpus_id].name if corpus_id in corpora
+        else corpus_id, key="evaluation-corpus", bind="query-params",
     )  # fmt: skip
     corpus = corpora.get(chosen) or next(iter(corpora.values()))
     columns = list(open_corpus(corpus).category_names)
@@ -124,7 +124,7 @@ def _from_corpus() -> Given | None:
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
-    return Given(data, corpus.id, kept=kept_specs(store, corpus))
+    return DataChoice(data, corpus.id, kept=kept_specs(store, corpus))
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -139,7 +139,7 @@ def _read(source: Source, roles: dict[str, str]) -> DataSet:
     return data_of(source.name, read_uploaded(source, max_rows=most_rows(MAX_ROWS)), roles)
 
 
-def _from_hub() -> DataSet | None:
+def _choose_hub_data() -> DataSet | None:
     """A data set on the Hub; None when none is named."""
     name = st.text_input(
         "Data set",

@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
 
 
-def choose_pooling(known: Sequence[str]) -> PoolingName:
+def choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
     """How a text's vector at a layer is made of those of its tokens.
 
     Args:
-        known: poolings that the model has, the one to begin with first; none while nobody knows.
+        model_poolings: poolings that the model has, the one to begin with first; none while nobody knows.
     """
-    options = [name for name in POOLINGS if name in known] or list(POOLINGS)
-    first = options.index(known[0]) if known and known[0] in options else 0
+    options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
+    first = (
+        options.index(model_poolings[0]) if model_poolings and model_poolings[0] in options else 0
+    )
     chosen = st.selectbox(
         "Pooling",
         options,
@@ -89,5 +91,5 @@ def choose_settings(pooling: PoolingName) -> LadderSettings:
         help="With three, each rung is trained three times, and its mean is shown.",
     )
     return LadderSettings(
-        pooling=pooling, rungs=tuple(one for one in RUNGS if one in rungs), seeds=SEEDS[seeds]
+        pooling=pooling, rungs=tuple(rung for rung in RUNGS if rung in rungs), seeds=SEEDS[seeds]
     )

@@ -30,7 +30,9 @@ def offer_to_save(run: Run[Ladder]) -> None:
         st.caption("Similarity models cannot be saved in this demo.")
         return
     ladder = run.result
-    rungs = {one.trained.settings.rung: one for one in similarity_models_of(run.task.model, ladder)}
+    rungs = {
+        model.trained.settings.rung: model for model in similarity_models_of(run.task.model, ladder)
+    }
     st.subheader("Save a similarity model", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         rung = choose_rung(list(rungs), best_rung(ladder), "frozen-save-of")
@@ -38,9 +40,9 @@ def offer_to_save(run: Run[Ladder]) -> None:
         pressed = st.button("Save", icon=":material/save:", key="frozen-save-it")
     for warning in rung_warnings(ladder, rung):
         st.warning(plain(warning))
-    this = (name.strip(), run.task, rung)
-    if st.session_state.get(_SAVED) == this and model_path(this[0]).is_file():
-        st.success(plain(f"Saved as “{this[0]}” in {similarity_models_folder()}."))
+    save_id = (name.strip(), run.task, rung)
+    if st.session_state.get(_SAVED) == save_id and model_path(save_id[0]).is_file():
+        st.success(plain(f"Saved as “{save_id[0]}” in {similarity_models_folder()}."))
         return  # also for the second click of a double click
     if not pressed:
         st.caption(
@@ -54,5 +56,5 @@ def offer_to_save(run: Run[Ladder]) -> None:
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.session_state[_SAVED] = this
+        st.session_state[_SAVED] = save_id
         st.rerun()  # says so also after the next click

@@ -15,7 +15,7 @@ from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.closer import quote
-from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
+from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
 from neuralviz.ui.page import dimmed
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import Words, run_panel
@@ -34,7 +34,7 @@ _RUNGS = f"{KEY}-rungs"  # where the session keeps those of the ladder that is s
 PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loaded
 
 
-def show_two(run: Run[Ladder]) -> None:
+def show_two_texts(run: Run[Ladder]) -> None:
     """A field for each text, and what every rung scores them; the paper's example first."""
     st.subheader("Two texts of your own", anchor=False)
     with on_stage(KEY), st.container(horizontal=True):
@@ -50,13 +50,13 @@ def show_two(run: Run[Ladder]) -> None:
                     persist_state="session",
                 )
             )
-    task = ScoreTwo(run.task.model, _rungs(run), *texts)
+    task = ScoreTwo(run.task.model, _similarity_models(run), *texts)
     scored = RUNS.start(task)
     last = next(
         (
-            one
-            for one in reversed(RUNS.all())
-            if one.result is not None and one.task.rungs is task.rungs
+            earlier
+            for earlier in reversed(RUNS.all())
+            if earlier.result is not None and earlier.task.rungs is task.rungs
         ),
         None,
     )
@@ -69,10 +69,10 @@ def show_two(run: Run[Ladder]) -> None:
     )
 
 
-def _rungs(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
+def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
     """A ladder's similarity models, the very same ones as long as it is shown."""
-    of, rungs = st.session_state.get(_RUNGS, (None, ()))
-    if of is not run.result:
+    shown_ladder, rungs = st.session_state.get(_RUNGS, (None, ()))
+    if shown_ladder is not run.result:
         rungs = similarity_models_of(run.task.model, run.result)
         st.session_state[_RUNGS] = run.result, rungs
     return rungs
@@ -80,26 +80,26 @@ def _rungs(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
 
 def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None, _: bool) -> None:
     """The scores; while they are not there, those of the texts before, faded."""
-    of = task if result is not None else last.task if last is not None else None
-    found = result or (last.result if last is not None else None)
-    if of is None or found is None:
+    shown_task = task if result is not None else last.task if last is not None else None
+    scores = result or (last.result if last is not None else None)
+    if shown_task is None or scores is None:
         return
     scale = task.rungs[0].scale
     with dimmed(KEY, result is None), slide(KEY):
-        pair = of.first, of.second
-        show_point(identical_point(pair, found.pair, found.equal, quote), key=KEY)
+        pair = shown_task.first, shown_task.second
+        show_point(identical_point(pair, scores.pair, scores.equal, quote), key=KEY)
         show_figure(
-            two_figure(found.pair, found.equal, scale.low, scale.high),
+            two_figure(scores.pair, scores.equal, scale.low, scale.high),
             key=f"{KEY}-scores",
             numbers=lambda: pd.DataFrame(
                 {
-                    "rung": [RUNG_NAMES[rung] for rung in found.pair],
-                    "score": list(found.pair.values()),
-                    "identical texts": list(found.equal.values()),
+                    "rung": [RUNG_NAMES[rung] for rung in scores.pair],
+                    "score": list(scores.pair.values()),
+                    "identical texts": list(scores.equal.values()),
                 }
             ),
             name="two texts",
             height=HEIGHT,
             alt="What every rung scores the two texts",
-            about=about_ladder(task.model.id),
+            provenance=ladder_provenance(task.model.id),
         )

@@ -79,7 +79,7 @@ def show() -> None:
             partial(_show_marks, run, measure, epoch),
             words=_words(run),
             bar_stays=True,
-            every=LIVE_SECONDS,
+            interval=LIVE_SECONDS,
         )
     if run.is_over and run.result.epochs_known and ask_more_figures():
         with dimmed(f"{KEY}-more", is_old):
@@ -182,7 +182,7 @@ def _show_marks(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, 
                 numbers=lambda: _make_table(grid, marks),
                 name="change-by-block-and-kind-of-layer",
                 height=max(300, 130 + 30 * len(grid.kinds)),
-                about=_describe_run(_task(run)),
+                provenance=_describe_run(_task(run)),
             )
     st.caption(
         "Each cell shows how much one kind of layer changed in one block: "
@@ -287,7 +287,7 @@ def _show_by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
             ),
             name="change-by-block",
             height=420,
-            about=_describe_run(task),
+            provenance=_describe_run(task),
         )
     st.caption(
         "All kinds of layers in a block together (root "

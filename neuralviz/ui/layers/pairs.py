@@ -216,7 +216,7 @@ def _show_by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None)
         ),
         name="correlation-by-layer",
         height=HALF,
-        about=_describe_run(result),
+        provenance=_describe_run(result),
     )
     note = BEST_OF_ALL
     if "cls" in values and not np.isfinite(values["cls"][0]):
@@ -246,7 +246,7 @@ def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> No
             ),
             name="ablation",
             height=HALF,
-            about=_describe_run(result),
+            provenance=_describe_run(result),
         )
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
@@ -277,7 +277,7 @@ def _show_sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
         ),
         name=f"sbert-wk-{axis}",
         height=HALF,
-        about=_describe_run(result),
+        provenance=_describe_run(result),
     )
 
 
@@ -323,7 +323,7 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
         numbers=table,
         name="pairs",
         height=520,
-        about=_describe_run(result),
+        provenance=_describe_run(result),
     )
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. Pairs far from the "

@@ -214,7 +214,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
                 lambda: _importance_table(states, weights, words),
                 "token-importance",
                 key=f"{KEY}-importance",
-                about=provenance,
+                provenance=provenance,
             )
 
 
@@ -244,7 +244,7 @@ def _show_turns(words: Sequence[FollowedWord], weights: TokenWeights, provenance
         ),
         name="cosine-of-words-by-layer",
         height=330,
-        about=provenance,
+        provenance=provenance,
     )
 
 

@@ -84,7 +84,7 @@ def _show_map_and_diagonals(key: str, cosines: np.ndarray, source: str, provenan
             ),
             name="cosine-similarity-between-layers",
             height=440,
-            about=provenance,
+            provenance=provenance,
         )
         st.caption(
             "Each cell is the cosine similarity between a token's vectors at two layers. "
@@ -105,7 +105,7 @@ def _show_map_and_diagonals(key: str, cosines: np.ndarray, source: str, provenan
             ),
             name="cosine-similarity-by-layer-distance",
             height=440,
-            about=provenance,
+            provenance=provenance,
         )
         st.caption(
             "Each line is a diagonal of the heatmap. Where the top line drops, the vectors "
@@ -141,7 +141,7 @@ def _show_layer_weights(
                 ),
                 name="layer-weights",
                 height=plots.weights_height(states.n_counted),
-                about=provenance,
+                provenance=provenance,
             )
     if states.n_counted > plots.MAX_TOKENS:
         st.caption(
@@ -182,7 +182,7 @@ def _show_by_window(key: str, result: Sensitivity, provenance: About) -> None:
         ),
         name="sentence-vector-by-layer-window-and-first-layer",
         height=400,
-        about=provenance,
+        provenance=provenance,
     )
     st.caption(
         "Cosine similarity between the embedding with your settings (framed) and the "
@@ -198,7 +198,7 @@ def _show_by_omega(key: str, result: Sensitivity, provenance: About) -> None:
         numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
         name="sentence-vector-by-omega",
         height=400,
-        about=provenance,
+        provenance=provenance,
     )
     st.caption(
         "Cosine similarity between the embedding with your omega (dotted line) and the "

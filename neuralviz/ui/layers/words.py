@@ -150,7 +150,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
             numbers=lambda: _all_words(groups),
             name="words-by-variance",
             height=words_height(2 * n + 1),
-            about=_describe_run(result, least),
+            provenance=_describe_run(result, least),
         )
     if not live:
         counted = f"{many(len(words), 'word')} with {many(int(occurrences.sum()), 'occurrence')}"
@@ -199,7 +199,7 @@ def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About
         name=f"words-{group.name}",
         height=words_height(min(n, DRAWN_WORDS)),
         alt=f"{title}: {', '.join(group.words[drawn])}",
-        about=provenance,
+        provenance=provenance,
     )
     if n > DRAWN_WORDS:
         st.caption(f"Showing the {place} {DRAWN_WORDS} of {n:,} words in this group.")

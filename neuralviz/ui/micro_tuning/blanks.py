@@ -143,5 +143,5 @@ def _draw_blanks(
             ),
             name=f"blank {number}",
             height=blank_height(blank),
-            about=provenance,
+            provenance=provenance,
         )

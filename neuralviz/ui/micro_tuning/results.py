@@ -66,7 +66,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
                 numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 name=f"word shares of text {text + 1}",
                 height=400,
-                about=about_run(record, text),
+                provenance=about_run(record, text),
             )
     decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
@@ -132,7 +132,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
             numbers=table,
             name="products of neural embeddings",
             height=min(720, 200 + 60 * len(shown_texts)),
-            about=about_run(record),
+            provenance=about_run(record),
         )
 
 
@@ -183,4 +183,4 @@ def _offer_downloads(record: RunRecord, key: str) -> None:
         "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
     ):
         for label, (name, make) in tables.items():
-            download_table(label, partial(make, record), name, key=f"{key}-take", about=provenance)
+            download_table(label, partial(make, record), name, key=f"{key}-take", provenance=provenance)

@@ -126,7 +126,7 @@ def show_run(overlay: Overlay, text: int) -> None:
         run,
         partial(_draw_run, overlay, text),
         words=Words(stopped=_describe_stopped),
-        every=LIVE_SECONDS,
+        interval=LIVE_SECONDS,
     )
     st.caption(plain(_describe_run(run.result)))
 

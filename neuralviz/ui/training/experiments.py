@@ -82,21 +82,21 @@ def show_experiments(
             run = RUNS.start(task, again=run is not None and run.status != "done", view=view)
         except SettingsError as error:
             st.error(plain(str(error)))
-    shown = run or RUNS.last_to_show()
-    if shown is None:
+    visible_run = run or RUNS.last_to_show()
+    if visible_run is None:
         return
     with dimmed("training-table", is_old=run is None):
         run_panel(
             RUNS,
-            shown,
-            partial(_show, shown, corpus.name),
+            visible_run,
+            partial(_show, visible_run, corpus.name),
             words=Words(
                 begins="Loading the encoder …",
                 stopped=lambda _: STOPPED,
-                done=lambda _: done_in(shown),
+                done=lambda _: done_in(visible_run),
             ),
             bar_stays=True,
-            every=LIVE_SECONDS,
+            interval=LIVE_SECONDS,
         )
 
 
@@ -114,7 +114,7 @@ def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -
         numbers=partial(training_numbers, table, result.cells),
         name=f"training {task.table}",
         height=max(320, 140 + PIXELS_A_ROW * rows),
-        about=About(
+        provenance=About(
             f"Trainings on “{corpus}”",
             {
                 "experiment": task.table,

@@ -56,7 +56,7 @@ def open_folder() -> None:
 
 def _show(folder: str, recorded: Recorded) -> None:
     lesson = recorded.lesson
-    about = About(
+    provenance = About(
         "A recorded training",
         {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"},
     )
@@ -70,18 +70,18 @@ def _show(folder: str, recorded: Recorded) -> None:
                 f"{many(len(lesson.snapshots), 'snapshot')} of {many(len(recorded.texts), 'text')}."
             )
         )
-        left, right = wide_columns(2, f"{KEY}-seen")
-        with left:
+        left_column, right_column = wide_columns(2, f"{KEY}-seen")
+        with left_column:
             show_figure(
                 training_loss_figure([lesson]), key=f"{KEY}-loss", name="training loss",
-                height=340, about=about, numbers=lambda: _losses(lesson),
+                height=340, provenance=provenance, numbers=lambda: _tabulate_losses(lesson),
             )  # fmt: skip
         if len(lesson.accuracy):
-            with right:
+            with right_column:
                 show_figure(
                     accuracy_by_layer_figure([lesson], LABEL), key=f"{KEY}-layers",
-                    name="accuracy by layer", height=340, about=about,
-                    numbers=lambda: _accuracies(lesson),
+                    name="accuracy by layer", height=340, provenance=provenance,
+                    numbers=lambda: _tabulate_accuracies(lesson),
                 )  # fmt: skip
     if len(lesson.accuracy) > 1:
         with slide(f"{KEY}-maps"):
@@ -90,17 +90,17 @@ def _show(folder: str, recorded: Recorded) -> None:
                 key=f"{KEY}-steps",
                 name="accuracy by step",
                 height=340,
-                about=about,
-                numbers=lambda: _accuracies(lesson),
+                provenance=provenance,
+                numbers=lambda: _tabulate_accuracies(lesson),
             )
 
 
-def _losses(lesson: Lesson) -> pd.DataFrame:
+def _tabulate_losses(lesson: Lesson) -> pd.DataFrame:
     steps = np.arange(1, lesson.step + 1)
     return pd.DataFrame({"step": steps, "loss": lesson.loss, "learning_rate": lesson.learning_rate})
 
 
-def _accuracies(lesson: Lesson) -> pd.DataFrame:
-    steps = [one.step for one in lesson.snapshots]
+def _tabulate_accuracies(lesson: Lesson) -> pd.DataFrame:
+    steps = [snapshot.step for snapshot in lesson.snapshots]
     layers = [f"layer {number}" for number in range(lesson.accuracy.shape[1])]
     return pd.DataFrame(lesson.accuracy, columns=layers).assign(step=steps)

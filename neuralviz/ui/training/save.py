@@ -37,7 +37,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         return
     st.subheader("Keep the encoder", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        all_kinds = [one.settings.pairs.kind for one in lessons]
+        all_kinds = [lesson.settings.pairs.kind for lesson in lessons]
         kinds = [kind for kind, steps in zip(all_kinds, kept, strict=True) if steps]
         kind = kinds[0]
         if len(kinds) > 1:
@@ -53,11 +53,11 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
             f"The weights that are saved are those after {many(kept[number], 'step')} of "
             f"{lessons[number].step:,}: the training ended suddenly."
         )
-    this = (name.strip(), task.model, task.corpus, task.settings[number])
-    if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
-        where = "" if has_visitors() else f" in {encoders_folder() / this[0]}"
-        st.success(plain(f"Saved as “{this[0]}”{where}."))
-        _offer_the_maps(task, task.settings[number], this[0])
+    save_id = (name.strip(), task.model, task.corpus, task.settings[number])
+    if st.session_state.get(_SAVED) == save_id and trained_encoder(save_id[0]) is not None:
+        folder_note = "" if has_visitors() else f" in {encoders_folder() / save_id[0]}"
+        st.success(plain(f"Saved as “{save_id[0]}”{folder_note}."))
+        _offer_maps(task, task.settings[number], save_id[0])
         return  # also for the second click of a double click
     if not pressed:
         st.caption(
@@ -72,11 +72,11 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.session_state[_SAVED] = this
+        st.session_state[_SAVED] = save_id
         st.rerun()  # the page offers it as an encoder
 
 
-def _offer_the_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
+def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
     """The way to the maps of the corpus by a trained encoder and by the one it began with."""
     if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
         before = settings.pooling
@@ -96,7 +96,7 @@ def _save(task: TrainOnCorpus, number: int, name: str) -> None:
     model = shared_text_model(task.model.id)
     store = CorpusStore()
     texts = store.texts(store.corpus(task.corpus))
-    found = training.restored(model, texts, task.settings[number], task.folder(number))
-    if found is None:
+    restored = training.restored(model, texts, task.settings[number], task.folder(number))
+    if restored is None:
         raise StoreError("This training's weights are not kept any more. Train it again.")
-    training.save_encoder(found, model, encoders_folder() / name)
+    training.save_encoder(restored, model, encoders_folder() / name)

@@ -62,23 +62,23 @@ def show_lessons(
     except NeuralvizError as error:  # deleted meanwhile
         show_error(error)
         return
-    about = about_training(lessons, corpus.name, task.model.id)
+    provenance = about_training(lessons, corpus.name, task.model.id)
     with slide("training"):
-        said = training_point(
+        sentence = training_point(
             lessons,
             plain(task.labels),
             is_decided(lessons),
             part=trained_part(task.settings[0]),
         )
-        show_point(said, key="training")
-        _show_first_figures(run, task.labels, lessons, about)
-    has_layers = any(one.accuracy.shape[1] > 1 for one in lessons)
+        show_point(sentence, key="training")
+        _show_first_figures(run, task.labels, lessons, provenance)
+    has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in lessons)
     if has_layers:
-        _show_accuracy_maps(run, lessons, about)
+        _show_accuracy_maps(run, lessons, provenance)
     if live:
         return
-    if any(one.maps is not None for one in lessons):
-        show_moves(run, task, lessons, about)
+    if any(lesson.maps is not None for lesson in lessons):
+        show_moves(run, task, lessons, provenance)
     st.markdown(what_next(lessons))
     if not is_recorded:
         with off_stage("training-save"):
@@ -86,50 +86,50 @@ def show_lessons(
 
 
 def _show_first_figures(
-    run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], about: About
+    run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], provenance: About
 ) -> None:
     """Loss, accuracy, what both ways lead to from where they began, and what was measured."""
-    known = [one for one in lessons if len(one.accuracy)]
-    left, middle, right = wide_columns([5, 5, 2], "training-seen")
-    with left:
+    measured_lessons = [lesson for lesson in lessons if len(lesson.accuracy)]
+    left_column, middle_column, right_column = wide_columns([5, 5, 2], "training-seen")
+    with left_column:
         show_figure(
             training_loss_figure(lessons),
             key=f"training-loss-{run.id}",
-            numbers=lambda: _curves(lessons),
+            numbers=lambda: _tabulate_curves(lessons),
             name="training loss",
             height=HEIGHT,
-            about=about,
+            provenance=provenance,
         )
-    if not known:
+    if not measured_lessons:
         return
-    has_layers = known[0].accuracy.shape[1] > 1
+    has_layers = measured_lessons[0].accuracy.shape[1] > 1
     make = accuracy_by_layer_figure if has_layers else accuracy_by_step_figure
-    with middle:
+    with middle_column:
         show_figure(
             make(lessons, label),
             key=f"training-accuracy-{run.id}",
-            numbers=lambda: _accuracies(lessons),
+            numbers=lambda: _tabulate_accuracies(lessons),
             name="accuracy by layer" if has_layers else "accuracy by step",
             height=HEIGHT,
-            about=about,
+            provenance=provenance,
         )
-    with right, off_stage("training-numbers"):  # the point has them, too
-        before = known[0].accuracy[0, -1]
+    with right_column, off_stage("training-numbers"):  # the point has them, too
+        before = measured_lessons[0].accuracy[0, -1]
         with st.container(horizontal=True):  # beside each other on a phone
-            if (whole := known[0].untrained) is not None:
+            if (whole := measured_lessons[0].untrained) is not None:
                 st.metric("Untrained", f"{whole:.1%}", help=_WHOLE, width="content")
             st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
-            for one in known:
-                if len(one.accuracy) > 1:
-                    _show_metric(one, 100 * (one.accuracy[-1, -1] - before))
-    said = [known[0].measured]
-    if first := max(one.first for one in known):
-        said.append(
+            for lesson in measured_lessons:
+                if len(lesson.accuracy) > 1:
+                    _show_metric(lesson, 100 * (lesson.accuracy[-1, -1] - before))
+    sentences = [measured_lessons[0].measured]
+    if first := max(lesson.first for lesson in measured_lessons):
+        sentences.append(
             f"The training went on after step {first:,}. Accuracy between the start and that step "
             "was not saved, so curves and maps have no values there."
         )
-    if any(said):
-        st.caption(plain(" ".join(filter(None, said))))
+    if any(sentences):
+        st.caption(plain(" ".join(filter(None, sentences))))
 
 
 def _show_metric(lesson: Lesson, points: float) -> None:
@@ -145,43 +145,43 @@ def _show_metric(lesson: Lesson, points: float) -> None:
 
 
 def _show_accuracy_maps(
-    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], about: About
+    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], provenance: About
 ) -> None:
-    known = [(n, one) for n, one in enumerate(lessons) if len(one.accuracy) > 1]
-    if not known:
+    numbered_lessons = [(n, lesson) for n, lesson in enumerate(lessons) if len(lesson.accuracy) > 1]
+    if not numbered_lessons:
         return
     with slide("training-maps"):
-        show_point(layers_point([one for _, one in known]), key="training-layers")
-        columns = wide_columns(len(known), "training-by-step")
-        for column, (number, lesson) in zip(columns, known, strict=True):
+        show_point(layers_point([lesson for _, lesson in numbered_lessons]), key="training-layers")
+        columns = wide_columns(len(numbered_lessons), "training-by-step")
+        for column, (number, lesson) in zip(columns, numbered_lessons, strict=True):
             with column:
                 show_figure(
                     accuracy_map_figure(lesson, lessons),
                     key=f"training-steps-{run.id}-{number}",
-                    numbers=partial(_accuracies, [lesson]),
+                    numbers=partial(_tabulate_accuracies, [lesson]),
                     name=f"accuracy by step {lesson.settings.pairs.kind}",
                     height=HEIGHT,
-                    about=about,
+                    provenance=provenance,
                 )
 
 
-def _curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
+def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.concat(
         pd.DataFrame(
             {
-                "pairs": one.settings.pairs.kind,
-                "step": range(1, one.step + 1),
-                "loss": one.loss,
-                "learning_rate": one.learning_rate,
-                "alignment": one.alignment,
-                "uniformity": one.uniformity,
+                "pairs": lesson.settings.pairs.kind,
+                "step": range(1, lesson.step + 1),
+                "loss": lesson.loss,
+                "learning_rate": lesson.learning_rate,
+                "alignment": lesson.alignment,
+                "uniformity": lesson.uniformity,
             }
         )
-        for one in lessons
+        for lesson in lessons
     )
 
 
-def _accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
+def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "pairs": lesson.settings.pairs.kind,
