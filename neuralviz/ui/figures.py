@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
 from neuralviz.store.writing import frame_csv, frame_parquet
-from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, live_figure
+from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, draw_live_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,28 +45,28 @@ def show_figure(
     columns: PointColumns | None = None,
     window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
-    """`live_figure` with its downloads below it.
+    """`draw_live_figure` with its downloads below it.
 
     Args:
         figure: to draw.
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: names everything that is downloaded, without ending, with what ``provenance`` says of its
-            files; see `file_name`.
+        name: names all downloads, without ending, together with the files of ``provenance``; see
+            `file_name`.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
-        handlers: as of `live_figure`.
+        handlers: as of `draw_live_figure`.
         provenance: title and settings, for what is downloaded.
         page: makes the standalone page; by default it is the figure on white, with ``provenance``.
         downloads: further files to offer.
-        columns, window: as of `live_figure`; a figure with columns needs a ``page``.
+        columns, window: as of `draw_live_figure`; a figure with columns needs a ``page``.
 
     Returns:
         The click that caused this run, if any.
     """
     named = file_name(name, provenance)
-    click = live_figure(
+    click = draw_live_figure(
         figure,
         key=key,
         height=height,
@@ -120,12 +120,12 @@ def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str
 
 
 @contextmanager
-def swiped(key: str, least: int) -> Iterator[None]:
-    """A place whose figure stays ``least`` px wide on a narrow screen, where it can be swiped."""
+def allow_swiping(key: str, min_width: int) -> Iterator[None]:
+    """A place whose figure stays ``min_width`` px wide on a narrow screen, where it can be swiped."""
     place = f".st-key-{key}"
     with st.container(key=key):
         st.html(
             f"<style>{place} {{overflow-x: auto}} {place} "
-            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
+            f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
         )
         yield

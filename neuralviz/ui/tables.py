@@ -16,9 +16,9 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.ui.allowed import most_rows, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.header import choose_header
+from neuralviz.ui.limits import describe_destination, row_limit
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import LARGEST_FILE, View
@@ -80,7 +80,7 @@ def choose_pairs(
     try:
         if source == "Example":
             return (*example(), True)
-        rows = most_rows(MAX_ROWS, texts_in_row=2)
+        rows = row_limit(MAX_ROWS, texts_in_row=2)
         upload = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
         return upload and (upload[0].name, _read_pairs(*upload, rows), False)
     except NeuralvizError as error:
@@ -119,7 +119,7 @@ def upload_table(
         st.caption(
             f"Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
             f"{columns}. Columns with other names are guessed; you can correct them. "
-            f"{where_it_goes()}"
+            f"{describe_destination()}"
         )
         return None
     source: Source = st.session_state[kept]
@@ -173,7 +173,9 @@ def _choose_columns(
         guessed, is_named = guess_columns(kind, table), False
     is_clear = is_named or all(role in guessed or role in OPTIONAL for role in ROLES[kind])
     if is_clear and not is_named:
-        guesses = ", ".join(f"{ROLE_NAMES[role].lower()}: {column}" for role, column in guessed.items())
+        guesses = ", ".join(
+            f"{ROLE_NAMES[role].lower()}: {column}" for role, column in guessed.items()
+        )
         st.caption(plain(f"Columns guessed from their content ({guesses}). Correct them below."))
     columns_digest = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
     with st.expander("Columns", expanded=not is_clear, key=f"{key}-columns-{columns_digest}"):

@@ -26,7 +26,7 @@ from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def show_spread(results: Sequence[Similarity], provenance: About) -> None:
                 height=380,
                 provenance=provenance,
             )
-        with table_column, off_stage("compare-spread"):
+        with table_column, hide_on_stage("compare-spread"):
             st.dataframe(
                 _format_numbers(rows), hide_index=True, key="compare-spread-table", width="stretch"
             )

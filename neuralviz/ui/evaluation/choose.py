@@ -31,10 +31,10 @@ from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.evaluation.data import DataChoice, choose_data
 from neuralviz.ui.evaluation.probe import choose_probe
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import offline_models, trained_names
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -59,11 +59,11 @@ OF_LAYERS = ("layers", "ablations", "layer-by-layer")  # their rows are made fro
 
 @dataclass(frozen=True, eq=False)
 class EvaluationChoice:
-    """What is to be measured.
+    """The evaluation that the widgets ask for.
 
     Attributes:
-        plan: one data set, and ways to embed.
-        corpus: id of the saved corpus whose texts they are; empty for others.
+        plan: one data set, and the methods.
+        corpus: id of the saved corpus of the texts; empty for other data.
     """
 
     plan: EvaluationPlan
@@ -71,23 +71,23 @@ class EvaluationChoice:
 
     @property
     def data(self) -> DataSet:
-        """What is measured on."""
+        """The data set."""
         return self.plan.data[0]
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Ways to embed."""
+        """The methods."""
         return self.plan.rows
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Of all that the results depend on, files of models included."""
+        """A key of everything that the results depend on, files of models included."""
         return self.plan.cache_key(), models_now(row.spec for row in self.rows)
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """What is set in the popover; ``error_place`` shows its errors."""
+    """The settings of the popover; ``error_place`` is its container for errors."""
 
     precision: str
     options: str
@@ -98,9 +98,9 @@ class _Settings:
 
 
 def choose() -> tuple[EvaluationChoice | None, bool]:
-    """Data and methods, and whether *Evaluate* was pressed.
+    """Ask for data and methods; also whether *Evaluate* was pressed.
 
-    There is no choice where something is missing or not valid, which is shown.
+    The choice is None, with a message, while something is missing or not valid.
     """
     left_column, right_column = wide_columns(2, "evaluation-given")
     data_choice: DataChoice | None = None
@@ -136,10 +136,10 @@ def choose() -> tuple[EvaluationChoice | None, bool]:
 
 
 def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> DataSet:
-    """Scored pairs with the thresholds that are asked for.
+    """Scored pairs with the chosen thresholds.
 
     Raises:
-        SettingsError: they are the wrong way round.
+        SettingsError: the dissimilar threshold is above the similar one.
     """
     if thresholds is None or not isinstance(data, ScoredData):
         return data
@@ -160,9 +160,9 @@ def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
 
 
 def _find_imported(data_choice: DataChoice) -> dict[str, EmbedderSpec]:
-    """The vectors of other programs that all texts have, beside a saved corpus, by label.
+    """By label, the imported vectors that cover all texts and belong to a saved corpus.
 
-    Of an example, none: its page opens without the store, which takes long to load.
+    None for an example: its page opens without the store, which takes long to load.
     """
     if data_choice.is_example:
         return {}
@@ -189,7 +189,7 @@ def _is_beside_corpus(store: CorpusStore, kept: KeptEmbedder) -> bool:
 
 @st.cache_data(max_entries=1024, show_spinner=False)
 def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> bool:
-    """Whether all texts of a corpus have a vector; asked anew when the vectors change."""
+    """Whether all texts of a corpus have a vector; a new version empties the cache."""
     store = CorpusStore(folder)
     return bool(store.vectors.has(kept, store.keys(corpus)).all())
 
@@ -197,7 +197,7 @@ def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> 
 def _choose_methods(
     table: str, kept: Sequence[EmbedderSpec], imported: Mapping[str, EmbedderSpec]
 ) -> Sequence[str]:
-    """Methods, or embeddings of a corpus; none where the table says them."""
+    """Ask for methods, or for embeddings of a corpus; empty for a predefined table."""
     if table == KEPT:
         labels = method_labels(kept)
         return st.multiselect(
@@ -249,7 +249,7 @@ def _choose_settings(table: str, data_choice: DataChoice | None) -> _Settings:
             index=None,
             key="evaluation-model",
             bind="query-params",
-            accept_new_options=not allowed().demo,
+            accept_new_options=not effective_settings().demo,
             placeholder="each method's default",
             help=MODEL_HELP,
         )
@@ -259,7 +259,7 @@ def _choose_settings(table: str, data_choice: DataChoice | None) -> _Settings:
 
 
 def _choose_k(data: DataSet) -> int:
-    """How many neighbours vote: ten at first, or fewer where labels have few texts."""
+    """Ask for the number of voting neighbours: first ten, or fewer for labels with few texts."""
     labels = data.labels if isinstance(data, LabelledData) else ()
     first = fitting_k([list(Counter(labels).values())])
     chosen = st.number_input(
@@ -280,7 +280,7 @@ def _has_voters(data_choice: DataChoice | None) -> bool:
 
 
 def _choose_thresholds(data: DataSet | None) -> tuple[float, float] | None:
-    """From and up to which score pairs are similar and dissimilar; None without scores."""
+    """Ask for the lowest similar and the highest dissimilar score; None without scores."""
     if not isinstance(data, ScoredData):
         return None
     row = st.container(horizontal=True)
@@ -310,7 +310,7 @@ def _build_rows(
     imported: Mapping[str, EmbedderSpec],
     settings: _Settings,
 ) -> tuple[Row, ...] | None:
-    """The ways to embed; None where one is missing or makes no sense, which is shown."""
+    """The rows of the plan; None, with a message, where a method is missing or not valid."""
     if table in (OWN_METHODS, KEPT) and not chosen:
         st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
         return None
@@ -354,7 +354,7 @@ def _build_rows_with_options(
 
 
 def _read_head_layers(model_id: str) -> Sequence[str]:
-    """Of the bundled model without loading it."""
+    """The layers of the head; of the bundled model without loading it."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return head_layers(layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0])
@@ -362,7 +362,7 @@ def _read_head_layers(model_id: str) -> Sequence[str]:
 
 
 def _count_blocks(model_id: str) -> int:
-    """Of the bundled model without loading it."""
+    """The number of blocks; of the bundled model without loading it."""
     if model_id == BUNDLED:
         blocks = {layer.block for layer in layers_of(bundled.shapes(), "bert")}
         return len(blocks - {None})

@@ -13,19 +13,19 @@ from neuralviz.ui.evaluation.choose import EvaluationChoice, choose
 from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.show import (
     LAST_RESULTS_KEY,
-    recall_results,
     offer_to_stop,
+    recall_results,
     show_evaluation,
     show_results,
 )
 from neuralviz.ui.links import RUN
-from neuralviz.ui.page import dimmed, plain
+from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.words import many
 
 
 def show() -> None:
-    """Data, methods, *Evaluate*, and what was found; first, what was recorded of the example."""
+    """Show data, methods, *Evaluate* and results; at first, the example's recorded results."""
     chosen, pressed = choose()
     requested_ids = st.session_state.setdefault("evaluation-asked", [])
     if pressed and chosen is None:
@@ -41,20 +41,20 @@ def show() -> None:
         is_asked, recorded = True, None
     _describe_page(chosen, recorded, is_asked=is_asked)
     if chosen is not None and is_asked:
-        with dimmed("evaluation", is_old=False):
+        with dim_old_results("evaluation", is_old=False):
             show_evaluation(chosen, again=pressed)
         return
     offer_to_stop()
     visible_results = recorded or st.session_state.get(LAST_RESULTS_KEY)
     if visible_results is not None:
-        with dimmed("evaluation", is_old=recorded is None):
+        with dim_old_results("evaluation", is_old=recorded is None):
             show_results(visible_results, related_results=_read_recorded())
 
 
 def _describe_page(
     chosen: EvaluationChoice | None, recorded: Results | None, *, is_asked: bool
 ) -> None:
-    """What the data are, what is shown below, and what the button would do."""
+    """Describe the data, the results below, and what the button does."""
     sentences = []
     if chosen is not None:
         data = chosen.data
@@ -82,7 +82,7 @@ def _describe_page(
 
 
 def _find_recorded(chosen: EvaluationChoice) -> Results | None:
-    """What was recorded of just these data, methods and settings."""
+    """The recorded results of exactly these data, methods and settings."""
     return next(
         (results for results in _read_recorded().values() if results.plan == chosen.plan), None
     )
@@ -90,7 +90,7 @@ def _find_recorded(chosen: EvaluationChoice) -> Results | None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _read_recorded() -> Mapping[str, Results]:
-    """What was recorded, by what the texts are asked for."""
+    """The recorded results by name of the example."""
     names = (name.lower() for name in EXAMPLES)
     recorded = recorded_results()
     return MappingProxyType(dict(zip(names, recorded, strict=True)) if recorded else {})

@@ -23,14 +23,17 @@ def pick_method(
     among: Collection[str] | None = None,
     label: str = "Method",
 ) -> tuple[str, Measured]:
-    """A method and what was measured of it: of other results, or by another measure, the best one.
+    """Ask for a method; other results or another measure select the best one again.
 
     Args:
         results: of one data set.
-        yardstick: what says which is the best.
-        key: of the widget.
+        yardstick: ranks the methods.
+        key: the widget's.
         among: labels to choose from, at least one; by default all.
-        label: of the widget.
+        label: the widget's.
+
+    Returns:
+        The method and its measurements.
     """
     measured_by_label = {
         name: measured

@@ -31,13 +31,13 @@ _HELP = (
 
 
 def choose_probe(data_choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
-    """The data that are probed, and what is measured on them; no measures for those by default.
+    """Ask for a probe; the data to probe, and its measures, empty for the default ones.
 
     Args:
-        data_choice: the data that are chosen.
+        data_choice: the chosen data.
 
     Raises:
-        TextError: a task cannot be made from their texts.
+        TextError: the task cannot be made from the texts.
     """
     data = data_choice.data
     options = [NOTHING, *[LABELS] * isinstance(data, LabelledData), *TASKS]

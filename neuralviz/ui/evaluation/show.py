@@ -24,18 +24,18 @@ from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.views import (
+    available_views,
     draw_view,
     lead_numbers,
     method_name,
-    available_views,
     yardstick_numbers,
 )
 from neuralviz.ui.evaluation.worst import show_worst
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.links import kept_under
+from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 
@@ -55,33 +55,33 @@ ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 
 def recall_results(chosen: EvaluationChoice) -> bool:
-    """Whether just this was evaluated before, and is there again."""
+    """Recall the results of an earlier evaluation; whether there are any."""
     task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
     return RUNS.recall(task, _result_view_id(chosen)) is not None
 
 
 def _result_view_id(chosen: EvaluationChoice) -> str:
-    """The id that results are kept under: those of a saved corpus are deleted with it."""
-    return corpus_view(chosen.corpus) if chosen.corpus else kept_under(KEY)
+    """The id of the view of the results; those of a saved corpus are deleted with it."""
+    return corpus_view(chosen.corpus) if chosen.corpus else result_view_id(KEY)
 
 
 def show_evaluation(chosen: EvaluationChoice, *, again: bool) -> None:
-    """Measure, and show what is there.
+    """Start or find the evaluation, and show it.
 
     Args:
-        chosen: what is measured.
-        again: have what failed or was stopped done again; what is embedded is found.
+        chosen: the evaluation.
+        again: run it again if it failed or was stopped; embeddings are reused.
     """
     task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
     last: Run[Filling] | None = RUNS.find(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed, view=_result_view_id(chosen))
-    run_panel(RUNS, run, _show)
+    show_run_panel(RUNS, run, _show)
 
 
 def offer_to_stop() -> None:
-    """A way to end what was asked for with other settings and is still going on."""
-    going_on = [run for run in RUNS.all() if not run.is_over]
+    """Offer to stop a running evaluation with other settings."""
+    going_on = [run for run in RUNS.list_runs() if not run.is_over]
     if not going_on:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -98,12 +98,12 @@ def _show(filling: Filling, live: bool) -> None:
 def show_results(
     results: Results, *, live: bool = False, related_results: Mapping[str, Results] = NOTHING_ELSE
 ) -> None:
-    """What was found, its figures, the numbers, the worst cases, and other ways to look at them.
+    """Show the verdict, its figures, the numbers, the worst cases, and other views.
 
     Args:
         results: of one data set.
-        live: whether they are still being made; there are no figures then.
-        related_results: what is known of the same texts when they are asked for something else.
+        live: whether the evaluation still runs; there are no figures then.
+        related_results: results of other tasks on the same texts, by task.
     """
     if not results.cells:
         return
@@ -142,7 +142,7 @@ def show_results(
 
 
 def describe_provenance(results: Results) -> About:
-    """How figures of results say what they are made of, where the page is not around them."""
+    """The data, methods and model that downloaded figures name."""
     data = results.data[0]
     return About(
         f"Evaluation: {data.name}",
@@ -158,7 +158,7 @@ def describe_provenance(results: Results) -> About:
 def _show_verdict(
     results: Results, provenance: About, related_results: Mapping[str, Results], *, live: bool
 ) -> Yardstick | None:
-    """The point by the measure that is chosen, if there is one, which is returned."""
+    """Show the verdict; returns the chosen measure, if there is one."""
     top = st.container()
     yardsticks = {yardstick.short: yardstick for yardstick in yardsticks_of(results, 0)}
     yardstick = next(iter(yardsticks.values()), None)
@@ -178,7 +178,7 @@ def _show_verdict(
 
 
 def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bool:
-    """What each method reaches, and how far the best is ahead; whether there is a figure of it."""
+    """Draw each method's result and the lead of the best; whether there is a figure."""
     chart = yardstick_figure(results, 0, yardstick)
     lead = lead_of_best(results, 0, yardstick)
     if chart is None:
@@ -187,7 +187,8 @@ def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bo
     left_column, right_column = st.columns([1, 1], gap="large") if lead else (st.container(), None)
     with left_column:
         show_figure(
-            chart[0], key=f"evaluation-{yardstick.name}", numbers=lambda: yardstick_numbers(results, yardstick),
+            chart[0], key=f"evaluation-{yardstick.name}",
+            numbers=lambda: yardstick_numbers(results, yardstick),
             name=f"{provenance.title} {yardstick.title}", height=height, provenance=provenance,
         )  # fmt: skip
     if lead and right_column is not None:
@@ -195,13 +196,14 @@ def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bo
             show_figure(
                 lead[0], key=f"evaluation-lead-{yardstick.name}",
                 numbers=lambda: lead_numbers(results, yardstick),
-                name=f"{provenance.title} lead in {yardstick.title}", height=height, provenance=provenance,
+                name=f"{provenance.title} lead in {yardstick.title}",
+                height=height, provenance=provenance,
             )  # fmt: skip
     return True
 
 
 def _show_numbers(results: Results) -> None:
-    """The table: what is best stands out, heads say which way is good, words are explained."""
+    """Show the table of numbers with an explanation of its columns."""
     table = results.table(0)
     details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
     is_detailed = any(head.endswith(details) for head in table.heads)

@@ -1,4 +1,4 @@
-"""The views of a table that is full: each is one way to look at where methods go wrong."""
+"""Views of finished results: each shows in one way where methods go wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neuralviz.plots.results import (
 )
 from neuralviz.plots.theme import escape
 from neuralviz.ui.evaluation.pick import pick_method
-from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -69,7 +69,7 @@ def draw_view(view: str, results: Results, yardstick: Yardstick, provenance: Abo
 
 
 def _draw_on_slide(draw: Callable[..., None]) -> Callable[..., None]:
-    """A view that fits on a slide as it is."""
+    """Draw a view within a slide."""
 
     def drawn(results: Results, yardstick: Yardstick, provenance: About) -> None:
         with slide("evaluation-view"):
@@ -99,7 +99,7 @@ def yardstick_numbers(results: Results, yardstick: Yardstick) -> pd.DataFrame:
 
 
 def _count_columns(measured: Sequence[Measured], yardstick: Yardstick) -> dict[str, list[Any]]:
-    """Columns of what was counted."""
+    """The counts behind a yardstick, a column each."""
     counts = ("wrong", "wrong_strict", "total", "same", "diff")
     columns = {
         "neighbours": ("k", "n", "baseline"),
@@ -221,7 +221,7 @@ def _draw_shared_errors(results: Results, yardstick: Yardstick, provenance: Abou
     for name, figure, n_rows in common_figures(results, 0):
         frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
         frame.insert(0, "method", labels)
-        with swiped(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
+        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
             show_figure(
                 figure,
                 key=f"evaluation-overlap-{name}",
@@ -287,7 +287,7 @@ def _draw_map(results: Results, row: int, kind: str, figure: go.Figure, provenan
     """A method's map, of the kind ``tau-c`` or ``ratio``."""
     measured = results.measured(0, row)
     maps = () if measured is None else measured.paraphrases
-    with swiped(f"evaluation-{kind}-{row}-wide", 320 * len(maps)):
+    with allow_swiping(f"evaluation-{kind}-{row}-wide", 320 * len(maps)):
         show_figure(
             figure,
             key=f"evaluation-{kind}-{row}",

@@ -15,7 +15,7 @@ from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ QUOTED = 90  # characters of a text in the sentence
 
 
 def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    """A sentence on the worst case of a method, and the others as a table.
+    """Show the worst case of a method as a sentence, and its worst cases as a table.
 
     Args:
         results: of one data set.
-        yardstick: what says which method comes first.
-        provenance: what figures say of themselves.
+        yardstick: ranks the methods.
+        provenance: for downloads.
     """
     data = results.data[0]
     name = spoken_by(results, lambda label: f"**{plain(label)}**")
@@ -78,7 +78,7 @@ def _quote(text: str) -> str:
 
 
 def _show_table(frame: pd.DataFrame, key: str) -> None:
-    """A table of the worst cases, each text cut at 300 characters, and more of them on demand."""
+    """Show the first worst cases, texts cut at 300 characters, and the others on demand."""
     visible_rows = frame.copy()
     for name in visible_rows.columns:
         if is_numeric_dtype(visible_rows[name]):
@@ -89,5 +89,5 @@ def _show_table(frame: pd.DataFrame, key: str) -> None:
     worst = visible_rows[:VISIBLE_CASES].map(plain)
     st.table(worst, hide_index=True)
     if len(visible_rows) > VISIBLE_CASES:
-        with off_stage(key), st.expander(f"The worst {len(visible_rows)}"):
+        with hide_on_stage(key), st.expander(f"The worst {len(visible_rows)}"):
             st.dataframe(visible_rows, hide_index=True, key=key)

@@ -23,10 +23,10 @@ SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED
 
 
 def choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
-    """How a text's vector at a layer is made of those of its tokens.
+    """Ask how token vectors become a text's vector at each layer.
 
     Args:
-        model_poolings: poolings that the model has, the one to begin with first; none while nobody knows.
+        model_poolings: the model's poolings, its default first; empty while it is not loaded.
     """
     options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
     first = (
@@ -45,13 +45,13 @@ def choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
 
 
 def choose_rung(rungs: Sequence[Rung], best: Rung | None, key: str, **settings: Any) -> Rung:
-    """One of the rungs of a ladder: the best one, until a person chooses another.
+    """Ask for a rung of a ladder; the best one is selected until a user chooses another.
 
     Args:
         rungs: to choose from.
-        best: by the dev pairs, as far as the ladder is; None where they choose none.
-        key: in the session and in the address.
-        settings: of the pills.
+        best: the best rung on the dev pairs so far; None where they choose none.
+        key: names the widget in the session and in the address.
+        settings: for `st.pills`.
     """
     best = best or rungs[0]
     before = st.session_state.get(f"{key}-best", best)
@@ -66,7 +66,7 @@ def choose_rung(rungs: Sequence[Rung], best: Rung | None, key: str, **settings: 
 
 
 def choose_settings(pooling: PoolingName) -> LadderSettings:
-    """Rungs and seeds.
+    """Ask for rungs and seeds.
 
     Raises:
         SettingsError: no rung is chosen.

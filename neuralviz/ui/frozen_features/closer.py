@@ -28,7 +28,7 @@ from neuralviz.ui.frozen_features.choose import choose_rung
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ CUT_AT = 300  # characters of a text in the table
 
 
 def show_rung(run: Run[Ladder]) -> None:
-    """What one rung has learnt, and where it is wrong."""
+    """Show what one rung has learnt, and its errors."""
     ladder = run.result
     rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
     st.subheader("A rung looked at closer", anchor=False)
-    with off_stage("frozen-rung"):
+    with hide_on_stage("frozen-rung"):
         rung = choose_rung(rungs, best_rung(ladder), "frozen-rung", label_visibility="collapsed")
     result = best_result(ladder, rung)
     settings = {"rung": RUNG_NAMES[result.rung], "seed": str(result.seed)}
@@ -67,7 +67,7 @@ def quote(text: str) -> str:
 
 
 def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
-    """Which layers the rung listens to, and what the autoencoders lose at each."""
+    """Draw each layer's share of the rung's score, and the autoencoders' loss at each layer."""
     layer_shares = result.trained.heard
     rebuilt = next(
         (
@@ -114,7 +114,7 @@ def _show_autoencoders(epochs: Sequence[np.ndarray], losses: np.ndarray, provena
 
 
 def _show_predictions(ladder: Ladder, result: RungResult, provenance: About) -> None:
-    """Predictions against people's scores, and the worst of them in words."""
+    """Draw predictions against human scores, and list the worst."""
     test = ladder.test
     assert test is not None
     pairs = worst_predictions(test, result.predicted, len(test.scores))
@@ -143,7 +143,7 @@ def _show_worst(pairs: Sequence[Prediction], provenance: About) -> None:
     table["prediction"] = [number(value, ".2f") for value in table["prediction"]]
     st.table(table[:VISIBLE_PREDICTIONS].map(plain), hide_index=True)
     if len(table) > VISIBLE_PREDICTIONS:
-        with off_stage("frozen-worst"), st.expander(f"The worst {len(table)}"):
+        with hide_on_stage("frozen-worst"), st.expander(f"The worst {len(table)}"):
             st.dataframe(table, hide_index=True, key="frozen-worst-all")
             download_table(
                 "Predictions",
@@ -155,7 +155,7 @@ def _show_worst(pairs: Sequence[Prediction], provenance: About) -> None:
 
 
 def _show_errors(ladder: Ladder, result: RungResult, provenance: About) -> None:
-    """How far predictions are off, as a histogram and a Q–Q plot."""
+    """Draw the errors of the predictions as a histogram and a Q–Q plot."""
     test = ladder.test
     assert test is not None
     errors = result.predicted - test.scores

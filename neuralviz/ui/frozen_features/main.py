@@ -18,12 +18,12 @@ from neuralviz.ui.frozen_features.save import offer_to_save
 from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
 from neuralviz.ui.frozen_features.two import show_two_texts
 from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.links import kept_under
+from neuralviz.ui.links import result_view_id
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import dimmed, plain, show_error, wide_columns
-from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import off_stage
+from neuralviz.ui.stage import hide_on_stage
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
@@ -45,7 +45,7 @@ _LAYOUT = f"""<style>
 
 
 def show() -> None:
-    """Pairs, model, *Train*, the ladder, and the layers as they are; first, what was recorded."""
+    """Show pairs, model, *Train*, ladder and layers; at first, the recorded ladder."""
     st.html(_LAYOUT)
     task, layers_run, pressed = _choose()
     run, is_asked_for = _find_run(task, pressed=pressed)
@@ -58,18 +58,18 @@ def show() -> None:
         _show_layers(layers_run)
     if run is None or not run.is_over or not run.result.results:
         return
-    with dimmed(f"{KEY}-closer", not is_asked_for):
+    with dim_old_results(f"{KEY}-closer", not is_asked_for):
         show_numbers(run)
         show_rung(run)
         show_two_texts(run)
-        with off_stage(f"{KEY}-save"):
+        with hide_on_stage(f"{KEY}-save"):
             offer_to_save(run)
 
 
 def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
-    """What is asked for, the layers of its pairs, and whether *Train* was pressed.
+    """Ask for a ladder; also the run over its layers, and whether *Train* was pressed.
 
-    None where something is missing, which is said.
+    The ladder and the run are None, with a message, while something is missing.
     """
     left_column, right_column = wide_columns(2, f"{KEY}-given")
     with left_column:
@@ -107,7 +107,7 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
 
 
 def _choose_pairs() -> PairRows | None:
-    """The example's pairs, or those of a table; None without any, which is said."""
+    """Ask for pairs: the example's or a table's; None, with a message, without any."""
     choice = choose_pairs(KEY, _load_example)
     if choice is None:
         return None
@@ -126,16 +126,16 @@ def _load_example() -> tuple[str, ScoredPairs]:
 
 
 def _show_layers(layers_run: Run[Ladder]) -> None:
-    """The starting picture: how the cosine at each layer follows people's scores."""
+    """Draw how well the cosine at each layer follows human scores."""
     key, model_id = f"{KEY}-layers", layers_run.task.model.id
     if layers_run is _load_recorded_run():
         show_layers(model_id, layers_run.result.layers, live=False, key=key)
         return
-    run_panel(
+    show_run_panel(
         LOOKS,
         layers_run,
         lambda result, live: show_layers(model_id, result.layers, live=live, key=key),
-        words=Words(begins="Loading the model …", done=lambda _: ""),
+        sentences=RunSentences(start="Loading the model …", describe_done=lambda _: ""),
         interval=LIVE_SECONDS,
     )
     if any(len(cosines.scores) == LOOKED_AT for cosines in layers_run.result.layers.values()):
@@ -143,27 +143,27 @@ def _show_layers(layers_run: Run[Ladder]) -> None:
 
 
 def _find_run(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | None, bool]:
-    """The run that is shown, and whether it is the one that is asked for.
+    """The run to show, and whether it has the chosen settings.
 
-    In its place, one of other settings on the same pairs; the last one where no pairs are given.
+    Without such a run, one of other settings on the same pairs; without pairs, the last run.
     """
     recorded = _load_recorded_run()
     if task is None:
         return RUNS.last_to_show() or recorded, False
-    view = kept_under(KEY)
+    view = result_view_id(KEY)
     run: Run[Ladder] | None = RUNS.recall(task, view)
     if pressed:
         put_upload_in_address(KEY)
         try:
             again = run is not None and run.status != "done"
-            run = RUNS.start(task, again=again, view=kept_under(KEY))
+            run = RUNS.start(task, again=again, view=result_view_id(KEY))
         except SettingsError as error:
             show_error(error)
     if run is not None:
         return run, True
     if recorded is not None and recorded.task == task:
         return recorded, True
-    earlier_runs = [*reversed(RUNS.all()), *([recorded] if recorded else [])]
+    earlier_runs = [*reversed(RUNS.list_runs()), *([recorded] if recorded else [])]
     model_and_pairs = task.model, task.pairs
     similar_runs = (
         earlier
@@ -175,17 +175,17 @@ def _find_run(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] |
 
 def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
     settings = run.task.settings
-    with dimmed(KEY, not is_asked_for):
-        run_panel(
+    with dim_old_results(KEY, not is_asked_for):
+        show_run_panel(
             RUNS,
             run,
             lambda result, live: show_ladder(
                 f"{KEY}-{run.id}", settings.rungs, run.task.model.id, result, live=live
             ),
-            words=Words(
-                begins="Loading the model …",
-                stopped=partial(_describe_stopped, len(settings.each())),
-                done=partial(_describe_done, run, is_asked_for=is_asked_for),
+            sentences=RunSentences(
+                start="Loading the model …",
+                describe_stopped=partial(_describe_stopped, len(settings.each())),
+                describe_done=partial(_describe_done, run, is_asked_for=is_asked_for),
             ),
             bar_stays=True,
             interval=LIVE_SECONDS,
@@ -213,7 +213,7 @@ def _load_recorded_run() -> Run[Ladder] | None:
 
 def _describe_done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:
     if run is not _load_recorded_run():
-        return done_in(run)
+        return describe_finish(run)
     return RECORDED if is_asked_for else "Recorded run."
 
 

@@ -13,8 +13,8 @@ from neuralviz.jobs.ladder import similarity_models_of
 from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.frozen_features.choose import choose_rung
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ _SAVED = "frozen-saved"  # where the session keeps the last one: its name, its l
 
 
 def offer_to_save(run: Run[Ladder]) -> None:
-    """A name for one of the rungs, and *Save*."""
-    if allowed().demo:
+    """Ask for a rung and a name, and save its similarity model."""
+    if effective_settings().demo:
         st.caption("Similarity models cannot be saved in this demo.")
         return
     ladder = run.result

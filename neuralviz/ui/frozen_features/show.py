@@ -18,7 +18,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ _BEFORE = "Small models learn people's scores from all layers, rung by rung."
 
 
 def ladder_provenance(model_id: str, settings: Mapping[str, str] | None = None) -> About:
-    """What figures of the page say of themselves."""
+    """The model and settings that downloaded figures name."""
     return About("Frozen features", {"model": model_id, **(settings or {})}, files=(model_id,))
 
 
 def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool, key: str) -> None:
-    """How the cosine at each layer follows people's scores, for each pooling."""
+    """Draw how well the cosine at each layer follows human scores, for each pooling."""
     sentence, best = layers_point(layers, is_whole=not live)
     values = {pooling: list(cosines.spearman) for pooling, cosines in layers.items()}
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
@@ -71,14 +71,14 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
 def show_ladder(
     key: str, rungs: Sequence[Rung], model_id: str, ladder: Ladder, *, live: bool
 ) -> None:
-    """The point, the ladder, and how its rungs learn.
+    """Show the main finding, the ladder, and the rungs' learning curves.
 
     Args:
         key: names the figures on the page.
-        rungs: that are climbed.
-        model_id: of the frozen model.
-        ladder: as far as it is.
-        live: whether it goes on.
+        rungs: all rungs of the run.
+        model_id: the frozen model's.
+        ladder: the finished part.
+        live: whether the run still goes on.
     """
     lines, provenance = ladder_lines(ladder), ladder_provenance(model_id)
     with slide("frozen-ladder"):
@@ -108,11 +108,11 @@ def show_ladder(
 
 
 def show_numbers(run: Run[Ladder]) -> None:
-    """All numbers of the ladder as a table, and what it was measured on."""
+    """Show all numbers of the ladder as a table, and the numbers of pairs."""
     ladder = run.result
     test = ladder.test
     assert test is not None
-    with off_stage("frozen-numbers"):
+    with hide_on_stage("frozen-numbers"):
         sizes = (
             f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
             f"{len(test.scores):,} test pairs."
@@ -129,7 +129,7 @@ def show_numbers(run: Run[Ladder]) -> None:
 
 
 def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
-    """A row a baseline or rung."""
+    """A table with a row per baseline and rung."""
     nowhere = (np.nan, np.nan)
     return pd.DataFrame(
         {
@@ -146,7 +146,7 @@ def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
 
 
 def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
-    """A row an epoch of a rung."""
+    """A table with a row per rung, seed and epoch."""
     return pd.DataFrame(
         {"rung": rung, "seed": seed, "epoch": epoch, "loss": loss, "dev Spearman": dev}
         for (rung, seed), curve in curves.items()

@@ -1,4 +1,4 @@
-"""Two texts of one's own, scored by every rung."""
+"""Two texts of the user, scored by every rung."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
 from neuralviz.jobs.ladder import ScoreTwo, similarity_models_of
 from neuralviz.plots.ladder import two_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.closer import quote
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
-from neuralviz.ui.page import dimmed
+from neuralviz.ui.limits import character_limit
+from neuralviz.ui.page import dim_old_results
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import on_stage, slide
+from neuralviz.ui.stage import show_on_stage, slide
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_events import Ladder
@@ -35,9 +35,9 @@ PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loade
 
 
 def show_two_texts(run: Run[Ladder]) -> None:
-    """A field for each text, and what every rung scores them; the paper's example first."""
+    """Ask for two texts, at first the paper's, and show how every rung scores them."""
     st.subheader("Two texts of your own", anchor=False)
-    with on_stage(KEY), st.container(horizontal=True):
+    with show_on_stage(KEY), st.container(horizontal=True):
         texts = []
         for label, text in zip(("Text 1", "Text 2"), PAPERS_PAIR, strict=True):
             key = f"{KEY}-{label[-1]}"
@@ -45,7 +45,7 @@ def show_two_texts(run: Run[Ladder]) -> None:
             texts.append(
                 st.text_input(
                     label,
-                    max_chars=most_typed(len(PAPERS_PAIR)),
+                    max_chars=character_limit(len(PAPERS_PAIR)),
                     key=key,
                     persist_state="session",
                 )
@@ -55,22 +55,22 @@ def show_two_texts(run: Run[Ladder]) -> None:
     last = next(
         (
             earlier
-            for earlier in reversed(RUNS.all())
+            for earlier in reversed(RUNS.list_runs())
             if earlier.result is not None and earlier.task.rungs is task.rungs
         ),
         None,
     )
-    run_panel(
+    show_run_panel(
         RUNS,
         scored,
         partial(_show, task, last),
-        words=Words(begins="Loading the model …", done=lambda _: ""),
+        sentences=RunSentences(start="Loading the model …", describe_done=lambda _: ""),
         patience=PATIENCE,
     )
 
 
 def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
-    """A ladder's similarity models, the very same ones as long as it is shown."""
+    """A ladder's similarity models, made once per ladder."""
     shown_ladder, rungs = st.session_state.get(_RUNGS, (None, ()))
     if shown_ladder is not run.result:
         rungs = similarity_models_of(run.task.model, run.result)
@@ -79,13 +79,13 @@ def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
 
 
 def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None, _: bool) -> None:
-    """The scores; while they are not there, those of the texts before, faded."""
+    """Draw the scores; until they are computed, those of the previous texts, faded."""
     shown_task = task if result is not None else last.task if last is not None else None
     scores = result or (last.result if last is not None else None)
     if shown_task is None or scores is None:
         return
     scale = task.rungs[0].scale
-    with dimmed(KEY, result is None), slide(KEY):
+    with dim_old_results(KEY, result is None), slide(KEY):
         pair = shown_task.first, shown_task.second
         show_point(identical_point(pair, scores.pair, scores.equal, quote), key=KEY)
         show_figure(

@@ -32,14 +32,14 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.allowed import most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import ask_more_figures, followed_model_id
+from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs
@@ -75,7 +75,7 @@ def show() -> None:
         return
     run = RUNS.start(MeasureLayers.of(ModelRef.now(model_id), pairs))
     with output:
-        run_panel(RUNS, run, partial(_show_best_layer, coefficient))
+        show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))
     result: LayerPairs | None = run.result if run.is_over else None
     if result is not None and ask_more_figures():
         _show_more(result, coefficient)
@@ -104,7 +104,7 @@ def _choose_pairs() -> ScoredPairs | None:
     name, pairs, is_example = chosen
     for note in pairs.notes:
         st.caption(plain(note))
-    limit = most_rows(MAX_PAIRS, texts_in_row=2)
+    limit = row_limit(MAX_PAIRS, texts_in_row=2)
     if len(pairs) > limit:
         st.caption(plain(f"Using the first {limit:,} of {len(pairs):,} pairs from {name}."))
     elif not is_example:

@@ -13,7 +13,7 @@ from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
 from neuralviz.layers.in_words import of_layer_weights, of_map, of_settings
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -127,7 +127,7 @@ def _show_layer_weights(
     n_layers = len(weights.layers)
     with slide(f"{key}-weights"):
         show_point(of_layer_weights(weights), key=f"{key}-weights")
-        with swiped(f"{key}-scrolled", 720):
+        with allow_swiping(f"{key}-scrolled", 720):
             show_figure(
                 plots.weights_figure(kinds, weights.layers, states.counted),
                 key=f"{key}-weights",

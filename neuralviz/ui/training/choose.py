@@ -31,8 +31,8 @@ from neuralviz.training.settings import (
     TrainingSettings,
     with_options,
 )
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.words import many
 
@@ -57,11 +57,11 @@ _READ: dict[PairKind, str] = {
 
 @dataclass(frozen=True)
 class TrainingChoice:
-    """What is to be trained.
+    """The training that the widgets ask for.
 
     Attributes:
-        corpus: it is trained on.
-        task: the work.
+        corpus: the training texts.
+        task: the training.
     """
 
     corpus: Corpus
@@ -69,7 +69,7 @@ class TrainingChoice:
 
 
 def choose(corpora: Sequence[Corpus]) -> tuple[TrainingChoice | None, bool]:
-    """What is to be trained, and whether *Train* was pressed; None where something is missing.
+    """Ask for a training; None while something is missing. Also whether *Train* was pressed.
 
     Args:
         corpora: at least one.
@@ -139,7 +139,7 @@ def _choose_encoder() -> str:
         options,
         key="encoder",
         bind="query-params",
-        accept_new_options=not allowed().demo,
+        accept_new_options=not effective_settings().demo,
         help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
     )
     return chosen or ENCODER
@@ -227,20 +227,20 @@ def _choose_settings() -> dict[str, Any]:
 
 @st.cache_data(max_entries=2, show_spinner="Reading the corpus …")
 def load_texts(corpus_id: str) -> tuple[str, ...]:
-    """The texts of a corpus that is kept."""
+    """The texts of a saved corpus."""
     store = CorpusStore()
     return tuple(store.texts(store.corpus(corpus_id)))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Making pairs …", hash_funcs={PairSettings: repr})
 def _make_pairs(corpus_id: str, settings: PairSettings, seed: int) -> PairSource:
-    """The pairs of a corpus: every sentence of it is found, so that this takes its time."""
+    """The pairs of a corpus; takes seconds, as all texts are split into sentences."""
     return PairSource(load_texts(corpus_id), settings, seed)
 
 
 @st.dialog("Ten pairs of this corpus", width="large")
 def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
-    """The pairs of the first steps, each with the text that it comes from."""
+    """Show the pairs of the first steps, each with its text."""
     labels = CorpusStore().labels(corpus, label) if label else ()
     kind = source.settings.kind
     st.caption(f"{_READ[kind]} {plain(source.skipped_in_words())}")

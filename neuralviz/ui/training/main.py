@@ -15,10 +15,10 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.page import dimmed, plain, show_error
-from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import off_stage
+from neuralviz.ui.stage import hide_on_stage
 from neuralviz.ui.training.choose import choose, load_texts
 from neuralviz.ui.training.experiments import show_experiments
 from neuralviz.ui.training.show import show_lessons
@@ -41,7 +41,7 @@ _LAYOUT = """<style>
 
 
 def show() -> None:
-    """Corpus, encoder, pairs, *Train*, and what is learnt; first, what was recorded."""
+    """Show corpus, encoder, pairs, *Train* and the training; at first, the recorded one."""
     st.html(_LAYOUT)
     try:
         store = CorpusStore()
@@ -57,7 +57,7 @@ def show() -> None:
     chosen, pressed = choose(corpora)
     _show_training(corpora, chosen, pressed=pressed)
     if chosen is not None:
-        with off_stage("training-experiments"), st.expander("Experiments of the paper"):
+        with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             task = chosen.task
             show_experiments(chosen.corpus, task.model, task.labels, task.settings[0])
 
@@ -75,17 +75,17 @@ def _show_training(
             "The results below are of another corpus or other settings. Press **Train** to see "
             "yours."
         )
-    is_recorded = run not in RUNS.all()
-    with dimmed("training", requested_run is None):
-        run_panel(
+    is_recorded = run not in RUNS.list_runs()
+    with dim_old_results("training", requested_run is None):
+        show_run_panel(
             RUNS,
             run,
             partial(show_lessons, run, is_recorded=is_recorded),
-            words=Words(
-                begins="Loading the encoder and making the first pairs …",
-                after_error=_describe_resumption(run),
-                stopped=_describe_stopped,
-                done=partial(
+            sentences=RunSentences(
+                start="Loading the encoder and making the first pairs …",
+                error_advice=_describe_resumption(run),
+                describe_stopped=_describe_stopped,
+                describe_done=partial(
                     _describe_done,
                     run,
                     is_recorded=is_recorded,
@@ -109,7 +109,7 @@ def _offer_example(store: CorpusStore) -> None:
 
 
 def _find_run(chosen: TrainingChoice, pressed: bool) -> Run[tuple[Lesson, ...]] | None:
-    """The run of what is chosen: started now, remembered, kept, or recorded; else None."""
+    """The run of the choice: started now, remembered, saved or recorded; else None."""
     view = corpus_view(chosen.corpus.id)
     run = RUNS.recall(chosen.task, view)
     if pressed:
@@ -125,7 +125,7 @@ def _find_run(chosen: TrainingChoice, pressed: bool) -> Run[tuple[Lesson, ...]] 
 
 
 def _find_recorded(corpora: Sequence[Corpus]) -> Run[tuple[Lesson, ...]] | None:
-    """What was recorded of the example, while its texts are kept."""
+    """The recorded run of the example, if its corpus is saved."""
     example = next((corpus for corpus in corpora if corpus.name == NAME), None)
     return None if example is None else _load_recorded_run(example.id)
 
@@ -147,12 +147,12 @@ def _describe_done(
     run: Run[tuple[Lesson, ...]], _: object, *, is_recorded: bool, is_asked_for: bool
 ) -> str:
     if not is_recorded:
-        return done_in(run)
+        return describe_finish(run)
     return RECORDED if is_asked_for else "Recorded run."
 
 
 def _describe_resumption(run: Run[tuple[Lesson, ...]]) -> str:
-    """Where *Run again* would go on, of a training that failed; empty where it would begin anew."""
+    """Where *Run again* resumes a failed training; empty where it would begin anew."""
     if run.status != "failed" or run.has_nothing or not isinstance(run.task, TrainOnCorpus):
         return ""
     steps = " and ".join(

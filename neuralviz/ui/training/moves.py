@@ -1,4 +1,4 @@
-"""Where the texts went while an encoder was trained, and which have new neighbours."""
+"""How the texts move on the map during a training, and which get new neighbours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from neuralviz.training.in_words import NewNeighbours
     from neuralviz.training.record import Lesson
 
-N_VISIBLE, N_UNFOLDED = (
-    3,
-    12,
-)  # texts whose neighbours changed most: at once, and behind the expander
+N_VISIBLE = 3  # texts whose neighbours changed most
+N_UNFOLDED = 12  # further ones, in the expander
 LETTERS = 72  # of each text
 
 
@@ -43,7 +41,7 @@ def show_moves(
     lessons: tuple[Lesson, ...],
     provenance: About,
 ) -> None:
-    """The map before, after and between in one frame, and the texts that have new neighbours."""
+    """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
     drawn = [lesson for lesson in lessons if lesson.maps is not None]
     kinds = [lesson.settings.pairs.kind for lesson in drawn]
     try:
@@ -53,7 +51,7 @@ def show_moves(
         return
     with slide("training-moves"):
         point_place = st.container()
-        with off_stage("training-moves-choice"), st.container(horizontal=True):
+        with hide_on_stage("training-moves-choice"), st.container(horizontal=True):
             kind = kinds[0]
             if len(kinds) > 1:
                 kind = choose_one(
@@ -87,7 +85,7 @@ def show_moves(
                 height=520,
                 provenance=provenance,
             )
-        with right_column, off_stage("training-changed"):
+        with right_column, hide_on_stage("training-changed"):
             _list_changes(changed[:N_VISIBLE], texts)
             if changed[N_VISIBLE:]:
                 with st.expander(f"{len(changed[N_VISIBLE:])} more texts"):
@@ -95,7 +93,7 @@ def show_moves(
 
 
 def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
-    """What was nearest to some texts, and what is now."""
+    """List the nearest neighbour of some texts before and after the training."""
     for change in changed:
         text, before, after = (
             plain(shorten(texts[i], LETTERS)) for i in (change.text, change.before, change.after)
@@ -105,7 +103,7 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
 def _load_watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
-    """Texts of the points, and their labels of the column with fewest: they have colours."""
+    """The texts of the points, and their labels in the column with the fewest different ones."""
     store = CorpusStore()
     corpus = store.corpus(task.corpus)
     texts = store.texts(corpus)

@@ -1,4 +1,4 @@
-"""A folder of snapshots on the training page: somebody's own training, also while it runs."""
+"""A folder of snapshots on the training page: a training by another program, live or over."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from neuralviz.plots.training import (
 from neuralviz.training.folders import Recorded, read_folder
 from neuralviz.training.in_words import training_point
 from neuralviz.training.record import Lesson
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -30,8 +30,8 @@ LABEL = "label"
 
 
 def open_folder() -> None:
-    """A field for a folder that `SnapshotCallback` writes, *Open*, and what is in it."""
-    if allowed().demo:
+    """Ask for a folder that `SnapshotCallback` writes, and show its snapshots."""
+    if effective_settings().demo:
         return
     with st.expander("Open a folder of snapshots"):
         st.caption(

@@ -12,9 +12,9 @@ from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.paths import app_folder
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.allowed import allowed, has_visitors
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.pace import letting_others_draw
+from neuralviz.ui.limits import effective_settings, has_visitors
+from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
@@ -27,8 +27,8 @@ _SAVED = "training-saved"  # where the session keeps the last one: its name and 
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
-    """A name for one of the encoders, and *Save*; nothing where no weights of it are left."""
-    if allowed().demo:
+    """Ask for an encoder and a name, and save it; a message where no weights are left."""
+    if effective_settings().demo:
         st.caption("Encoders cannot be saved in this demo.")
         return
     kept = task.kept_steps()
@@ -67,7 +67,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         return
     try:
         name = check_free_name(name)
-        with letting_others_draw(), st.spinner("Saving …"):
+        with let_others_draw(), st.spinner("Saving …"):
             _save(task, number, name)
     except NeuralvizError as error:
         show_error(error)
@@ -77,7 +77,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
 
 
 def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
-    """The way to the maps of the corpus by a trained encoder and by the one it began with."""
+    """Offer maps of the corpus by the trained encoder and by the original one."""
     if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
         before = settings.pooling
         after = before if settings.part == "model" else "sentence-transformer"  # has no layers
@@ -88,10 +88,10 @@ def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> N
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
-    """Save what a training has left in its folder.
+    """Save the encoder from a training's folder.
 
     Raises:
-        NeuralvizError: it is not there any more, or there is no room.
+        NeuralvizError: the weights are gone, or the disk is full.
     """
     model = shared_text_model(task.model.id)
     store = CorpusStore()

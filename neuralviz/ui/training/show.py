@@ -1,4 +1,4 @@
-"""What the training page shows of a run, live and when it is over."""
+"""A training as the page shows it, live and when it is over."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neuralviz.training.in_words import (
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.ui.training.moves import show_moves
 from neuralviz.ui.training.save import offer_to_save
 from neuralviz.words import number
@@ -48,12 +48,12 @@ _WHOLE = f"The whole model, untrained. {_HELP}"
 def show_lessons(
     run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], live: bool, *, is_recorded: bool
 ) -> None:
-    """The point, loss and accuracy live; maps, neighbours and *Save* when the run is over.
+    """Show the main finding, loss and accuracy live; maps and *Save* when the run is over.
 
     Args:
-        run, lessons: what is shown, as far as it is.
-        live: whether it still goes on.
-        is_recorded: whether it came with neuralviz, so that there are no weights to save.
+        run, lessons: the run and its result so far.
+        live: whether the run still goes on.
+        is_recorded: whether the run comes with neuralviz, without weights to save.
     """
     task = run.task
     assert isinstance(task, TrainOnCorpus)
@@ -81,14 +81,14 @@ def show_lessons(
         show_moves(run, task, lessons, provenance)
     st.markdown(what_next(lessons))
     if not is_recorded:
-        with off_stage("training-save"):
+        with hide_on_stage("training-save"):
             offer_to_save(task, lessons)
 
 
 def _show_first_figures(
     run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], provenance: About
 ) -> None:
-    """Loss, accuracy, what both ways lead to from where they began, and what was measured."""
+    """Draw loss and accuracy, and show accuracy before and after the training."""
     measured_lessons = [lesson for lesson in lessons if len(lesson.accuracy)]
     left_column, middle_column, right_column = wide_columns([5, 5, 2], "training-seen")
     with left_column:
@@ -113,7 +113,7 @@ def _show_first_figures(
             height=HEIGHT,
             provenance=provenance,
         )
-    with right_column, off_stage("training-numbers"):  # the point has them, too
+    with right_column, hide_on_stage("training-numbers"):  # the point has them, too
         before = measured_lessons[0].accuracy[0, -1]
         with st.container(horizontal=True):  # beside each other on a phone
             if (whole := measured_lessons[0].untrained) is not None:
@@ -133,7 +133,7 @@ def _show_first_figures(
 
 
 def _show_metric(lesson: Lesson, points: float) -> None:
-    """Where a way led to, and how far that is from where it began, in percentage points."""
+    """Show an encoder's accuracy and its gain in percentage points."""
     st.metric(
         lesson.settings.pairs.kind.capitalize(),
         f"{lesson.accuracy[-1, -1]:.1%}",
