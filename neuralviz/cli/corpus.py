@@ -337,7 +337,7 @@ def _embed(
         corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, on_ray)
         if on_ray is not None:
             ray_work().index_corpus(store, corpus, last.embedder)
-        outcome = "Already embedded" if last.found == last.total else "EmbeddedTexts"
+        outcome = "Already embedded" if last.found == last.total else "Embedded"
         print_message(
             f"{outcome} by {label}: {many(corpus.n_texts - n_missing, 'embedding')} of "
             f"{last.embedder.dim:,} values."

@@ -121,7 +121,7 @@ def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str
 
 @contextmanager
 def allow_swiping(key: str, min_width: int) -> Iterator[None]:
-    """A place whose figure stays ``min_width`` px wide on a narrow screen, where it can be swiped."""
+    """Keep a figure ``min_width`` px wide on a narrow screen, where it can be swiped."""
     place = f".st-key-{key}"
     with st.container(key=key):
         st.html(

@@ -105,7 +105,7 @@ def _choose_corpus() -> DataChoice | None:
     row = st.container(horizontal=True)
     chosen = row.selectbox(
         "Corpus", list(corpora),
-        format_func=lambda corpus_id: corpora[corpus_id].name if corpus_id in corpora else corpus_id,
+        format_func=lambda key: corpora[key].name if key in corpora else key,
         key="evaluation-corpus", bind="query-params",
     )  # fmt: skip
     corpus = corpora.get(chosen) or next(iter(corpora.values()))
