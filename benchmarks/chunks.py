@@ -84,7 +84,7 @@ def learn(
     optimizer = RowAdamW(layers.weights[None].clone(), settings, nobody)
     for _ in range(settings.epochs):
         for inputs in steps:
-            gradients.of(inputs, optimizer.value)
+            gradients.compute(inputs, optimizer.value)
             optimizer.take(optimizer.prepare(gradients.joined), torch.tensor([True]))
     deltas = layers.split(optimizer.delta).values()
     return neural_embeddings(tuple(delta.numpy() for delta in deltas))[0]

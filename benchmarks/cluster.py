@@ -43,7 +43,7 @@ from benchmarks.corpus import texts_of
 from neuralviz.cluster.adding import add_on_cluster
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
-from neuralviz.cluster.text_blocks import layout_of
+from neuralviz.cluster.text_blocks import find_layout
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.base import nothing_learnt
 from neuralviz.reading.blocks import find_parts
@@ -250,7 +250,7 @@ def measure_store(rows: int, dim: int, where: str | None) -> None:
         with connected() as cluster, peaks() as found:
             start = time.perf_counter()
             parts = find_parts([str(files)])
-            added = add_on_cluster(store, "made up", parts, layout_of(parts, None, None))
+            added = add_on_cluster(store, "made up", parts, find_layout(parts, None, None))
             read = time.perf_counter() - start
             driver_read = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             start = time.perf_counter()

@@ -141,7 +141,7 @@ def main() -> None:
             marks.append((name, time.perf_counter()))
 
         def on_progress(event: ProjectionEvent) -> None:
-            if event.stage == "layout" and not event.done:
+            if event.stage == "layout" and not event.n_done:
                 mark("neighbours")
 
         projection = project(vectors, settings, on_progress=on_progress)

@@ -292,7 +292,8 @@ def pieces_of(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> list[Piece]:
     """What goes through the network in an epoch."""
-    return [pack_inputs(model, group) for group in group_inputs(mask_texts(model, texts, settings))]
+    inputs = mask_texts(model, texts, settings)
+    return [pack_inputs(model, group) for group in group_inputs(model, inputs)]
 
 
 def show_single(model: LanguageModel, args: argparse.Namespace) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from neuralviz.words import many
 
-LONG_TEXT = 100_000  # characters: to embed a longer text takes so long that it has to be said
+LONG_TEXT = 100_000  # characters: embedding a longer text takes so long that users are warned
 
 ShouldStop = Callable[[], bool]
-"""Asked again and again by long work; true ends it, by raising `Stopped`."""
+"""Long work calls it again and again, and raises `Stopped` when it returns true."""
 
 
 def never() -> bool:
-    """The work goes on."""
+    """False always: the `ShouldStop` of work that nothing stops."""
     return False
 
 
@@ -30,18 +30,18 @@ class UnreadFileError(TextError):
 
 
 class UnreadableTextError(TextError):
-    """One of several texts that cannot be used.
+    """One of several texts cannot be used.
 
     Attributes:
         reason: what is wrong, to go behind “Text 3”.
-        place: of the text among those given, from 0.
+        place: index of the text among those given, from 0.
     """
 
     def __init__(self, reason: str, place: int, n_texts: int) -> None:
         self.reason = reason
         self.place = place
-        which = f"Text {place + 1}" if n_texts > 1 else "The text"
-        super().__init__(f"{which} {reason}")
+        subject = f"Text {place + 1}" if n_texts > 1 else "The text"
+        super().__init__(f"{subject} {reason}")
 
 
 class SettingsError(NeuralvizError, ValueError):
@@ -52,19 +52,21 @@ class SettingsError(NeuralvizError, ValueError):
 
 
 class ModelError(NeuralvizError):
-    """A model that cannot be had or cannot be used: wrong id, no network, no masked-token head."""
+    """A model that cannot be loaded or used: wrong id, no network, no masked-token head."""
 
 
 class StoreError(NeuralvizError):
-    """What is kept cannot be read or written: a full disk, a newer version, a lost corpus."""
+    """The store cannot be read or written: a full disk, a newer version, a lost corpus."""
 
 
 class ConnectionLostError(NeuralvizError):
     """A file behind a network could not be read to its end, however often it was tried."""
 
     def __init__(self, name: str, error: OSError) -> None:
-        why = " ".join(str(error).split()).rstrip(".")[:200]
-        super().__init__(f"The connection to {name} was lost: {why}. Run the same command again.")
+        reason = " ".join(str(error).split()).rstrip(".")[:200]
+        super().__init__(
+            f"The connection to {name} was lost: {reason}. Run the same command again."
+        )
         self._arguments = name, error
 
     def __reduce__(self) -> tuple[type, tuple[str, OSError]]:
@@ -82,18 +84,18 @@ class WorkerEndedError(NeuralvizError):
 
 
 class Stopped(Exception):  # noqa: N818  not an error
-    """Work was told to stop half-way; whoever told it catches this."""
+    """Work was stopped half-way; the code that stopped it catches this."""
 
 
-def unexpected(error: BaseException) -> str:
-    """A sentence for an error that nobody has foreseen; of a file's, without its path."""
-    says = error.strerror if isinstance(error, OSError) and error.filename else error
-    reason = f"{type(error).__name__}: {says}".rstrip(": ")[:300]
+def describe_unexpected(error: BaseException) -> str:
+    """A sentence for an unforeseen error; one about a file leaves out the file's path."""
+    detail = error.strerror if isinstance(error, OSError) and error.filename else error
+    reason = f"{type(error).__name__}: {detail}".rstrip(": ")[:300]
     return f"Unexpected error: {reason}."
 
 
 class PrecisionWarning(UserWarning):
-    """A precision that the machine has to imitate."""
+    """The machine has no hardware support for the precision and emulates it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -102,23 +104,23 @@ class PrecisionWarning(UserWarning):
 
 
 class LossWarning(UserWarning):
-    """The loss of ``n`` texts of ``of`` did not fall while they were learnt."""
+    """The loss of ``n`` of ``n_texts`` texts did not fall while they were learnt."""
 
-    def __init__(self, n: int, of: int) -> None:
+    def __init__(self, n: int, n_texts: int) -> None:
         self.n = n
         super().__init__(
-            f"The run diverged on {n:,} of {many(of, 'text')}: the loss rose, or became "
+            f"The run diverged on {n:,} of {many(n_texts, 'text')}: the loss rose, or became "
             "infinite or NaN. Lower the learning rate (the paper uses 0.01)."
         )
 
 
 class LongTextWarning(UserWarning):
-    """``n`` texts of ``of`` have more than `LONG_TEXT` characters: to embed them takes minutes."""
+    """``n`` of ``n_texts`` texts have over `LONG_TEXT` characters: to embed them takes minutes."""
 
-    def __init__(self, n: int, of: int, longest: int) -> None:
+    def __init__(self, n: int, n_texts: int, longest: int) -> None:
         super().__init__(
-            f"Very long texts: {n:,} of {of:,}. The longest has {longest:,} characters. Embedding "
-            "may take several minutes."
+            f"Very long texts: {n:,} of {n_texts:,}. The longest has {longest:,} characters. "
+            "Embedding may take several minutes."
         )
 
 

@@ -24,7 +24,7 @@ class Lazy:
     They are made read-only (`frozen`). A value whose making fails is made anew the next time.
 
     Args:
-        kept: so many are held; the one that was used longest ago goes first.
+        kept: values held at most; the one that was unused for longest is dropped first.
     """
 
     def __init__(self, kept: int | None = None) -> None:
@@ -33,7 +33,7 @@ class Lazy:
         self._making = NamedLocks()
         self._lock = threading.Lock()
 
-    def known(self, name: Hashable) -> Any:
+    def peek(self, name: Hashable) -> Any:
         """The value of a name, if it is held; else None."""
         with self._lock:
             if name in self._values:
@@ -69,9 +69,9 @@ def frozen(value: T) -> T:
     elif isinstance(value, list | dict | set):
         raise TypeError(f"A {type(value).__name__} can be changed by whoever shares it.")
     elif isinstance(value, tuple | MappingProxyType):
-        for one in value.values() if isinstance(value, MappingProxyType) else value:
-            if not isinstance(one, str):
-                frozen(one)
+        for element in value.values() if isinstance(value, MappingProxyType) else value:
+            if not isinstance(element, str):
+                frozen(element)
     elif is_dataclass(value) and not isinstance(value, type):
         if not value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise TypeError(f"A {type(value).__name__} can be changed by whoever shares it.")

@@ -25,13 +25,13 @@ class NamedLocks:
     def hold(self, name: Hashable) -> Iterator[None]:
         """Wait until nobody else holds the name, and hold it."""
         with self._counting:
-            lock, wanted = self._locks.get(name, (threading.Lock(), 0))
-            self._locks[name] = lock, wanted + 1
+            lock, n_users = self._locks.get(name, (threading.Lock(), 0))
+            self._locks[name] = lock, n_users + 1
         try:
             with lock:
                 yield
         finally:
             with self._counting:
-                lock, wanted = self._locks.pop(name)
-                if wanted > 1:
-                    self._locks[name] = lock, wanted - 1
+                lock, n_users = self._locks.pop(name)
+                if n_users > 1:
+                    self._locks[name] = lock, n_users - 1

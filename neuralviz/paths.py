@@ -1,4 +1,4 @@
-"""Where things lie: the app and the sample data, in a checkout or a wheel; what users keep."""
+"""Folders of the app and the sample data, in a checkout or a wheel, and of users' data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def home() -> Path:
 
 
 def similarity_models_folder() -> Path:
-    """Where similarity models lie, a file each."""
+    """Folder of the similarity models, a file each."""
     return home() / "similarity-models"
 
 

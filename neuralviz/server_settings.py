@@ -26,7 +26,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a server allows, and how it works. A variable is called as its attribute, in capitals.
+    """Limits and workings of a server. A variable is named like its attribute, in capitals.
 
     Attributes:
         workers: ``NEURALVIZ_WORKERS``, processes that do the work; 0 leaves it to the process that
@@ -68,7 +68,9 @@ class ServerSettings:
 
     def for_network(self) -> ServerSettings:
         """With limits where none were set: for a server that others than its owner can reach."""
-        missing = {name: most for name, most in OPEN_LIMITS.items() if getattr(self, name) is None}
+        missing = {
+            name: limit for name, limit in OPEN_LIMITS.items() if getattr(self, name) is None
+        }
         return replace(self, open=True, **missing)  # type: ignore[arg-type]
 
 
@@ -93,27 +95,29 @@ def server_settings() -> ServerSettings:
     Raises:
         SettingsError: a variable has a value that makes no sense; the message names it.
     """
-    found: dict[str, Any] = {}
-    for one in fields(ServerSettings):
-        name = one.name.upper()
-        said = os.environ.get(PREFIX + name, "").strip()
-        if said:
-            found[one.name] = _whole(name, said) if name in _BOUNDS else _yes(name, said)
-    return ServerSettings(**(DEMO_LIMITS | found if found.get("demo") else found))
+    values: dict[str, Any] = {}
+    for setting in fields(ServerSettings):
+        name = setting.name.upper()
+        text = os.environ.get(PREFIX + name, "").strip()
+        if text:
+            parse = _parse_number if name in _BOUNDS else _parse_flag
+            values[setting.name] = parse(name, text)
+    return ServerSettings(**(DEMO_LIMITS | values if values.get("demo") else values))
 
 
-def _whole(name: str, said: str) -> int:
-    least, most = _BOUNDS[name]
-    if not (said.isascii() and said.isdecimal() and least <= int(said) <= most):
+def _parse_number(name: str, text: str) -> int:
+    lowest, highest = _BOUNDS[name]
+    if not (text.isascii() and text.isdecimal() and lowest <= int(text) <= highest):
         raise SettingsError(
-            f"{PREFIX}{name} must be a whole number from {least:,} to {most:,}, not “{said[:40]}”."
+            f"{PREFIX}{name} must be a whole number from {lowest:,} to {highest:,}, "
+            f"not “{text[:40]}”."
         )
-    return int(said)
+    return int(text)
 
 
-def _yes(name: str, said: str) -> bool:
-    if said.lower() in _YES:
+def _parse_flag(name: str, text: str) -> bool:
+    if text.lower() in _YES:
         return True
-    if said.lower() in _NO:
+    if text.lower() in _NO:
         return False
-    raise SettingsError(f"{PREFIX}{name} must be 1 or 0, not “{said[:40]}”.")
+    raise SettingsError(f"{PREFIX}{name} must be 1 or 0, not “{text[:40]}”.")

@@ -16,23 +16,23 @@ _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
 def free_name(
-    name: str, taken: Iterable[str], mark: str = "", *, same: Callable[[str], str] = str
+    name: str, used_names: Iterable[str], mark: str = "", *, fold: Callable[[str], str] = str
 ) -> str:
     """``name``, or one with a number in brackets behind it that is not taken.
 
     Args:
-        name: the one wished for.
-        taken: names of others.
+        name: the preferred one.
+        used_names: names of others.
         mark: a word for the brackets: ``name (mark)``, ``name (mark 2)`` and so on in place of
             ``name (2)``, ``name (3)``.
-        same: two names are alike when this makes the same of them.
+        fold: two names are alike when this makes them equal, such as ``str.casefold``.
     """
-    unavailable = {same(other) for other in taken}
+    unavailable = {fold(used_name) for used_name in used_names}
     marks = itertools.chain([mark], (f"{mark} {n}" for n in itertools.count(2)))
     numbers = map(str, itertools.count(2))
     bracketed = (f"{name} ({inner})" for inner in (marks if mark else numbers))
     candidates = itertools.chain([name], bracketed)
-    return next(free for free in candidates if same(free) not in unavailable)
+    return next(free for free in candidates if fold(free) not in unavailable)
 
 
 def many(n: int, noun: str) -> str:
@@ -97,7 +97,7 @@ def name_texts(places: Sequence[int]) -> str:
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """What a text must hold to be found, in lower case: words, and what stands in quotation marks.
+    """The terms that a text must hold, in lower case: words, and phrases in quotation marks.
 
     Args:
         query: as typed.
@@ -111,15 +111,15 @@ def short_repr(value: Any) -> str:
 
     A class takes it as its ``__repr__``.
     """
-    shown = []
+    parts = []
     for entry in dataclasses.fields(value):
         content = getattr(value, entry.name)
         if entry.repr and content is not None:
-            shown.append(f"{entry.name}={_short(content)}")
-    return f"{type(value).__name__}({', '.join(shown)})"
+            parts.append(f"{entry.name}={_shorten_value(content)}")
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         if len(value.shape) != 1 or value.shape[0] > _MOST_VALUES:
             return f"{value.dtype}{list(value.shape)}"

@@ -357,6 +357,6 @@ def _describe_corpus(
         "embedders": list_embeddings(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
-            for kept in KeptMaps(store).of(corpus)
+            for kept in KeptMaps(store).list_maps(corpus)
         ],
     }

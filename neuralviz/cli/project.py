@@ -34,7 +34,12 @@ from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import by_category, by_code, by_number, cluster_names
+from neuralviz.plots.point_colours import (
+    cluster_names,
+    colour_by_category,
+    colour_by_code,
+    colour_by_number,
+)
 from neuralviz.plots.standalone import About
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
@@ -116,7 +121,7 @@ def project(
         if ray is not None:
             work = ray_work()
             on_ray = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
-            fitting = Fitting(spread=work.on_cluster)
+            fitting = Fitting(spread=work.place_on_cluster)
         if spec.is_imported:
             stored_embedder = find_embedder(store, saved_corpus, spec)
         else:
@@ -154,7 +159,7 @@ def _make_map(
             bars.update(
                 task,
                 description=STAGES[event.stage],
-                completed=event.done,
+                completed=event.n_done,
                 total=event.total or None,
             )
 
@@ -178,16 +183,16 @@ def _build_page(
     names = cluster_names(kept.cluster_words)
     n = corpus.n_texts
     rows = drawn_rows(n)
-    of_clusters = by_code("cluster", clusters.labels, names, missing="no cluster")
-    colours = {"Clusters": of_clusters.of(rows)}
+    of_clusters = colour_by_code("cluster", clusters.labels, names, missing="no cluster")
+    colours = {"Clusters": of_clusters.select(rows)}
     offered = {colour, *category_names(store, corpus)}
     for column in corpus.columns:
         if column.kind == "number":
             values = store.labels(corpus, column.name, rows)
-            colours[column.name] = by_number(column.name, values)
+            colours[column.name] = colour_by_number(column.name, values)
         elif column.name in offered:
             labels = store.labels(corpus, column.name, rows)
-            colours[column.name] = by_category(column.name, labels.tolist())
+            colours[column.name] = colour_by_category(column.name, labels.tolist())
     if colour is not None:
         colours = {colour: colours[colour], **colours}
     settings = {"corpus": f"{corpus.name}, {many(n, 'text')}", "method": method}

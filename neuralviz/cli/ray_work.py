@@ -10,13 +10,13 @@ import numpy as np
 
 from neuralviz.cli.common import print_message, status
 from neuralviz.cli.vectors import progress_bars
-from neuralviz.cluster.adding import Reading, add_on_cluster, source_digest
+from neuralviz.cluster.adding import ReadingProgress, add_on_cluster, source_digest
 from neuralviz.cluster.addresses import LOCAL
 from neuralviz.cluster.attempts import KILLED
 from neuralviz.cluster.connecting import Cluster, connected, n_machines
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.placing import on_cluster
-from neuralviz.cluster.text_blocks import layout_of
+from neuralviz.cluster.placing import place_on_cluster
+from neuralviz.cluster.text_blocks import find_layout
 from neuralviz.reading.blocks import find_parts
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
@@ -36,8 +36,8 @@ __all__ = [
     "find_saved_corpus",
     "index_corpus",
     "inspect_files",
-    "on_cluster",
     "open_cluster",
+    "place_on_cluster",
 ]
 
 NAMED = 5  # texts that were skipped and are named
@@ -71,11 +71,11 @@ def inspect_files(
     """Find the files of some paths and print which column is read, before Ray starts.
 
     Raises:
-        TextError: as of `find_parts` and `layout_of`.
+        TextError: as of `find_parts` and `find_layout`.
     """
     with status("Looking at the files …"):
         parts = find_parts(paths, header)
-        layout = layout_of(parts, column, id_column)
+        layout = find_layout(parts, column, id_column)
     if column is None:
         print_message(
             f"Reading texts from the column “{layout.text}”. Use --column to choose another."
@@ -104,10 +104,10 @@ def add_with_ray(
     with progress_bars(has_total=False) as bars:
         task = bars.add_task("Reading texts", total=None)
 
-        def show_progress(reading: Reading) -> None:
+        def show_progress(reading: ReadingProgress) -> None:
             bars.update(task, completed=reading.n_texts)
 
-        added = add_on_cluster(store, name, parts, layout, limit, tell=show_progress)
+        added = add_on_cluster(store, name, parts, layout, limit, report=show_progress)
     for note in added.notes:
         print_message(note)
     if added.corpus.n_texts == limit:

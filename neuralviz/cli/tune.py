@@ -97,7 +97,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.predictions import predict_masked
-    from neuralviz.micro_tuning.watching import MAX_PREDICTED, loss_of
+    from neuralviz.micro_tuning.watching import MAX_PREDICTED, compute_loss
     from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 
     console = Console(highlight=False)
@@ -130,7 +130,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     assert event is not None and event.result is not None  # a run ends with its result
     deltas = [delta[0] for delta in event.result.deltas]
     after = predict_masked(model, tokens, settings, deltas, at_most=MAX_PREDICTED)
-    loss = loss_of(after, tokens, settings)
+    loss = compute_loss(after, tokens, settings)
     if loss is not None:
         losses.append(loss)
         if not console.is_terminal:

@@ -13,9 +13,9 @@ import ray.data
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import Avoided
-from neuralviz.cluster.embedding import TRIES, lost_in_words
-from neuralviz.cluster.rows import rows_of
+from neuralviz.cluster.connecting import AvoidedMachines
+from neuralviz.cluster.embedding import TRIES, describe_loss
+from neuralviz.cluster.rows import iterate_rows
 from neuralviz.cluster.text_blocks import (
     NOTE,
     FilesOfTexts,
@@ -41,8 +41,8 @@ _MOST_NOTES = 20
 
 
 @dataclass(frozen=True)
-class Added:
-    """A corpus that is there now.
+class AddedCorpus:
+    """The outcome of adding a corpus.
 
     Attributes:
         corpus: the corpus.
@@ -56,7 +56,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingProgress:
     """How many texts have been read.
 
     Attributes:
@@ -68,8 +68,8 @@ class Reading:
 
 def source_digest(parts: Parts, layout: Layout, limit: int | None) -> str:
     """Hash of all that a corpus is made of, as the files are now."""
-    asked = json.dumps([parts.digest, layout.text, layout.id, layout.titles, limit])
-    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    settings = json.dumps([parts.digest, layout.text, layout.id, layout.titles, limit])
+    return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def add_on_cluster(
@@ -79,8 +79,8 @@ def add_on_cluster(
     layout: Layout,
     limit: int | None = None,
     *,
-    tell: Callable[[Reading], None] = lambda reading: None,
-) -> Added:
+    report: Callable[[ReadingProgress], None] = lambda reading: None,
+) -> AddedCorpus:
     """Keep the texts of files as a corpus, in their order, or find it where it is kept already.
 
     Rows without a text, and what cannot be read, are left out and named. A file that breaks off is
@@ -92,7 +92,7 @@ def add_on_cluster(
         parts: the files.
         layout: their columns.
         limit: so many texts and no more.
-        tell: called as texts have been read.
+        report: called as texts have been read.
 
     Raises:
         TextError: there is no text in the files.
@@ -100,32 +100,34 @@ def add_on_cluster(
         NeuralvizError: the cluster is gone, or has no room.
     """
     source = source_digest(parts, layout, limit)
-    found = store.find_source(name, source)
-    if found is not None:
-        return Added(found, (), is_new=False)
+    existing = store.find_source(name, source)
+    if existing is not None:
+        return AddedCorpus(existing, (), is_new=False)
     corpus = store.new(name, (), source)
     with writing(store.database) as run_folder:
-        written = _write(store, corpus, parts, layout, limit, tell, run_folder)
-        n_texts = sum(one["n"] for one in written)
-        notes = _few([*parts.notes, *(note for one in written for note in one["notes"])])
-        n_broken = parts.n_broken + len({name for one in written for name in one["broken"]})
+        written = _write(store, corpus, parts, layout, limit, report, run_folder)
+        n_texts = sum(piece["n"] for piece in written)
+        notes = _shorten_notes(
+            [*parts.notes, *(note for piece in written for note in piece["notes"])]
+        )
+        n_broken = parts.n_broken + len({name for piece in written for name in piece["broken"]})
         n_files = parts.n_broken + len({part.name for part in parts.parts})
         if n_broken and n_files > 1:
             notes += (f"{n_broken:,} of {n_files:,} files could not be read to the end.",)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
-        kinds = [_kind(one["labels"][place] for one in written if one["n"])
+        kinds = [_find_kind(piece["labels"][place] for piece in written if piece["n"])
                  for place in range(len(layout.titles))]  # fmt: skip
         columns = tuple(Column(t, kind) for t, kind in zip(layout.titles, kinds, strict=True))
         schema = layout.schema.remove(layout.schema.get_field_index(NOTE))
-        fragments = [fragment for one in written for fragment in one["fragments"]]
+        fragments = [fragment for piece in written for fragment in piece["fragments"]]
         counted = replace(corpus, columns=columns, n_texts=n_texts, n_distinct=0)
         table = texts_table(corpus)
         make = partial(make_table, store.database, table, schema, fragments)
         store.database.write(make, PATIENCE)
         counted = replace(counted, n_distinct=store.n_distinct(counted, n_texts))
-        there = store.announce(counted, wait=PATIENCE)  # another driver may have been faster
-        return Added(there, notes, is_new=there.id == counted.id)
+        announced = store.announce(counted, wait=PATIENCE)  # another driver may have been faster
+        return AddedCorpus(announced, notes, is_new=announced.id == counted.id)
 
 
 def _write(
@@ -134,31 +136,31 @@ def _write(
     parts: Parts,
     layout: Layout,
     limit: int | None,
-    tell: Callable[[Reading], None],
+    report: Callable[[ReadingProgress], None],
     run_folder: Path,
 ) -> list[dict[str, Any]]:
-    """What was written of the files, piece by piece, in their order.
+    """Write the texts of the files; returns the pieces in the order of the files.
 
-    Where a machine could not write, everything is written anew by the others.
+    Where a machine could not write, the others write everything anew.
     """
-    avoided = Avoided()
+    avoided = AvoidedMachines()
     context = DataContext.get_current()
     before = context.execution_options.preserve_order
     context.execution_options.preserve_order = True
     try:
         for _ in range(TRIES):
             written: list[dict[str, Any]] = []
-            for one in _pieces(store, corpus, parts, layout, limit, avoided, run_folder):
-                written.append(one)
-                if one["failed"]:
+            for written_piece in _pieces(store, corpus, parts, layout, limit, avoided, run_folder):
+                written.append(written_piece)
+                if written_piece["failed"]:
                     break
-                tell(Reading(sum(piece["n"] for piece in written)))
+                report(ReadingProgress(sum(piece["n"] for piece in written)))
             if not written or not written[-1]["failed"]:
                 return [*written, *kept_notes(run_folder)]
             avoided.add([written[-1]["machine"]])
         raise StoreError(written[-1]["failed"])
     except RayError as error:
-        raise NeuralvizError(lost_in_words(error, "Nothing was saved.")) from error
+        raise NeuralvizError(describe_loss(error, "Nothing was saved.")) from error
     finally:
         context.execution_options.preserve_order = before
 
@@ -169,10 +171,10 @@ def _pieces(
     parts: Parts,
     layout: Layout,
     limit: int | None,
-    avoided: Avoided,
+    avoided: AvoidedMachines,
     run_folder: Path,
 ) -> Iterator[dict[str, Any]]:
-    """What is written of the files, as it is written, in their order."""
+    """The pieces written, one by one, in the order of the files."""
     texts = ray.data.read_datasource(
         FilesOfTexts(parts.parts, layout),
         override_num_blocks=len(parts.parts),
@@ -183,18 +185,18 @@ def _pieces(
         texts = texts.map_batches(KeepNotes(run_folder), batch_size=None, **options)
         texts = texts.limit(limit)
     write = WriteTexts(str(store.folder.absolute()), texts_table(corpus))
-    for row in rows_of(texts.map_batches(write, batch_size=layout.rows_of_piece, **options)):
+    for row in iterate_rows(texts.map_batches(write, batch_size=layout.rows_of_piece, **options)):
         yield json.loads(row["written"])
 
 
-def _kind(found: Iterable[tuple[bool, bool]]) -> Any:
+def _find_kind(flags: Iterable[tuple[bool, bool]]) -> Any:
     """``number``, where all pieces have numbers alone; else ``text``."""
-    pieces = list(found)
+    pieces = list(flags)
     return "number" if any(f for f, _ in pieces) and all(n for _, n in pieces) else "text"
 
 
-def _few(notes: Sequence[str]) -> tuple[str, ...]:
+def _shorten_notes(notes: Sequence[str]) -> tuple[str, ...]:
     """The first of some sentences, each once, and how many more there are."""
     different = list(dict.fromkeys(notes))
-    more = len(different) - _MOST_NOTES
-    return (*different[:_MOST_NOTES], *([f"And {more:,} more like this."] if more > 0 else []))
+    n_more = len(different) - _MOST_NOTES
+    return (*different[:_MOST_NOTES], *([f"And {n_more:,} more like this."] if n_more > 0 else []))

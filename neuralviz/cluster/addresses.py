@@ -17,5 +17,5 @@ def is_like_address(text: str) -> bool:
 
 def is_address(text: str) -> bool:
     """Whether a cluster can have this address."""
-    found = _ADDRESS.fullmatch(text)
-    return found is not None and int(found["port"] or 1) < 1 << 16
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and int(match["port"] or 1) < 1 << 16

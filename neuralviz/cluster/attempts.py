@@ -15,7 +15,7 @@ TWICE = 2  # processes over one part, until the part is to blame, and not its ma
 
 
 class Attempt:
-    """One more process embeds a unit of texts, and says in a file at which part of it it is.
+    """One more process embeds a unit of texts, and notes in a file which part it is working on.
 
     Ray gives the unit of a process that was killed to another one, and that finds the file. It
     goes through the unit batch by batch. The texts of a batch over which two more were killed are
@@ -31,44 +31,44 @@ class Attempt:
         self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
         self._batches = batches
         try:
-            self._before = self._path.read_text().splitlines()
+            self._earlier_parts = self._path.read_text().splitlines()
         except OSError:  # the first one
-            self._before = []
-        self._killed = {name for name, n in Counter(self._before).items() if n >= TWICE}
+            self._earlier_parts = []
+        self._killed = {name for name, n in Counter(self._earlier_parts).items() if n >= TWICE}
 
     @property
     def deadly(self) -> list[int]:
         """Places of the texts that are left out."""
-        return [i for batch in self._batches for i in batch.tolist() if _text(i) in self._killed]
+        return [i for batch in self._batches for i in batch.tolist() if _name(i) in self._killed]
 
     def parts(self) -> Iterator[list[np.ndarray]]:
         """Batches to embed before the next ones are asked for."""
-        if not self._before:
-            self._say("all")
+        if not self._earlier_parts:
+            self._record("all")
             yield list(self._batches)
         else:
-            yield from self._one_by_one()
+            yield from self._split_batches()
 
     def close(self) -> None:
-        """Nobody was killed: the unit is done, or failed in a way that is told."""
+        """Forget the attempt: the unit is done, or has failed without killing a process."""
         with suppress(OSError):
             self._path.unlink()
 
-    def _one_by_one(self) -> Iterator[list[np.ndarray]]:
+    def _split_batches(self) -> Iterator[list[np.ndarray]]:
         for number, batch in enumerate(self._batches):
             if f"batch {number}" not in self._killed:
-                self._say(f"batch {number}")
+                self._record(f"batch {number}")
                 yield [batch]
                 continue
             for place in batch.tolist():
-                if _text(place) not in self._killed:
-                    self._say(_text(place))
+                if _name(place) not in self._killed:
+                    self._record(_name(place))
                     yield [np.array([place], dtype=np.int64)]
 
-    def _say(self, part: str) -> None:
+    def _record(self, part: str) -> None:
         with suppress(OSError):  # the run is over
-            self._path.write_text("\n".join([*self._before, part]))
+            self._path.write_text("\n".join([*self._earlier_parts, part]))
 
 
-def _text(place: int) -> str:
+def _name(place: int) -> str:
     return f"text {place}"

@@ -38,7 +38,7 @@ _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "
 
 @dataclass(frozen=True)
 class Cluster:
-    """What work can be done on.
+    """The resources of a Ray cluster.
 
     Attributes:
         n_cpus: of all machines.
@@ -56,17 +56,17 @@ class Cluster:
         return max(1, self.n_gpus or self.n_cpus)
 
 
-class Avoided:
-    """Machines that work came to nothing on; what is tried again goes to others."""
+class AvoidedMachines:
+    """Machines on which work failed; what is tried again goes to others."""
 
     def __init__(self) -> None:
         self._nodes: set[str] = set()
 
     def add(self, nodes: Iterable[str]) -> None:
         """Avoid some machines, by Ray's ids; unless no machine would be left."""
-        both = self._nodes | set(nodes)
-        if any(node["Alive"] and node["NodeID"] not in both for node in ray.nodes()):
-            self._nodes = both
+        avoided = self._nodes | set(nodes)
+        if any(node["Alive"] and node["NodeID"] not in avoided for node in ray.nodes()):
+            self._nodes = avoided
 
     @property
     def options(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
     if hasattr(ray_worker, "print_to_stdstream"):  # by which it prints of every process that died
         ray_worker.print_to_stdstream = _print_nothing
     try:
-        with _silence(), _own_end():
+        with _silence(), _restored_sigterm():
             ray.init(
                 address=address,
                 include_dashboard=False if address == LOCAL else None,
@@ -113,7 +113,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
                 runtime_env={"env_vars": _environment()},
             )
     except (RayError, OSError, RuntimeError, ValueError) as error:
-        raise NeuralvizError(refusal(address, error)) from error
+        raise NeuralvizError(describe_refusal(address, error)) from error
     try:
         context = DataContext.get_current()
         context.enable_progress_bars = False
@@ -127,7 +127,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing is said on standard error, not by Ray's own libraries either."""
+    """Discard standard error, also what Ray's native libraries write."""
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -141,8 +141,8 @@ def _silence() -> Iterator[None]:
 
 
 @contextmanager
-def _own_end() -> Iterator[None]:
-    """SIGTERM means afterwards what it meant before: Ray ends with a stack trace of its own."""
+def _restored_sigterm() -> Iterator[None]:
+    """Restore the handler of SIGTERM afterwards: Ray's own prints a stack trace."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -154,7 +154,7 @@ def _own_end() -> Iterator[None]:
 
 
 def _print_nothing(*_: object, **__: object) -> None:
-    """What came of the work is said by those who asked for it."""
+    """Drop what Ray prints: the commands report their own results."""
 
 
 def _resources() -> Cluster:
@@ -174,10 +174,10 @@ def _environment() -> dict[str, str]:
 
 
 def _check_answers(address: str) -> None:
-    """Find out whether anybody listens at an address, and whether it is a cluster of ours.
+    """Check that the head of a Ray cluster answers at an address.
 
     Raises:
-        NeuralvizError: nobody does, or it is none.
+        NeuralvizError: nothing answers there, or something else does.
     """
     if address == LOCAL:
         return
@@ -202,57 +202,58 @@ def _check_answers(address: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
             pass
     except (OSError, OverflowError, ValueError) as error:
-        raise NeuralvizError(_nobody(address)) from error
+        raise NeuralvizError(_describe_silence(address)) from error
     _check_is_head(
         address, f"What answers at {address} is not the head of a Ray cluster. Check the port."
     )
 
 
 def _check_is_head(address: str, otherwise: str) -> None:
-    """Ask in a process of its own, which can be ended: Ray itself waits for a minute.
+    """Check that a head answers, in a process that can be ended: Ray itself waits for a minute.
 
     Raises:
-        NeuralvizError: it is none; says why, or ``otherwise``.
+        NeuralvizError: it does not; the message is Ray's reason where it is known, else
+            ``otherwise``.
     """
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
+        check = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
     except subprocess.TimeoutExpired as error:
         raise NeuralvizError(otherwise) from error
-    if asked.returncode:
-        says = RuntimeError(asked.stderr or asked.stdout)
-        raise NeuralvizError(_known_refusal(address, says) or otherwise)
+    if check.returncode:
+        output = RuntimeError(check.stderr or check.stdout)
+        raise NeuralvizError(_known_refusal(address, output) or otherwise)
 
 
-def _nobody(address: str) -> str:
+def _describe_silence(address: str) -> str:
     return (
         f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
         "`ray status` on that machine says so."
     )
 
 
-def refusal(address: str, error: Exception) -> str:
+def describe_refusal(address: str, error: Exception) -> str:
     """Why a cluster cannot be used, in a sentence."""
-    says = " ".join(str(error).split())
-    known = _known_refusal(address, error)
-    return known or f"Could not connect to the Ray cluster at {address}: {says[:200]}."
+    message = " ".join(str(error).split())
+    reason = _known_refusal(address, error)
+    return reason or f"Could not connect to the Ray cluster at {address}: {message[:200]}."
 
 
 def _known_refusal(address: str, error: Exception) -> str:
-    """The same for what often happens; empty for all else."""
-    says = " ".join(str(error).split())
-    lower = says.lower()
-    where = "on this machine" if address == "auto" else f"at {address}"
+    """A sentence for each frequent cause; empty for all others."""
+    message = " ".join(str(error).split())
+    lower = message.lower()
+    place = "on this machine" if address == "auto" else f"at {address}"
     if "version" in lower and ("mismatch" in lower or "different" in lower):
-        theirs = re.search(r"Ray: (\d[\w.]*)", says)
-        runs = f"Ray {theirs[1]}" if theirs else "another version of Ray or Python"
+        version = re.search(r"Ray: (\d[\w.]*)", message)
+        runs = f"Ray {version[1]}" if version else "another version of Ray or Python"
         return (
-            f"The cluster {where} runs {runs}, this machine Ray {ray.__version__}. Install "
+            f"The cluster {place} runs {runs}, this machine Ray {ray.__version__}. Install "
             "the same versions of Ray and Python on all machines."
         )
     if "token" in lower or "unauthenticated" in lower:
         return (
-            f"The cluster {where} needs a token, and did not get the right one. Set "
+            f"The cluster {place} needs a token, and did not get the right one. Set "
             "RAY_AUTH_MODE=token here, too, and copy the cluster's token to ~/.ray/auth_token, or "
             "set RAY_AUTH_TOKEN_PATH to its file (see docs/cluster.md)."
         )
@@ -260,7 +261,7 @@ def _known_refusal(address: str, error: Exception) -> str:
         return _NONE_HERE
     if "raylet" in lower or "node_ip" in lower or "timed out" in lower or "timeout" in lower:
         return (
-            f"This machine is not part of the cluster {where}. Join it first with "
+            f"This machine is not part of the cluster {place}. Join it first with "
             f"`ray start --address={address}`."
         )
     return ""

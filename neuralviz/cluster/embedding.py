@@ -26,9 +26,9 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from neuralviz.cluster.connecting import Avoided
-from neuralviz.cluster.rows import rows_of
-from neuralviz.cluster.worker import Done, EmbedUnits, PlanPortions, plan_batches
+from neuralviz.cluster.connecting import AvoidedMachines
+from neuralviz.cluster.rows import iterate_rows
+from neuralviz.cluster.worker import EmbedUnits, PlanPortions, UnitResult, plan_batches
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.batches import PORTION
@@ -64,7 +64,7 @@ def embed_on_cluster(
     n_embedders: int | None = None,
     threads: int = 1,
     commit_every: float = COMMIT_EVERY,
-    round_of: int = ROUND,
+    round_size: int = ROUND,
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent, None, LeftOut]:
     """`embed_corpus` on a cluster: the same events, the same vectors, the same store.
@@ -79,7 +79,7 @@ def embed_on_cluster(
         n_embedders: that work at once; by default as many as the cluster has devices.
         threads: of each.
         commit_every: seconds.
-        round_of: texts of a round, a multiple of `PORTION`.
+        round_size: texts of a round, a multiple of `PORTION`.
         should_stop: asked after every unit.
 
     Yields:
@@ -100,19 +100,19 @@ def embed_on_cluster(
     with writing(store.database) as run_folder:
         work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
         committer = Committer(store.database, store.vectors, [kept, *parts])
-        for start, keys in _rounds(store, corpus, round_of):
+        for start, keys in _split_rounds(store, corpus, round_size):
             for attempt in range(TRIES):
                 committer.look()
-                wanted = _missing(store, kept, keys)
-                wanted &= _not_left_out(left_out, start, len(keys))
+                is_missing = _find_missing(store, kept, keys)
+                is_missing &= _kept_mask(left_out, start, len(keys))
                 if attempt == 0:
-                    tally.found += len(_firsts(keys)) - int(wanted.sum())
+                    tally.n_found += len(_first_rows(keys)) - int(is_missing.sum())
                     yield tally.event()
-                if not wanted.any():
+                if not is_missing.any():
                     break
-                failures: list[Done] = []
+                failures: list[UnitResult] = []
                 yield from _commit_in_time(
-                    work.embed(start, wanted, keys),
+                    work.embed(start, is_missing, keys),
                     committer,
                     tally,
                     lambda: store.check_kept(corpus),
@@ -121,37 +121,37 @@ def embed_on_cluster(
                     failures,
                     should_stop,
                 )
-                work.avoided.add(one.machine for one in failures if one.machine)
-                lasting = [one for one in failures if not one.machine]
+                work.avoided.add(failure.machine for failure in failures if failure.machine)
+                lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
             else:
-                if _missing(store, kept, keys)[_not_left_out(left_out, start, len(keys))].any():
+                if _find_missing(store, kept, keys)[_kept_mask(left_out, start, len(keys))].any():
                     raise StoreError(
                         "Some embeddings were lost on their way. Finished work is saved; run the "
                         "same command again to resume."
                     )
-    for one in [kept, *parts]:
-        store.vectors.compact(one)
+    for part in [kept, *parts]:
+        store.vectors.compact(part)
     yield tally.event(is_last=True)
     return left_out
 
 
 class _Tally:
-    """Counts what is done, and says so."""
+    """Counts the finished texts, and makes events of the counts."""
 
     def __init__(self, kept: KeptEmbedder, total: int) -> None:
-        self.found = self.embedded = self.n_rose = 0
+        self.n_found = self.embedded = self.n_rose = 0
         self._kept, self._total = kept, total
 
     def event(self, *, is_last: bool = False) -> EmbeddingEvent:
         """How far the texts are; a text of two rounds is counted in each until the end."""
-        found = min(self.found, self._total - self.embedded)
-        done = self._total if is_last else min(self._total, found + self.embedded)
+        n_found = min(self.n_found, self._total - self.embedded)
+        n_done = self._total if is_last else min(self._total, n_found + self.embedded)
         nothing = np.zeros(0, dtype=np.int64)
         loss = np.zeros((0, 2))
         return EmbeddingEvent(
-            self._kept, nothing, None, loss, done, self._total, found, self.n_rose
+            self._kept, nothing, None, loss, n_done, self._total, n_found, self.n_rose
         )
 
 
@@ -170,11 +170,11 @@ class _Work:
         run_folder: Path,
     ) -> None:
         self._store, self._corpus, self._cluster = store, corpus, cluster
-        self.avoided = Avoided()
+        self.avoided = AvoidedMachines()
         self._n_embedders = n_embedders or cluster.n_embedders
         self._folder = str(store.folder.absolute())
         make: Callable[[], Embedder] = (
-            partial(_itself, embedder)
+            partial(_get_embedder, embedder)
             if embedder.spec is None
             else partial(make_embedder, embedder.spec)
         )
@@ -182,15 +182,15 @@ class _Work:
         assert kept.id == embedder_id(embedder)
         self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
 
-    def embed(self, start: int, wanted: np.ndarray, keys: np.ndarray) -> Generator[Done]:
-        """What comes of the texts of a round, as it comes.
+    def embed(self, start: int, is_missing: np.ndarray, keys: np.ndarray) -> Generator[UnitResult]:
+        """The results of the units of a round, as they arrive.
 
         Args:
             start: row of the first.
-            wanted: [row of the round] whether it is to be embedded.
+            is_missing: [row of the round] whether it is to be embedded.
             keys: [row of the round] of the texts.
         """
-        units = list(self._units(self._plan(start, wanted)))
+        units = list(self._units(self._plan(start, is_missing)))
         blocks = [
             pa.table(
                 {
@@ -211,41 +211,41 @@ class _Work:
             num_gpus=1 if self._cluster.n_gpus else None,
             **self.avoided.options,
         )
-        for row in rows_of(embedded):
-            yield Done.from_json(row["done"])
+        for row in iterate_rows(embedded):
+            yield UnitResult.from_json(row["done"])
 
-    def _plan(self, start: int, wanted: np.ndarray) -> list[np.ndarray]:
+    def _plan(self, start: int, is_missing: np.ndarray) -> list[np.ndarray]:
         """The batches, portion by portion."""
         portions = [
-            (start + at, wanted[at : at + PORTION])
-            for at in range(0, len(wanted), PORTION)
-            if wanted[at : at + PORTION].any()
+            (start + offset, is_missing[offset : offset + PORTION])
+            for offset in range(0, len(is_missing), PORTION)
+            if is_missing[offset : offset + PORTION].any()
         ]
         if len(portions) == 1:
             return plan_batches(self._store, self._corpus, *portions[0], BATCH_SIZE)
-        left = {
-            at: pa.table(
-                {"start": [at], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]}
+        remaining = {
+            row: pa.table(
+                {"start": [row], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]}
             )
-            for at, mask in portions
+            for row, mask in portions
         }
-        found: list[np.ndarray] = []
+        batches: list[np.ndarray] = []
         failed: list[Any] = []
         for _ in range(TRIES):
-            planned = ray.data.from_arrow(list(left.values())).map_batches(
+            planned = ray.data.from_arrow(list(remaining.values())).map_batches(
                 PlanPortions(self._folder, self._corpus, BATCH_SIZE),
                 batch_size=None,
                 batch_format="pyarrow",
                 **self.avoided.options,
             )
-            rows = list(rows_of(planned))
+            rows = list(iterate_rows(planned))
             failed = [row for row in rows if row["failed"]]
             for row in rows:
                 if not row["failed"]:
-                    del left[row["start"]]
-                    found += [np.array(batch, dtype=np.int64) for batch in row["batches"]]
-            if not left:
-                return found
+                    del remaining[row["start"]]
+                    batches += [np.array(batch, dtype=np.int64) for batch in row["batches"]]
+            if not remaining:
+                return batches
             self.avoided.add(row["machine"] for row in failed)
         raise StoreError(failed[0]["failed"])
 
@@ -254,34 +254,34 @@ class _Work:
         share = -(-len(batches) // (self._n_embedders * UNITS_EACH))
         n = max(1, min(share, self._unit // BATCH_SIZE))
         for first in range(0, len(batches), n):
-            some = batches[first : first + n]
-            yield np.concatenate(some), [len(batch) for batch in some]
+            group = batches[first : first + n]
+            yield np.concatenate(group), [len(batch) for batch in group]
 
 
-def _itself(embedder: Embedder) -> Embedder:
+def _get_embedder(embedder: Embedder) -> Embedder:
     return embedder
 
 
 def _commit_in_time(
-    work: Generator[Done],
+    work: Generator[UnitResult],
     committer: Committer,
     tally: _Tally,
     check: Callable[[], None],
-    every: float,
+    interval: float,
     left_out: LeftOut,
-    failures: list[Done],
+    failures: list[UnitResult],
     should_stop: ShouldStop,
 ) -> Iterator[EmbeddingEvent]:
-    """An event for all that comes of work, which is committed however the work ends.
+    """Yield an event for each result of the work; all is committed, however the work ends.
 
     Args:
-        work: brings it.
-        committer: of its pieces.
-        tally: counts.
+        work: yields the results.
+        committer: of their pieces.
+        tally: counts the texts.
         check: called before each commit; may raise `StoreError`.
-        every: seconds between two commits.
+        interval: seconds between two commits.
         left_out: rows that were left out are put there, with the reason.
-        failures: what came to nothing is put there.
+        failures: results of units that failed are added to it.
         should_stop: as of `embed_on_cluster`.
     """
     waiting: list[Piece] = []
@@ -297,32 +297,32 @@ def _commit_in_time(
 
     try:
         with closing(work):
-            for done in work:
-                if done.failed:
-                    failures.append(done)
-                waiting += done.pieces
+            for result in work:
+                if result.failed:
+                    failures.append(result)
+                waiting += result.pieces
                 left_out.update(
-                    {row: (bytes.fromhex(key), reason) for row, key, reason in done.left_out}
+                    {row: (bytes.fromhex(key), reason) for row, key, reason in result.left_out}
                 )
-                tally.embedded += done.n_texts
-                tally.n_rose += done.n_rose
-                if time.monotonic() - last > every:
+                tally.embedded += result.n_texts
+                tally.n_rose += result.n_rose
+                if time.monotonic() - last > interval:
                     commit()
                 yield tally.event()
                 if should_stop():
                     raise Stopped
     except RayError as error:
-        raise NeuralvizError(lost_in_words(error)) from error
+        raise NeuralvizError(describe_loss(error)) from error
     finally:
         commit()
 
 
-def lost_in_words(error: RayError, then: str = RESUMES) -> str:
+def describe_loss(error: RayError, advice: str = RESUMES) -> str:
     """Why Ray ended the work, in a sentence.
 
     Args:
-        error: that it raised.
-        then: what is to be said of what was finished.
+        error: raised by Ray.
+        advice: a sentence on what to do next.
     """
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
@@ -333,42 +333,44 @@ def lost_in_words(error: RayError, then: str = RESUMES) -> str:
         (OutOfMemoryError, "A machine of the cluster ran out of memory."),
     ):
         if isinstance(error, kind) or isinstance(cause, kind):
-            return f"{sentence} {then}"
+            return f"{sentence} {advice}"
     if isinstance(error, RayActorError | WorkerCrashedError):
-        return f"The processes that worked on some texts were killed again and again. {then}"
+        return f"The processes that worked on some texts were killed again and again. {advice}"
     last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
-    return f"Ray stopped: {last[:200].rstrip('.')}. {then}"
+    return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
 
 
-def _rounds(store: CorpusStore, corpus: Corpus, of: int) -> Iterator[tuple[int, np.ndarray]]:
+def _split_rounds(
+    store: CorpusStore, corpus: Corpus, size: int
+) -> Iterator[tuple[int, np.ndarray]]:
     """The keys of a corpus, so many at once, with the row of the first."""
     waiting: list[np.ndarray] = []
     n = start = 0
     for keys in store.key_batches(corpus):
         waiting.append(keys)
         n += len(keys)
-        while n >= of:
-            together = np.concatenate(waiting)
-            yield start, together[:of]
-            waiting, n, start = [together[of:]], n - of, start + of
+        while n >= size:
+            all_keys = np.concatenate(waiting)
+            yield start, all_keys[:size]
+            waiting, n, start = [all_keys[size:]], n - size, start + size
     if n:
         yield start, np.concatenate(waiting)
 
 
-def _not_left_out(left_out: LeftOut, start: int, n: int) -> np.ndarray:
+def _kept_mask(left_out: LeftOut, start: int, n: int) -> np.ndarray:
     """[row of a round] false for those that were left out."""
     mask = np.ones(n, dtype=bool)
     mask[[row - start for row in left_out if 0 <= row - start < n]] = False
     return mask
 
 
-def _missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
     """[row] whether a text has no vector and stands there for the first time."""
     first = np.zeros(len(keys), dtype=bool)
-    first[_firsts(keys)] = True
+    first[_first_rows(keys)] = True
     return first & ~store.vectors.find(kept, keys, with_vectors=False).mask
 
 
-def _firsts(keys: np.ndarray) -> np.ndarray:
-    """Where each of some keys comes first."""
+def _first_rows(keys: np.ndarray) -> np.ndarray:
+    """Rows at which each different key comes first."""
     return np.unique(keys, return_index=True)[1]

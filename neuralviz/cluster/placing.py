@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import ray.data
 from ray.exceptions import RayError
 
-from neuralviz.cluster.embedding import lost_in_words
-from neuralviz.cluster.rows import rows_of
+from neuralviz.cluster.embedding import describe_loss
+from neuralviz.cluster.rows import iterate_rows
 from neuralviz.errors import NeuralvizError, Stopped
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Place:
-    """A function on blocks for Ray; what it cannot do it says."""
+    """Places blocks for Ray; an error is returned as a sentence."""
 
     def __init__(self, place: PlaceBlock) -> None:
         self._place = place
@@ -31,7 +31,7 @@ class _Place:
             return {"placed": None, "failed": str(error)}
 
 
-def on_cluster(
+def place_on_cluster(
     place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
     """A `Spread` over the cluster that is connected: each block on one core of some machine.
@@ -46,7 +46,7 @@ def on_cluster(
         _Place(place), num_cpus=1
     )
     try:
-        with closing(rows_of(placed)) as rows:
+        with closing(iterate_rows(placed)) as rows:
             for row in rows:
                 if row["failed"]:
                     raise NeuralvizError(row["failed"])
@@ -54,4 +54,4 @@ def on_cluster(
                 if should_stop():
                     raise Stopped
     except RayError as error:
-        raise NeuralvizError(lost_in_words(error, "Make the map again.")) from error
+        raise NeuralvizError(describe_loss(error, "Make the map again.")) from error

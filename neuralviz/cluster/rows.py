@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 
 
-def rows_of(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
+def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
     """The rows of a dataset, as they are made.
 
     They come out of a thread of their own. Ctrl-C raises in the main thread at whatever line that
@@ -27,26 +27,26 @@ def rows_of(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
     Raises:
         RayError: as of Ray.
     """
-    came: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
+    results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
     unwanted = threading.Event()
 
     def bring() -> None:
         try:
             for row in dataset.iter_rows():
-                came.put(row)
+                results.put(row)
                 if unwanted.is_set():
                     return
-            came.put(None)
+            results.put(None)
         except BaseException as error:
-            came.put(error)
+            results.put(error)
 
     thread = threading.Thread(target=bring, name="rows of Ray", daemon=True)
     try:
         thread.start()
-        while (one := came.get()) is not None:
-            if isinstance(one, BaseException):
-                raise one
-            yield one
+        while (result := results.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            yield result
     finally:
         unwanted.set()
         if thread.ident is not None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ROWS_OF_PIECE = 1 << 17  # at most
 BYTES_OF_PIECE = 1 << 28  # about: of rows that are as long as the longest of the first ones
 LOOKED_AT = 20  # files whose first rows say which columns there are
-NOTE = "note"  # column of what is said of a block
+NOTE = "note"  # column of the notes on a block
 _NOTES = ".note"
 
 
@@ -65,7 +65,7 @@ class Layout:
     @property
     def titles(self) -> tuple[str, ...]:
         """Names of all labels."""
-        return (*self.labels, *(one for one in (self.file, self.folder) if one))
+        return (*self.labels, *(title for title in (self.file, self.folder) if title))
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,7 +74,7 @@ class Layout:
         return corpus_schema(columns).append(pa.field(NOTE, pa.string()))
 
 
-def layout_of(parts: Parts, column: str | None, id_column: str | None) -> Layout:
+def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layout:
     """Find the columns of some files by the first rows of the first of them.
 
     Args:
@@ -100,31 +100,33 @@ def layout_of(parts: Parts, column: str | None, id_column: str | None) -> Layout
             columns.update(dict.fromkeys(head.columns))
     if not heads:
         raise TextError(" ".join(["No text was found in these files.", *reasons[:5]]))
-    for wanted in (column, id_column):
-        if wanted is not None and wanted not in columns:
-            named = ", ".join(f"“{one[:40]}”" for one in columns)
-            raise TextError(f"The files have no column “{wanted}”. Their columns are: {named}.")
+    for name in (column, id_column):
+        if name is not None and name not in columns:
+            named = ", ".join(f"“{title[:40]}”" for title in columns)
+            raise TextError(f"The files have no column “{name}”. Their columns are: {named}.")
     text = column or guess_column(*heads[0])
     used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
-    others = tuple(one for one in dict.fromkeys(chain(*used)) if one != text)
+    other_columns = tuple(title for title in dict.fromkeys(chain(*used)) if title != text)
     if id_column is None:
-        by_name = {one.strip().lower(): one for one in reversed(others)}
-        id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
-    labels = tuple(one for one in others if one != id_column)
+        by_name = {title.strip().lower(): title for title in reversed(other_columns)}
+        id_column = next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
+    labels = tuple(title for title in other_columns if title != id_column)
     file = free_name("file", columns) if len(files) > 1 else ""
-    folder = free_name("folder", columns) if file and any("/" in one.name for one in files) else ""
+    folder = (
+        free_name("folder", columns) if file and any("/" in part.name for part in files) else ""
+    )
     row_bytes = max(_row_bytes(head) for _, head in heads)
     rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // row_bytes)))
     return Layout(text, id_column, labels, file, folder, rows_of_piece)
 
 
 def _row_bytes(table: Table) -> float:
-    """Of a row of a table, on average, about."""
+    """Mean size of a row of a table in bytes, roughly."""
     return 1 + sum(len(value) for column in table.values for value in column) / len(table)
 
 
 class KeepNotes:
-    """Rows with a text pass; what the others say is written down, as `kept_notes` finds it.
+    """Passes rows with a text on; writes the notes of the others to files for `kept_notes`.
 
     Args:
         folder: that all machines see.
@@ -143,8 +145,11 @@ class KeepNotes:
 
 
 def kept_notes(folder: Path) -> list[dict[str, Any]]:
-    """What `KeepNotes` wrote down, as pieces without a text."""
-    return [_said([json.loads(path.read_text())]) for path in sorted(folder.glob(f"*{_NOTES}"))]
+    """The notes that `KeepNotes` wrote, as pieces without a text."""
+    return [
+        _make_note_piece([json.loads(path.read_text())])
+        for path in sorted(folder.glob(f"*{_NOTES}"))
+    ]
 
 
 class FilesOfTexts(Datasource):
@@ -160,11 +165,11 @@ class FilesOfTexts(Datasource):
         self._parts, self._layout = parts, layout
 
     def get_name(self) -> str:
-        """What Ray calls it."""
+        """Its name in Ray's messages."""
         return "Texts"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Not known before they are read."""
+        """None: the size is not known before the files are read."""
         return None
 
     def get_read_tasks(
@@ -202,7 +207,7 @@ class _Read:
             ) from error
         except TextError as error:
             read = f" {many(n, 'text')} could be read before that." if n else ""
-            yield _only_note(self._layout, f"{error}{read}", broken=self._part.name)
+            yield _make_note_row(self._layout, f"{error}{read}", broken=self._part.name)
 
 
 def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
@@ -220,16 +225,16 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
     if layout.text not in columns and len(block):
         notes.append(f"{name} has no column “{layout.text[:40]}”: its rows were skipped.")
     parts, nested_notes = flatten_texts(layout.text, columns.get(layout.text, blank))
-    texts, said, used = clean_texts(parts, block.lines, blanks="row", unit=block.unit)
+    texts, cleaning_notes, used = clean_texts(parts, block.lines, blanks="row", unit=block.unit)
     if layout.text in columns:
-        notes += [*said, *nested_notes]
+        notes += [*cleaning_notes, *nested_notes]
     unknown = sorted(columns.keys() - {layout.text, layout.id, *layout.labels})
     if unknown and layout.text in columns:
         notes.append(
             f"{name}: skipped the column “{unknown[0][:40]}”, which the first rows do not have."
         )
     labels = [
-        pa.array([tidy(columns.get(title, blank)[at]) for at in used], pa.string())
+        pa.array([tidy(columns.get(title, blank)[row]) for row in used], pa.string())
         for title in layout.labels
     ]
     if layout.file:
@@ -238,38 +243,38 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
         labels.append(pa.array([name.rpartition("/")[0]] * len(used), pa.string()))
     rows = corpus_rows(texts, labels)
     if layout.id is not None:
-        ids = [tidy(columns.get(layout.id, blank)[at]) or None for at in used]
+        ids = [tidy(columns.get(layout.id, blank)[row]) or None for row in used]
         place = rows.schema.get_field_index("id")
         rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
     if notes and not len(rows):
-        return _only_note(layout, *(_named(name, note) for note in notes))
-    said_at_first = [_as_note(*(_named(name, note) for note in notes))] if notes else []
-    note = pa.array([*said_at_first, *[None] * (len(rows) - len(said_at_first))], pa.string())
+        return _make_note_row(layout, *(_prefix_name(name, note) for note in notes))
+    first_notes = [_encode_notes(*(_prefix_name(name, note) for note in notes))] if notes else []
+    note = pa.array([*first_notes, *[None] * (len(rows) - len(first_notes))], pa.string())
     return rows.append_column(NOTE, note).cast(layout.schema)
 
 
-def _named(name: str, note: str) -> str:
+def _prefix_name(name: str, note: str) -> str:
     return note if name in note else f"{name}: {note}"
 
 
-def _as_note(*notes: str, broken: str = "") -> str:
+def _encode_notes(*notes: str, broken: str = "") -> str:
     """Sentences on what was left out, and the name of a file that broke off, for `NOTE`."""
     return json.dumps([notes, broken])
 
 
-def _only_note(layout: Layout, *notes: str, broken: str = "") -> pa.Table:
-    """A row without a text that says something."""
+def _make_note_row(layout: Layout, *notes: str, broken: str = "") -> pa.Table:
+    """A row without a text, which carries notes."""
     nothing: dict[str, pa.Array] = {field.name: pa.nulls(1, field.type) for field in layout.schema}
-    nothing[NOTE] = pa.array([_as_note(*notes, broken=broken)], pa.string())
+    nothing[NOTE] = pa.array([_encode_notes(*notes, broken=broken)], pa.string())
     return pa.table(nothing, schema=layout.schema)
 
 
-def _said(said: Sequence[Any]) -> dict[str, Any]:
+def _make_note_piece(entries: Sequence[Any]) -> dict[str, Any]:
     """A piece without a text, of which there are notes alone."""
     return {
         "n": 0,
-        "notes": [note for notes, _ in said for note in notes],
-        "broken": [name for _, name in said if name],
+        "notes": [note for notes, _ in entries for note in notes],
+        "broken": [name for _, name in entries if name],
         "fragments": [],
         "failed": "",
         "machine": "",
@@ -277,7 +282,7 @@ def _said(said: Sequence[Any]) -> dict[str, Any]:
 
 
 class WriteTexts:
-    """Writes blocks of texts as pieces of a table, and says what is in them.
+    """Writes blocks of texts as pieces of a table, and describes each piece.
 
     Args:
         folder: of the store.
@@ -288,22 +293,22 @@ class WriteTexts:
         self._folder, self._table = folder, table
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        said = [json.loads(note) for note in rows[NOTE].drop_null().to_pylist()]
+        entries = [json.loads(note) for note in rows[NOTE].drop_null().to_pylist()]
         texts = rows.filter(compute.is_valid(rows["text"])).drop_columns([NOTE])
-        about = _said(said) | {
+        piece = _make_note_piece(entries) | {
             "n": texts.num_rows,
-            "labels": [_numbers(texts[name]) for name in texts.column_names[3:]],
+            "labels": [_check_numbers(texts[name]) for name in texts.column_names[3:]],
         }
         try:
             if texts.num_rows:
                 database = open_store(self._folder).database
-                about["fragments"] = write_piece(database, self._table, texts, "create")
+                piece["fragments"] = write_piece(database, self._table, texts, "create")
         except NeuralvizError as error:
-            about["failed"], about["machine"] = str(error), this_machine()
-        return pa.table({"written": [json.dumps(about)]})
+            piece["failed"], piece["machine"] = str(error), this_machine()
+        return pa.table({"written": [json.dumps(piece)]})
 
 
-def _numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
+def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
     """Whether there is a value in a label at all, and whether all that are there are numbers."""
     filled = [value for value in compute.unique(values).to_pylist() if value and value.strip()]
     return bool(filled), all(is_number(value.strip()) for value in filled)

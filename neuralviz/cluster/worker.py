@@ -1,4 +1,4 @@
-"""What is done on the machines of a cluster, by processes of Ray."""
+"""The work of Ray's processes on the machines of a cluster."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _ANY_TEXT = "A sentence like any other."
 
 
 @dataclass(frozen=True)
-class Done:
-    """What came of a unit of texts.
+class UnitResult:
+    """The outcome of a unit of texts.
 
     Attributes:
         pieces: with their vectors, not yet committed.
         n_texts: that have a vector now.
-        n_rose: of those, whose loss rose, or ceased to be a number.
+        n_rose: of those, texts whose loss rose or became NaN.
         left_out: row, key in hexadecimal and reason of texts that cannot be embedded.
-        failed: why nothing came of it, in a sentence; empty where something did.
-        machine: where it may lie that nothing came of it, by Ray's id; empty where it does not.
+        failed: why the unit failed, in a sentence; empty where it did not.
+        machine: Ray's id of the machine that may be the cause of the failure; empty where none is.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -58,8 +58,8 @@ class Done:
                            self.machine])  # fmt: skip
 
     @classmethod
-    def from_json(cls, text: str) -> Done:
-        """What `to_json` wrote."""
+    def from_json(cls, text: str) -> UnitResult:
+        """Read the text of `to_json`."""
         pieces, n_texts, n_rose, left_out, failed, machine = json.loads(text)
         return cls(
             tuple(map(Piece.from_json, pieces)),
@@ -80,7 +80,7 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
     path = Path(folder)
     store = CorpusStore(path)
     if not (path / "format.json").exists() or (
-        corpus is not None and corpus.id not in {one.id for one in store.corpora()}
+        corpus is not None and corpus.id not in {saved.id for saved in store.corpora()}
     ):
         raise StoreError(
             f"The machine {socket.gethostname()} does not see {folder}. Set NEURALVIZ_HOME to a "
@@ -90,7 +90,7 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
 
 
 def plan_batches(
-    store: CorpusStore, corpus: Corpus, start: int, wanted: np.ndarray, batch_size: int
+    store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, batch_size: int
 ) -> list[np.ndarray]:
     """The batches of a portion in which texts are embedded, as rows of the corpus.
 
@@ -98,12 +98,12 @@ def plan_batches(
         store: that keeps the corpus.
         corpus: whose portion it is.
         start: its first row.
-        wanted: [row of the portion] whether the text is to be embedded.
+        is_missing: [row of the portion] whether the text is to be embedded.
         batch_size: texts of a batch, at most.
     """
-    different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(wanted))))
+    different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(is_missing))))
     first = different.first_places(np.arange(len(different)))
-    return [start + first[batch] for batch in different.batches(wanted[first], batch_size)]
+    return [start + first[batch] for batch in different.batches(is_missing[first], batch_size)]
 
 
 class PlanPortions:
@@ -131,16 +131,16 @@ class PlanPortions:
 
     def _plan(self, store: CorpusStore, portion: Mapping[str, Any]) -> list[list[int]]:
         bits = np.frombuffer(portion["wanted"], np.uint8)
-        wanted = np.unpackbits(bits, count=portion["rows"]).astype(bool)
+        is_missing = np.unpackbits(bits, count=portion["rows"]).astype(bool)
         start = portion["start"]
-        batches = plan_batches(store, self._corpus, start, wanted, self._batch_size)
+        batches = plan_batches(store, self._corpus, start, is_missing, self._batch_size)
         return [batch.tolist() for batch in batches]
 
 
 class EmbedUnits:
     """Embeds units of texts, and writes their vectors as pieces; lives as long as an actor of Ray.
 
-    Nothing that it meets ends the work of others: it is told in what it gives back.
+    No error ends the work of others: the results report it.
 
     Args:
         folder: of the store.
@@ -178,47 +178,47 @@ class EmbedUnits:
         except NeuralvizError as error:
             self._failed = str(error)
         except Exception as error:  # a device that is lost, say
-            where = f"The machine {socket.gethostname()} cannot load the model"
-            self._failed = f"{where}: {_in_a_line(error)}."
+            failure = f"The machine {socket.gethostname()} cannot load the model"
+            self._failed = f"{failure}: {_shorten_error(error)}."
 
     def __call__(self, units: pa.Table) -> pa.Table:
-        done = [
+        results = [
             self._embed(unit["rows"], unit["sizes"], unit["keys"]) for unit in units.to_pylist()
         ]
-        return pa.table({"done": [one.to_json() for one in done]})
+        return pa.table({"done": [result.to_json() for result in results]})
 
-    def _embed(self, rows: Sequence[int], sizes: Sequence[int], keys: bytes) -> Done:
+    def _embed(self, rows: Sequence[int], sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed batches of these sizes, the one after the other; the keys say of which texts."""
         if self._failed:
-            return Done(failed=self._failed, machine=this_machine())
+            return UnitResult(failed=self._failed, machine=this_machine())
         n = n_rose = 0
         left_out: dict[int, str] = {}
         self._pieces.pieces.clear()
         try:
-            of = np.asarray(rows, dtype=np.int64)
-            texts = GivenTexts(self._store.texts(self._corpus, of), of)
+            row_numbers = np.asarray(rows, dtype=np.int64)
+            texts = GivenTexts(self._store.texts(self._corpus, row_numbers), row_numbers)
             if texts.keys.tobytes() != keys:
                 raise StoreError(
                     f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
                     "command again."
                 )
-            batches = np.split(np.arange(len(of)), np.cumsum(sizes)[:-1])
+            batches = np.split(np.arange(len(row_numbers)), np.cumsum(sizes)[:-1])
             at_work = AtWork(self._embedder, self._kept, self._pieces)
             attempt = Attempt(self._run_folder, keys, batches)
             left_out |= dict.fromkeys(attempt.deadly, KILLED)
             with closing(attempt), keeping(at_work.keepers):
-                for some in attempt.parts():
-                    for at, vectors, losses in self._results(texts, some, at_work, left_out):
-                        _, loss = at_work.combine(texts.keys[at], vectors, losses)
-                        n += len(at)
+                for group in attempt.parts():
+                    for places, vectors, losses in self._results(texts, group, at_work, left_out):
+                        _, loss = at_work.combine(texts.keys[places], vectors, losses)
+                        n += len(places)
                         n_rose += int(rose(loss).sum())
         except (StoreError, _MachineError) as error:
-            return Done(failed=str(error), machine=this_machine())
+            return UnitResult(failed=str(error), machine=this_machine())
         except NeuralvizError as error:
-            return Done(failed=str(error))
+            return UnitResult(failed=str(error))
         hexadecimal = {place: _key_of(texts.keys, place).hex() for place in left_out}
-        named = tuple((int(rows[i]), hexadecimal[i], why) for i, why in left_out.items())
-        return Done(tuple(self._pieces.pieces), n, n_rose, named)
+        named = tuple((int(rows[i]), hexadecimal[i], reason) for i, reason in left_out.items())
+        return UnitResult(tuple(self._pieces.pieces), n, n_rose, named)
 
     def _results(
         self,
@@ -235,10 +235,10 @@ class EmbedUnits:
         """
         embed = partial(embed_batches, texts, parts=at_work.parts, should_stop=never,
                         left_out=left_out)  # fmt: skip
-        done: set[int] = set()
+        embedded: set[int] = set()
         try:
             for result in embed(batches):
-                done.update(result[0].tolist())
+                embedded.update(result[0].tolist())
                 yield result
             return
         except StoreError:
@@ -246,25 +246,25 @@ class EmbedUnits:
         except Exception as error:
             self._check_works(error)
         for batch in batches:
-            left = [i for i in batch.tolist() if i not in done]
-            if not left:
+            remaining = [i for i in batch.tolist() if i not in embedded]
+            if not remaining:
                 continue
             try:
                 yield from list(embed([batch]))
             except StoreError:
                 raise
             except Exception:
-                for i in left:
+                for i in remaining:
                     try:
                         yield from list(embed([np.array([i])]))
                     except StoreError:
                         raise
                     except Exception as error:
                         self._check_works(error)
-                        left_out[i] = f"failed: {_in_a_line(error)}"
+                        left_out[i] = f"failed: {_shorten_error(error)}"
 
     def _check_works(self, failure: Exception) -> None:
-        """Find out whether another text can be embedded.
+        """Check that an ordinary text can still be embedded.
 
         Raises:
             _MachineError: it cannot; the failure says why.
@@ -272,18 +272,18 @@ class EmbedUnits:
         try:
             self._embedder.encode([_ANY_TEXT])
         except Exception as error:
-            where = f"On the machine {socket.gethostname()} no text could be embedded"
-            raise _MachineError(f"{where}: {_in_a_line(failure)}.") from error
+            sentence = f"On the machine {socket.gethostname()} no text could be embedded"
+            raise _MachineError(f"{sentence}: {_shorten_error(failure)}.") from error
 
 
 class _MachineError(NeuralvizError):
     """No text at all can be embedded on this machine."""
 
 
-def _in_a_line(error: Exception) -> str:
-    """What an error says, short and without a point at its end."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return said[:200].rstrip(".")
+def _shorten_error(error: Exception) -> str:
+    """An error's message on one line, cut short, without a full stop at its end."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    return message[:200].rstrip(".")
 
 
 def _key_of(keys: np.ndarray, place: int) -> bytes:

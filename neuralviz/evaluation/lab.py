@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from neuralviz.embedders.base import rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
-from neuralviz.errors import NeuralvizError, Stopped, UnreadableTextError, never, unexpected
+from neuralviz.errors import (
+    NeuralvizError,
+    Stopped,
+    UnreadableTextError,
+    describe_unexpected,
+    never,
+)
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
@@ -158,7 +164,7 @@ class _Evaluation:
         except NeuralvizError as error:
             yield Cell(number, at, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
-            yield Cell(number, at, None, error=unexpected(error))
+            yield Cell(number, at, None, error=describe_unexpected(error))
 
     def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""

@@ -42,7 +42,7 @@ from neuralviz.evaluation.sampling import (
 )
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
-from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right, knn_voted, outvoted
+from neuralviz.maps.neighbourhoods import find_outvoted, knn_accuracy, knn_right, knn_voted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
 
@@ -303,7 +303,7 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
             f"The rarest label{others} has only {fewest} texts, so at most {fewest - 1} of "
             f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours.",
         )
-    missed = outvoted(near, data.labels, k, WORST)
+    missed = find_outvoted(near, data.labels, k, WORST)
     return replace(
         found,
         neighbours=knn_accuracy(near, data.labels, k),

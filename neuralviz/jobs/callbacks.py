@@ -15,13 +15,13 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 
-def events_of(
+def stream_events(
     work: Callable[[Callable[[E], None], ShouldStop], R], should_stop: ShouldStop
 ) -> Generator[E, None, R]:
-    """Yield what ``work`` tells, as it tells it, and return what it returns.
+    """Yield the events that ``work`` reports, as they come, and return what it returns.
 
-    The libraries that lay out maps call back from within; this turns them inside out. The work
-    runs on a thread of its own, which is over when the stream is: closing it ends the work.
+    Libraries that lay out maps report by callback; this makes a stream of it. The work runs on a
+    thread of its own, which is over when the stream is: closing the stream ends the work.
 
     Args:
         work: called with a function that takes an event, and with what it has to ask whether it

@@ -14,7 +14,7 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
-from neuralviz.errors import NeuralvizError, Stopped, unexpected
+from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress
@@ -42,7 +42,7 @@ class Step:
     """Vectors of some texts by one method, or why it cannot go on."""
 
     method: int
-    at: np.ndarray | None = None
+    rows: np.ndarray | None = None
     vectors: np.ndarray | None = None
     loss_rose: np.ndarray | None = None
     unread: str = ""
@@ -50,8 +50,8 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
-    """What one method has made of the texts so far.
+class MethodEmbeddings:
+    """The embeddings of the texts by one method, as far as there are any.
 
     Attributes:
         method: its label.
@@ -81,24 +81,24 @@ class Embedded:
             return None
         return similarity(self.method, self.texts, self.vectors)
 
-    def having(self, steps: Sequence[Step]) -> Embedded:
-        """The same with some more steps of this method."""
+    def having(self, steps: Sequence[Step]) -> MethodEmbeddings:
+        """These embeddings with those of some more steps of this method."""
         vectors = None if self.vectors is None else self.vectors.copy()
         loss_rose, unread, error = self.loss_rose.copy(), self.unread, self.error
         for step in steps:
             unread, error = step.unread or unread, step.error or error
-            if step.at is None or step.vectors is None:
+            if step.rows is None or step.vectors is None:
                 continue
             if vectors is None:
                 shape = (len(self.texts), step.vectors.shape[1])
                 vectors = np.full(shape, np.nan, dtype=np.float32)
-            vectors[step.at] = step.vectors
-            loss_rose[step.at] = step.loss_rose
+            vectors[step.rows] = step.vectors
+            loss_rose[step.rows] = step.loss_rose
         return replace(self, vectors=vectors, loss_rose=loss_rose, unread=unread, error=error)
 
 
-Comparison = tuple[Embedded, ...]
-"""What is known of the methods that are compared, in their order."""
+Comparison = tuple[MethodEmbeddings, ...]
+"""The results of the compared methods, in their order."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Compare(KeptTask[Step, Comparison]):
     models: tuple[ModelRef, ...]
 
     @classmethod
-    def now(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
+    def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
         """The task for the models as they are now."""
         return cls(tuple(specs), tuple(texts), models_now(specs))
 
@@ -130,8 +130,8 @@ class Compare(KeptTask[Step, Comparison]):
         return method_labels(self.specs)
 
     def start(self) -> Comparison:
-        none = np.zeros(len(self.texts), dtype=bool)
-        return tuple(Embedded(method, self.texts, none) for method in self.methods)
+        all_false = np.zeros(len(self.texts), dtype=bool)
+        return tuple(MethodEmbeddings(method, self.texts, all_false) for method in self.methods)
 
     def events(self, should_stop: ShouldStop) -> Generator[Step, None, None]:
         # the quick methods go first, those that learn every text last
@@ -149,25 +149,29 @@ class Compare(KeptTask[Step, Comparison]):
             except NeuralvizError as error:
                 yield Step(method, error=str(error))
             except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
-                yield Step(method, error=unexpected(error))
+                yield Step(method, error=describe_unexpected(error))
             if should_stop():
                 raise Stopped
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
-        of_method = [[step for step in events if step.method == m] for m in range(len(result))]
+        method_steps = [[step for step in events if step.method == m] for m in range(len(result))]
         return tuple(
-            one.having(steps) if steps else one
-            for one, steps in zip(result, of_method, strict=True)
+            embedded.having(steps) if steps else embedded
+            for embedded, steps in zip(result, method_steps, strict=True)
         )
 
     def progress(self, result: Comparison) -> Progress:
         n = len(self.texts)
-        done = sum(n if one.error else one.n_done for one in result)
-        started = any(one.n_done for one in result)
-        doing = missing(result) if started else ""
-        begun = [one for one in result if one.n_done or one.error]
+        n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
+        started = any(embedded.n_done for embedded in result)
+        doing = describe_missing(result) if started else ""
+        active = [embedded for embedded in result if embedded.n_done or embedded.error]
         return Progress(
-            done, n * len(result), doing=doing, part=len(begun), is_last=len(begun) == len(result)
+            n_done,
+            n * len(result),
+            doing=doing,
+            part=len(active),
+            is_last=len(active) == len(result),
         )
 
     def cache_key(self) -> str:
@@ -176,39 +180,44 @@ class Compare(KeptTask[Step, Comparison]):
         return json.dumps([FORMAT, specs, self.texts, models])
 
     def is_whole(self, result: Comparison) -> bool:
-        return not any(one.error for one in result)
+        return not any(embedded.error for embedded in result)
 
     def pack(self, result: Comparison) -> bytes:
-        arrays = {f"loss_rose_{m}": one.loss_rose for m, one in enumerate(result)}
+        arrays = {f"loss_rose_{m}": embedded.loss_rose for m, embedded in enumerate(result)}
         arrays |= {
-            f"vectors_{m}": one.vectors for m, one in enumerate(result) if one.vectors is not None
+            f"vectors_{m}": embedded.vectors
+            for m, embedded in enumerate(result)
+            if embedded.vectors is not None
         }
-        said = {"errors": [one.error for one in result], "unread": [one.unread for one in result]}
-        return npz_bytes(said, arrays)
+        sentences = {
+            "errors": [embedded.error for embedded in result],
+            "unread": [embedded.unread for embedded in result],
+        }
+        return npz_bytes(sentences, arrays)
 
     def n_bytes(self, result: Comparison) -> int:
-        return sum(one.vectors.nbytes for one in result if one.vectors is not None)
+        return sum(embedded.vectors.nbytes for embedded in result if embedded.vectors is not None)
 
     def unpack(self, content: bytes) -> Comparison:
-        about, arrays = read_npz(content)
+        metadata, arrays = read_npz(content)
         return tuple(
             replace(
-                one,
+                embedded,
                 vectors=arrays.get(f"vectors_{m}"),
                 loss_rose=arrays[f"loss_rose_{m}"],
-                unread=about["unread"][m],
-                error=about["errors"][m],
+                unread=metadata["unread"][m],
+                error=metadata["errors"][m],
             )
-            for m, one in enumerate(self.start())
+            for m, embedded in enumerate(self.start())
         )
 
 
-def missing(result: Comparison) -> str:
+def describe_missing(result: Comparison) -> str:
     """How many texts are embedded by each method that has not finished."""
     return "; ".join(
-        f"{one.method}: {one.n_done:,} of {many(len(one.texts), 'text')} embedded"
-        for one in result
-        if one.n_done < len(one.texts) and not one.error
+        f"{embedded.method}: {embedded.n_done:,} of {many(len(embedded.texts), 'text')} embedded"
+        for embedded in result
+        if embedded.n_done < len(embedded.texts) and not embedded.error
     )
 
 
@@ -262,14 +271,14 @@ class FollowPair(LatestTask[NeuralPair]):
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))
         first, second = (np.frombuffer(vector, dtype=np.float32) for vector in self.vectors)
         products = embedder.layer_products(first, second)
-        words = _words(embedder, self.texts, should_stop)
+        words = _word_shares(embedder, self.texts, should_stop)
         yield NeuralPair(tuple(embedder.settings.layers), products, words)
 
 
-def _words(
+def _word_shares(
     embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
 ) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
-    from neuralviz.micro_tuning import finished
+    from neuralviz.micro_tuning import collect_result
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
 
@@ -280,7 +289,7 @@ def _words(
         or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
     ):
         return None
-    result = finished(
+    result = collect_result(
         tune(
             embedder.model,
             texts,

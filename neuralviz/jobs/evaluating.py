@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Filling:
-    """A table that fills.
+class EvaluationState:
+    """An evaluation under way.
 
     Attributes:
         results: so far.
-        doing: what is going on.
+        doing: the step under way.
         embedded: share of the texts, 0 … 1, by row.
     """
 
@@ -50,7 +50,7 @@ class Filling:
 
 
 @dataclass(frozen=True)
-class Evaluate(KeptTask[Event, Filling]):
+class Evaluate(KeptTask[Event, EvaluationState]):
     """Evaluate a plan with one data set; embeddings are saved, and found the next time.
 
     Attributes:
@@ -65,7 +65,7 @@ class Evaluate(KeptTask[Event, Filling]):
     corpus: str = ""
 
     @classmethod
-    def now(cls, plan: EvaluationPlan, *, corpus: str = "") -> Evaluate:
+    def for_current_models(cls, plan: EvaluationPlan, *, corpus: str = "") -> Evaluate:
         """The task for the models as they are now."""
         return cls(plan, models_now(row.spec for row in plan.rows), corpus)
 
@@ -73,30 +73,30 @@ class Evaluate(KeptTask[Event, Filling]):
     def label(self) -> str:
         return f"Evaluation of {many(len(self.plan.rows), 'method')}"
 
-    def start(self) -> Filling:
-        return Filling(Results(self.plan))
+    def start(self) -> EvaluationState:
+        return EvaluationState(Results(self.plan))
 
     def events(self, should_stop: ShouldStop) -> Generator[Event, None, None]:
         vectors = None
         if self.corpus:
             store = CorpusStore()
-            if self.corpus not in {one.id for one in store.corpora()}:
+            if self.corpus not in {corpus.id for corpus in store.corpora()}:
                 raise StoreError("This corpus was deleted in the meantime. Choose other data.")
-            if not any(isinstance(one, ProbingTask) and one.rewrites for one in self.plan.data):
+            if not any(isinstance(data, ProbingTask) and data.rewrites for data in self.plan.data):
                 vectors = store.vectors
         yield from evaluate(self.plan, vectors, loaders=LOADERS, should_stop=should_stop)
 
-    def fold(self, result: Filling, events: Sequence[Event]) -> Filling:
+    def fold(self, result: EvaluationState, events: Sequence[Event]) -> EvaluationState:
         results, doing, embedded = result.results, result.doing, dict(result.embedded)
         for event in events:
             if isinstance(event, EvaluationProgress):
                 doing = event
-                embedded |= _shares(event)
+                embedded |= _embedded_shares(event)
             else:
                 results = results.having(event)
         return replace(result, results=results, doing=doing, embedded=embedded)
 
-    def progress(self, result: Filling) -> Progress:
+    def progress(self, result: EvaluationState) -> Progress:
         results, doing = result.results, result.doing
         if doing is None and not results.cells:
             return Progress()
@@ -104,46 +104,46 @@ class Evaluate(KeptTask[Event, Filling]):
         failed = {row for (_, row), cell in results.cells.items() if cell.measured is None}
         total = n_texts * (len(self.plan.rows) - len(failed))
         shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
-        done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
+        n_done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
-        now = _in_words(doing, results) if doing is not None else ""
-        begun = shares.keys() | ({doing.row} if doing is not None else set())
+        step = _describe_step(doing, results) if doing is not None else ""
+        begun_rows = shares.keys() | ({doing.row} if doing is not None else set())
         part = None if doing is None else (doing.row, doing.doing)
-        is_last = begun.issuperset(range(len(self.plan.rows)))
-        return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}", part, is_last)
+        is_last = begun_rows.issuperset(range(len(self.plan.rows)))
+        return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}{step}", part, is_last)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]
         return json.dumps([FORMAT, self.plan.cache_key(), models, self.corpus])
 
-    def is_whole(self, result: Filling) -> bool:
+    def is_whole(self, result: EvaluationState) -> bool:
         return not result.any_failed
 
-    def pack(self, result: Filling) -> bytes:
+    def pack(self, result: EvaluationState) -> bytes:
         return results_bytes(result.results)
 
-    def unpack(self, content: bytes) -> Filling:
+    def unpack(self, content: bytes) -> EvaluationState:
         results = read_results(content)
         if results.plan != self.plan:
             raise ValueError("This is another evaluation.")
-        return Filling(results)
+        return EvaluationState(results)
 
 
-def _shares(event: EvaluationProgress) -> dict[int, float]:
+def _embedded_shares(event: EvaluationProgress) -> dict[int, float]:
     """How much is embedded, by row, as far as an event says it."""
     if event.row is None or not event.total:
         return {}
     return dict.fromkeys(event.at_once or (event.row,), event.done / event.total)
 
 
-def _in_words(doing: EvaluationProgress, results: Results) -> str:
-    """What is going on, to be put after counts; empty when it is over."""
+def _describe_step(doing: EvaluationProgress, results: Results) -> str:
+    """The step under way, in words behind the counts; empty when all is done."""
     if doing.row is None:
         return "" if results.compared else ", now comparing errors"
     if (0, doing.row) in results.cells:
         return ""
-    others = ""
+    companions = ""
     if doing.at_once:
-        others = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
-    by = " by" if doing.doing == "embedding" else ""
-    return f", now {doing.doing}{by} {results.rows[doing.row].label}{others}"
+        companions = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
+    preposition = " by" if doing.doing == "embedding" else ""
+    return f", now {doing.doing}{preposition} {results.rows[doing.row].label}{companions}"

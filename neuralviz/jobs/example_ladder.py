@@ -1,4 +1,4 @@
-"""What the page on frozen features begins with: the example's pairs, and their recorded ladder."""
+"""The first view of the page on frozen features: the example's pairs and their recorded ladder."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def example_pairs() -> ScoredPairs:
 
 
 def example_ladder() -> ClimbLadder:
-    """What is recorded: the example by what the page begins with."""
+    """The task whose result is recorded: the example with the page's first settings."""
     return ClimbLadder(ModelRef.now(MINILM), pair_rows(example_pairs()), LadderSettings())
 
 
 def recorded_ladder() -> Ladder | None:
-    """What ``scripts/record_ladder.py`` saw; None without its file, or with an older one."""
+    """The result of ``scripts/record_ladder.py``; None without its file, or if it is old."""
     path = sample_data() / RECORDED
     try:
         return read_ladder(path.read_bytes())

@@ -1,4 +1,4 @@
-"""What the training page begins with: settings for small corpora, the example, its recorded run."""
+"""The first view of the training page: settings for small corpora, and the recorded example."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RECORDED = "recorded_training.npz"
 
 
 def first_settings(part: Part = PART) -> TrainingSettings:
-    """What the page begins with, for a part to train."""
+    """The page's first settings for a part of the model to train."""
     return with_options(
         TrainingSettings(), part=part, learning_rate=RATES[part], epochs=EPOCHS[part]
     )
@@ -67,7 +67,7 @@ def watched_training(
 
 
 def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
-    """What is recorded: the example by what the page begins with."""
+    """The task whose result is recorded: the example with the page's first settings."""
     settings = [with_options(first_settings(), pairs=kind) for kind in KINDS]
     source = PairSource(texts, settings[0].pairs, settings[0].seed)
     return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
@@ -75,12 +75,12 @@ def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
 
 def first_label(corpus: Corpus) -> str:
     """The column of labels that the page begins with, the finest one; empty where there is none."""
-    columns = [one.name for one in corpus.columns if one.kind == "text"]
+    columns = [column.name for column in corpus.columns if column.kind == "text"]
     return columns[-1] if columns else ""
 
 
 def recorded_lessons() -> tuple[Lesson, ...]:
-    """What ``scripts/record_training.py`` saw; nothing without its file.
+    """The result recorded by ``scripts/record_training.py``; empty without its file.
 
     Raises:
         ValueError: the file cannot be read.

@@ -57,8 +57,8 @@ class KeptTask(Task[E, R]):
         """
 
 
-def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
-    """What keeps the result of a run when it ends, under the id of its view.
+def make_keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
+    """Make a function that keeps the result of a run at its end, under the id of its view.
 
     A run that failed, or was stopped before it began, leaves nothing; nor does one whose result
     cannot be written: the person who looks at it still has it.
@@ -74,13 +74,13 @@ def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
             return
         if not in_part and (run.status == "stopped" or not run.task.is_whole(run.result)):
             return
-        about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
+        metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
         if run.task.n_bytes(run.result) > MOST_BYTES:
             return
         key = result_key(run.task)
         with _writing.hold((view, key)):
             try:
-                content = json.dumps(about).encode() + b"\n" + run.task.pack(run.result)
+                content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
                 if is_of_corpus(view) and not _is_there(view):
                     return  # the corpus was deleted meanwhile, and its results with it
                 keep_result(view, key, content)
@@ -90,7 +90,7 @@ def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
     return keep
 
 
-def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
+def reopen_run(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
     """A run that is over, with the result that was kept of a task; None when there is none.
 
     Args:
@@ -100,19 +100,19 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
     """
     key = result_key(task)
     with _writing.hold((view, key)):  # a run that has just ended may be writing it
-        found = find_result(view, key)
-    if found is None:
+        stored = find_result(view, key)
+    if stored is None:
         return None
-    head, _, content = found.partition(b"\n")
+    head, _, content = stored.partition(b"\n")
     try:
-        about = json.loads(head)
+        metadata = json.loads(head)
         result = task.unpack(content)
-        return Run.over(
+        return Run.from_result(
             task,
             result,
-            status="done" if about["status"] == "done" else "stopped",
-            finished=float(about["finished"]),
-            seconds=float(about["seconds"]),
+            status="done" if metadata["status"] == "done" else "stopped",
+            finished=float(metadata["finished"]),
+            seconds=float(metadata["seconds"]),
             number=number,
         )
     except (ValueError, LookupError, TypeError, OSError, NeuralvizError) as error:
@@ -121,18 +121,18 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
 
 
 def result_key(task: KeptTask[E, R]) -> str:
-    """What the result of a task is kept under: other versions may compute it in another way."""
+    """The key of a task's kept result, with the versions of all that computes it."""
     return json.dumps([__version__, _versions(), task.cache_key()])
 
 
 @cache
 def _versions() -> dict[str, str]:
     """Versions of the packages whose numbers are in a result; none is imported for that."""
-    found = {}
+    versions = {}
     for name in COMPUTING:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
 def _is_there(view: str) -> bool:

@@ -52,7 +52,7 @@ def pair_rows(pairs: ScoredPairs | None) -> PairRows:
 
 
 def scored_pairs(rows: PairRows) -> ScoredPairs | None:
-    """What `pair_rows` made rows of."""
+    """The pairs from which `pair_rows` made rows."""
     if not rows:
         return None
     first, second, scores = zip(*rows, strict=True)
@@ -91,7 +91,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
         return result.having(events)
 
     def progress(self, result: Ladder) -> Progress:
-        return _of_features(result)
+        return _feature_progress(result)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
-            return replace(_of_features(result), part="features", is_last=False)
+            return replace(_feature_progress(result), part="features", is_last=False)
         n = len(self.settings.each())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
@@ -156,7 +156,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         )
 
     def cache_key(self) -> str:
-        trained = [asdict(one) for one in self.settings.each()]
+        trained = [asdict(rung_settings) for rung_settings in self.settings.each()]
         return json.dumps(
             [FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}, trained]
         )
@@ -171,12 +171,12 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         return read_ladder(content)
 
     def n_bytes(self, result: Ladder) -> int:
-        return sum(len(one.trained.weights) for one in result.results.values())
+        return sum(len(rung_result.trained.weights) for rung_result in result.results.values())
 
 
 @dataclass(frozen=True)
 class TwoScores:
-    """What every trained rung scores, on people's scale.
+    """The scores of every trained rung, on people's scale.
 
     Attributes:
         pair: two texts, by rung.
@@ -188,8 +188,8 @@ class TwoScores:
 
 
 @dataclass(frozen=True)
-class ScoreTwo(LatestTask[TwoScores]):
-    """What every trained rung scores two texts of one's own.
+class ScoreTwoTexts(LatestTask[TwoScores]):
+    """Score two texts of the user with every trained rung.
 
     Attributes:
         model: the frozen one.
@@ -212,13 +212,13 @@ class ScoreTwo(LatestTask[TwoScores]):
         for text in (self.first, self.second):
             if not text.strip():
                 raise TextError("The text is empty. Enter at least one word in both.")
-        yield score_two(shared_text_model(self.model.id), self.rungs, self.first, self.second)
+        yield score_two_texts(shared_text_model(self.model.id), self.rungs, self.first, self.second)
 
 
-def score_two(
+def score_two_texts(
     model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
 ) -> TwoScores:
-    """What trained rungs score two texts, and the first of them and itself.
+    """The scores of trained rungs for two texts, and for the first of them and itself.
 
     Args:
         model: the frozen one.
@@ -230,15 +230,15 @@ def score_two(
         ModelError: the frozen model is another one now.
     """
     pairs = ScoredPairs((first, first), (second, first))
-    found = similarity.score_pairs(rungs, pairs, model)
-    of = [one.trained.settings.rung for one in rungs]
+    pair_scores = similarity.score_pairs(rungs, pairs, model)
+    names = [trained_rung.trained.settings.rung for trained_rung in rungs]
     return TwoScores(
-        {rung: float(scores[0]) for rung, scores in zip(of, found, strict=True)},
-        {rung: float(scores[1]) for rung, scores in zip(of, found, strict=True)},
+        {rung: float(scores[0]) for rung, scores in zip(names, pair_scores, strict=True)},
+        {rung: float(scores[1]) for rung, scores in zip(names, pair_scores, strict=True)},
     )
 
 
-def similarity_models_of(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
+def make_similarity_models(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
     """The rungs of a ladder as models that can be saved and score pairs.
 
     Args:
@@ -254,9 +254,9 @@ def similarity_models_of(model: ModelRef, ladder: Ladder) -> tuple[SimilarityMod
     )
 
 
-def _of_features(result: Ladder) -> Progress:
-    now = result.progress
-    if now is None:
+def _feature_progress(result: Ladder) -> Progress:
+    progress = result.progress
+    if progress is None:
         return Progress()
-    what = f"{now.done:,} of {now.total:,} texts, {now.what}"
-    return Progress(now.done, now.total, "texts", what)
+    text = f"{progress.done:,} of {progress.total:,} texts, {progress.what}"
+    return Progress(progress.done, progress.total, "texts", text)

@@ -1,4 +1,4 @@
-"""What is followed layer by layer: a text, the words of a corpus, pairs that people scored."""
+"""Work layer by layer: on a text, the words of a corpus, pairs that people scored."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class FollowWords(LatestTask["WordVariances"]):
     def progress(self, result: WordVariances | None) -> Progress:
         if result is None:
             return Progress()
-        return _counted(result.done, result.total, "text" if result.total == 1 else "texts")
+        return _count_progress(
+            result.n_read, result.total, "text" if result.total == 1 else "texts"
+        )
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class MeasureLayers(LatestTask["LayerPairs"]):
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def of(cls, model: ModelRef, pairs: ScoredPairs) -> MeasureLayers:
+    def from_pairs(cls, model: ModelRef, pairs: ScoredPairs) -> MeasureLayers:
         """The task for pairs that were read from a table."""
         rows = zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True)
         return cls(model, tuple(rows), tuple(pairs.labels.items()))
@@ -87,7 +89,7 @@ class MeasureLayers(LatestTask["LayerPairs"]):
     def progress(self, result: LayerPairs | None) -> Progress:
         if result is None:
             return Progress()
-        return _counted(len(result.pairs), result.total, "pairs")
+        return _count_progress(len(result.pairs), result.total, "pairs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class FollowText(LatestTask[FollowedText]):
     def events(self, should_stop: ShouldStop) -> Generator[FollowedText, None, None]:
         from neuralviz.layers import following
 
-        states = _states(self.model, self.text)
+        states = _token_states(self.model, self.text)
         if should_stop():
             raise Stopped
         weights = following.token_weights(states, self.settings)
@@ -130,7 +132,7 @@ class FollowText(LatestTask[FollowedText]):
 
 
 @lru_cache(maxsize=TEXTS_HELD)
-def _states(model: ModelRef, text: str) -> TokenStates:
+def _token_states(model: ModelRef, text: str) -> TokenStates:
     """The vectors of a text's tokens; held while other settings are tried on them."""
     from neuralviz.layers.following import follow_tokens
 
@@ -138,5 +140,5 @@ def _states(model: ModelRef, text: str) -> TokenStates:
     return follow_tokens(network, tokenize(network, [text])[0])
 
 
-def _counted(done: int, total: int, unit: str) -> Progress:
-    return Progress(done, total, unit, f"{done:,} of {total:,} {unit}")
+def _count_progress(n_done: int, total: int, unit: str) -> Progress:
+    return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}")

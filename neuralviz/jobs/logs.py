@@ -58,16 +58,16 @@ def log_as_json() -> None:
 
 def log_run(run: Run[Any]) -> None:
     """Write a line for a run that is over; one that failed is a warning, which every log shows."""
-    about = {
+    fields = {
         "task": type(run.task).__name__,
         "status": run.status,
         "seconds": round(run.seconds, 3),
         "waited": round(run.seconds_waited, 3),
     }
-    level, why = logging.INFO, ""
+    level, suffix = logging.INFO, ""
     if run.status == "failed":
         reason = "an error" if run.may_succeed_again else "texts or settings were refused"
-        about["reason"] = "the process ended" if run.was_cut_off else reason
-        level, why = logging.WARNING, f": {about['reason']}"
-    says = (about["task"], run.status, about["seconds"], why)
-    _log.log(level, "A run is over: %s, %s after %s s%s.", *says, extra={_FIELDS: about})
+        fields["reason"] = "the process ended" if run.was_cut_off else reason
+        level, suffix = logging.WARNING, f": {fields['reason']}"
+    values = (fields["task"], run.status, fields["seconds"], suffix)
+    _log.log(level, "A run is over: %s, %s after %s s%s.", *values, extra={_FIELDS: fields})

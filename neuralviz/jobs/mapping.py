@@ -12,7 +12,7 @@ from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
-from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
@@ -67,7 +67,7 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class MapEvent:
-    """What has been done of one of the maps.
+    """An event of one of the maps.
 
     Attributes:
         place: number of the map.
@@ -79,7 +79,7 @@ class MapEvent:
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MapsState:
     """How far the maps of a corpus are.
 
     Attributes:
@@ -96,7 +96,7 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class MakeMaps(Task[MapEvent, Mapped]):
+class MakeMaps(Task[MapEvent, MapsState]):
     """Embed a corpus and make maps of it; what is kept already is not computed again.
 
     Attributes:
@@ -110,7 +110,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
     models: tuple[ModelRef, ...]
 
     @classmethod
-    def now(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
+    def for_current_models(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
         """The task for the models as they are now."""
         return cls(corpus_id, tuple(choices), models_now(choice.spec for choice in choices))
 
@@ -123,8 +123,8 @@ class MakeMaps(Task[MapEvent, Mapped]):
         """Labels of the methods."""
         return method_labels([choice.spec for choice in self.choices])
 
-    def start(self) -> Mapped:
-        return Mapped()
+    def start(self) -> MapsState:
+        return MapsState()
 
     def events(self, should_stop: ShouldStop) -> Generator[MapEvent, None, None]:
         store = CorpusStore()
@@ -139,28 +139,28 @@ class MakeMaps(Task[MapEvent, Mapped]):
                     store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
                 ):
                     embedder = embedded.embedder
-                    now = time.monotonic()
+                    current_time = time.monotonic()
                     if before is None:  # the model is loaded: from now on texts are embedded
-                        started, before = now, embedded.done
+                        started, before = current_time, embedded.done
                     else:
-                        _keep_rate(choice.spec, now - started, embedded.done - before)
+                        _keep_rate(choice.spec, current_time - started, embedded.done - before)
                     yield MapEvent(place, embedded)
             project = partial(_project, store, self.corpus_id, embedder, choice.settings)
-            for event in events_of(project, should_stop):
+            for event in stream_events(project, should_stop):
                 yield MapEvent(place, event)
 
-    def fold(self, result: Mapped, events: Sequence[MapEvent]) -> Mapped:
-        for done in events:
-            if done.place != result.place:
-                result = Mapped(done.place, unread=result.unread)
-            if isinstance(done.event, EmbeddingEvent):
-                unread = done.event.unread or result.unread
-                result = replace(result, embedding=done.event, unread=unread)
+    def fold(self, result: MapsState, events: Sequence[MapEvent]) -> MapsState:
+        for map_event in events:
+            if map_event.place != result.place:
+                result = MapsState(map_event.place, unread=result.unread)
+            if isinstance(map_event.event, EmbeddingEvent):
+                unread = map_event.event.unread or result.unread
+                result = replace(result, embedding=map_event.event, unread=unread)
             else:
-                result = replace(result, projecting=done.event)
+                result = replace(result, projecting=map_event.event)
         return result
 
-    def progress(self, result: Mapped) -> Progress:
+    def progress(self, result: MapsState) -> Progress:
         share, method = 0.0, self.methods[result.place]
         event, embedding = result.projecting, result.embedding
         if embedding is not None and embedding.total:
@@ -169,7 +169,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
             share += (1 - SHARE_OF_EMBEDDING) * event.share
         if event is not None:
             unit = "" if event.stage == "placing" else "epoch "
-            counted = f", {unit}{event.done:,} of {event.total:,}" if event.total else ""
+            counted = f", {unit}{event.n_done:,} of {event.total:,}" if event.total else ""
             doing = f"{method}: {STAGES[event.stage]}{counted}"
         elif embedding is None:
             doing = f"{method}: Loading the model …"
@@ -194,31 +194,31 @@ def _project(
     corpus_id: str,
     embedder: KeptEmbedder,
     settings: ProjectionSettings,
-    tell: Callable[[ProjectionEvent], None],
+    report: Callable[[ProjectionEvent], None],
     should_stop: ShouldStop,
 ) -> KeptMap:
     corpus = store.corpus(corpus_id)
-    return make_map(store, corpus, embedder, settings, on_progress=tell, should_stop=should_stop)
+    return make_map(store, corpus, embedder, settings, on_progress=report, should_stop=should_stop)
 
 
 # --- a sentence on a map -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedSentence:
     """A sentence on a map.
 
     Attributes:
         near: the texts nearest to it by the vectors.
-        at: [1, dimensions] where it lands; None while that is not known.
+        position: [1, dimensions] where it lands; None until that is known.
     """
 
     near: Neighbours
-    at: np.ndarray | None = None
+    position: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
-class PlaceSentence(LatestTask[Placed]):
+class PlaceSentence(LatestTask[PlacedSentence]):
     """Find where a sentence lands on a kept map, and what is near it.
 
     Attributes:
@@ -242,8 +242,8 @@ class PlaceSentence(LatestTask[Placed]):
     def label(self) -> str:
         return "A sentence on a map"
 
-    def events(self, should_stop: ShouldStop) -> Generator[Placed, None, None]:
-        placer = _placer(CorpusStore().folder, self.corpus_id, self.map_id)
+    def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
+        placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
         if placer.kept.embedder != embedder_id(embedder):
             raise ModelError(
@@ -251,22 +251,24 @@ class PlaceSentence(LatestTask[Placed]):
                 "was made. Make the map again."
             )
         vector = embedder.encode([self.sentence])
-        placed = Placed(placer.near(vector, PLACED_NEIGHBOURS))
+        placed = PlacedSentence(placer.near(vector, PLACED_NEIGHBOURS))
         yield placed
         end = time.monotonic() + self.wait
         try:
-            at = placer.land(vector, should_stop=lambda: should_stop() or time.monotonic() > end)
+            position = placer.land(
+                vector, should_stop=lambda: should_stop() or time.monotonic() > end
+            )
         except Stopped:
             if should_stop():
                 raise
             raise NeuralvizError(
                 "Another map is being made. Search again when it is finished."
             ) from None
-        yield replace(placed, at=at)
+        yield replace(placed, position=position)
 
 
 @lru_cache(maxsize=PLACERS)
-def _placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
+def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     """All vectors of a map of the store in a folder."""
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)

@@ -20,8 +20,8 @@ def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
         groups: where the control groups are mounted.
     """
     spare = psutil.virtual_memory().available
-    for most, used in _GROUPS:
+    for limit, usage in _GROUPS:
         with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
-            left = int((groups / most).read_text()) - int((groups / used).read_text())
-            spare = min(spare, max(left, 0))
+            remaining = int((groups / limit).read_text()) - int((groups / usage).read_text())
+            spare = min(spare, max(remaining, 0))
     return spare

@@ -1,4 +1,4 @@
-"""What a server counts, as Prometheus reads it; nothing of what the texts say."""
+"""A server's counts for Prometheus; nothing of them comes from the content of texts."""
 
 from __future__ import annotations
 
@@ -42,37 +42,37 @@ class Metrics:
             ["task", "status"],
             registry=self._registry,
         )
-        self._took = Histogram(
+        self._run_seconds = Histogram(
             "neuralviz_run_seconds",
             "How long the work of a run took.",
             ["task"],
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._waited = Histogram(
+        self._wait_seconds = Histogram(
             "neuralviz_wait_seconds",
             "How long a run waited for its turn.",
             buckets=SECONDS,
             registry=self._registry,
         )
-        self._registry.register(_Now(queue, workers))
+        self._registry.register(_CurrentState(queue, workers))
         queue.at_every_end(self.note)
 
     def note(self, run: Run[Any]) -> None:
         """Count a run that is over."""
         task = type(run.task).__name__
         self._runs.labels(task, run.status).inc()
-        self._waited.observe(run.seconds_waited)
+        self._wait_seconds.observe(run.seconds_waited)
         if run.started:
-            self._took.labels(task).observe(run.seconds)
+            self._run_seconds.labels(task).observe(run.seconds)
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
-class _Now(Collector):
-    """What is looked up when it is asked for."""
+class _CurrentState(Collector):
+    """Metrics whose values are read whenever they are requested."""
 
     def __init__(self, queue: RunQueue, workers: Workers | None) -> None:
         self._queue = queue
@@ -105,11 +105,11 @@ class _Now(Collector):
         yield GaugeMetricFamily(
             "neuralviz_worker_memory_bytes",
             "Resident memory of all worker processes.",
-            value=sum(map(_resident, pids)),
+            value=sum(map(_resident_bytes, pids)),
         )
 
 
-def _resident(pid: int) -> int:
+def _resident_bytes(pid: int) -> int:
     """Bytes of memory that a process holds; 0 for one that has ended."""
     try:
         return int(psutil.Process(pid).memory_info().rss)

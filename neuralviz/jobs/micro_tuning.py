@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Hashable, Iterable
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import Told
+    from neuralviz.jobs.task import SharedEvents
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
     from neuralviz.models.tokens import TokenizedText
@@ -80,11 +80,11 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
             steps = micro_tuning.watch_together(
                 model, [texts[place] for place in places], settings, stops
             )
-            work.append(SharedWork(places, _of_places(places, steps)))
-        alone = set(range(len(tasks))).difference(*(one.places for one in work))
+            work.append(SharedWork(places, _renumber(places, steps)))
+        unshared = set(range(len(tasks))).difference(*(shared_work.places for shared_work in work))
         return work + [
-            SharedWork([place], _alone(place, tasks[place].events(should_stop[place])))
-            for place in sorted(alone)
+            SharedWork([place], _run_alone(place, tasks[place].events(should_stop[place])))
+            for place in sorted(unshared)
         ]
 
     def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
@@ -92,7 +92,7 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
 
     def progress(self, result: RunRecord) -> Progress:
         if not result.epochs_reached:
-            return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
+            return Progress(doing=_describe_start(self.model, self.settings.epochs))
         doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
@@ -133,7 +133,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
     deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
 
     @classmethod
-    def of(
+    def from_deltas(
         cls, model: ModelRef, sentence: str, deltas: Sequence[tuple[float, TextDelta]]
     ) -> FillBlanks:
         """The task for deltas of one run; a delta that is scaled by 0 plays no part."""
@@ -175,8 +175,8 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
 
 
 @dataclass(frozen=True, eq=False)
-class Marks:
-    """What micro-tuning on one text has moved so far.
+class BlockChanges:
+    """The changes of the blocks by micro-tuning on one text so far.
 
     Attributes:
         norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
@@ -201,7 +201,7 @@ class Marks:
 
 
 @dataclass(frozen=True)
-class TuneBlocks(Task["TuningEvent", Marks]):
+class TuneBlocks(Task["TuningEvent", BlockChanges]):
     """Micro-tune parameters of all blocks on one text, to see which of them move.
 
     Attributes:
@@ -217,9 +217,11 @@ class TuneBlocks(Task["TuningEvent", Marks]):
     def label(self) -> str:
         return "Change by block"
 
-    def start(self) -> Marks:
+    def start(self) -> BlockChanges:
         epochs = self.settings.epochs
-        return Marks(np.full((epochs, len(self.grid.names)), np.nan), np.full(epochs, np.nan))
+        return BlockChanges(
+            np.full((epochs, len(self.grid.names)), np.nan), np.full(epochs, np.nan)
+        )
 
     def events(self, should_stop: ShouldStop) -> Generator[TuningEvent, None, None]:
         yield from micro_tuning.micro_tune(
@@ -231,7 +233,7 @@ class TuneBlocks(Task["TuningEvent", Marks]):
             should_stop=should_stop,
         )
 
-    def fold(self, result: Marks, events: Sequence[TuningEvent]) -> Marks:
+    def fold(self, result: BlockChanges, events: Sequence[TuningEvent]) -> BlockChanges:
         norms, loss = result.norms.copy(), result.loss.copy()
         for event in events:
             norms[event.epoch - 1] = event.delta_norm[0]
@@ -244,30 +246,32 @@ class TuneBlocks(Task["TuningEvent", Marks]):
             diverged=last.result is not None and bool(last.result.diverged[0]),
         )
 
-    def progress(self, result: Marks) -> Progress:
-        if not (done := result.epochs_known):
-            return Progress(doing=_before_first_epoch(self.model, self.settings.epochs))
+    def progress(self, result: BlockChanges) -> Progress:
+        if not (n_done := result.epochs_known):
+            return Progress(doing=_describe_start(self.model, self.settings.epochs))
         epochs = self.settings.epochs
-        return Progress(done, epochs, doing=f"Epoch {done:,} of {epochs:,}")
+        return Progress(n_done, epochs, doing=f"Epoch {n_done:,} of {epochs:,}")
 
 
-def _of_places(
-    places: Sequence[int], steps: Iterable[Told[WatchedEvent]]
-) -> Generator[Told[WatchedEvent], None, None]:
+def _renumber(
+    places: Sequence[int], steps: Iterable[SharedEvents[WatchedEvent]]
+) -> Generator[SharedEvents[WatchedEvent], None, None]:
     """Steps whose watchers are numbered from 0, for tasks at other places."""
     for step in steps:
         yield [(places[number], event) for number, event in step]
 
 
-def _alone(place: int, events: Iterable[WatchedEvent]) -> Generator[Told[WatchedEvent], None, None]:
+def _run_alone(
+    place: int, events: Iterable[WatchedEvent]
+) -> Generator[SharedEvents[WatchedEvent], None, None]:
     """The events of a task that nothing is shared with."""
     for event in events:
         yield [(place, event)]
     yield [(place, None)]
 
 
-def _before_first_epoch(model: ModelRef, epochs: int) -> str:
-    """What goes on until then; the first epoch of a long text takes seconds."""
+def _describe_start(model: ModelRef, epochs: int) -> str:
+    """The work before the first epoch ends, in words: on a long text that takes seconds."""
     if not is_held("masked", model.id):
         return "Loading the model …"
     return f"Computing the first of {epochs:,} epochs …" if epochs > 1 else "Computing the epoch …"

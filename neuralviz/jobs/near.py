@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.maps.asking import neighbours_of_rows, sampled_rows
 from neuralviz.maps.kept import KeptMaps
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class SampledNear:
+class SampledNeighbours:
     """Some texts of a large corpus, always the same, and what is near them.
 
     Attributes:
@@ -37,21 +37,21 @@ class SampledNear:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundNear:
+class NeighbourSearch:
     """How far the neighbours of some texts are found.
 
     Attributes:
-        done, total: different texts that were looked at, and all of them, where all have to be.
-        found: the neighbours; None until all are found.
+        n_compared, total: different texts that were compared, and all of them, where all must be.
+        neighbours: None until all are found.
     """
 
-    done: int = 0
+    n_compared: int = 0
     total: int = 0
-    found: SampledNear | None = None
+    neighbours: SampledNeighbours | None = None
 
 
 @dataclass(frozen=True)
-class FindingTask(LatestTask[FoundNear]):
+class FindingTask(LatestTask[NeighbourSearch]):
     """Find the neighbours of some texts of a large corpus by one of its maps.
 
     Attributes:
@@ -63,8 +63,10 @@ class FindingTask(LatestTask[FoundNear]):
     map_id: str
     k: int
 
-    def events(self, should_stop: ShouldStop) -> Generator[FoundNear, None, None]:
-        def find(tell: Callable[[FoundNear], None], should_stop: ShouldStop) -> SampledNear:
+    def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:
+        def find(
+            report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
+        ) -> SampledNeighbours:
             store = CorpusStore()
             corpus = store.corpus(self.corpus_id)
             rows = self._rows(corpus)
@@ -74,22 +76,22 @@ class FindingTask(LatestTask[FoundNear]):
                 KeptMaps(store).by_id(corpus, self.map_id),
                 rows,
                 self.k,
-                on_progress=lambda done, total: tell(FoundNear(done, total)),
+                on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
                 should_stop=should_stop,
             )
-            return SampledNear(rows, near)
+            return SampledNeighbours(rows, near)
 
-        yield FoundNear(found=(yield from events_of(find, should_stop)))
+        yield NeighbourSearch(neighbours=(yield from stream_events(find, should_stop)))
 
     @abstractmethod
     def _rows(self, corpus: Corpus) -> np.ndarray:
         """[text] rows of the texts."""
 
-    def progress(self, result: FoundNear | None) -> Progress:
+    def progress(self, result: NeighbourSearch | None) -> Progress:
         if result is None or not result.total:
             return Progress()
-        counted = f"{result.done:,} of {many(result.total, 'different text')} compared"
-        return Progress(result.done, result.total, doing=counted)
+        counted = f"{result.n_compared:,} of {many(result.total, 'different text')} compared"
+        return Progress(result.n_compared, result.total, doing=counted)
 
 
 @dataclass(frozen=True)

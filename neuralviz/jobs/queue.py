@@ -15,7 +15,7 @@ from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import SharingTask
-from neuralviz.jobs.workers import Here
+from neuralviz.jobs.workers import LocalExecutor
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class RunQueue:
         max_of_owner: int | None = None,
         spare_mb: int = 0,
     ) -> None:
-        self._executor = executor or Here()
+        self._executor = executor or LocalExecutor()
         self._max_of_owner = max_of_owner
         self._spare_mb = spare_mb
         self._lock = threading.Lock()
@@ -79,14 +79,14 @@ class RunQueue:
         self._owners: dict[Run[Any], str] = {}  # of those that wait or are under way
         self._turns: dict[str, int] = {}  # by owner, the number of the last start
         self._n_started = 0
-        self._took = _Durations()
-        self._most: dict[Lane, int] = {
+        self._times = _Durations()
+        self._limits: dict[Lane, int] = {
             "long": max_running,
             "short": max_short,
             "sharing": max_sharing,
         }
         self._is_closed = False
-        self._heard: list[Callable[[Run[Any]], None]] = []
+        self._listeners: list[Callable[[Run[Any]], None]] = []
 
     def submit(
         self,
@@ -111,12 +111,12 @@ class RunQueue:
         def ended(run: Run[R]) -> None:
             if at_end is not None:
                 at_end(run)
-            for tell in self._heard:
-                tell(run)
+            for listener in self._listeners:
+                listener(run)
 
         run = Run(task, owner_is_here, number, ended, gone_after)
         with self._lock:
-            refused = self._why_not(owner)
+            refused = self._find_refusal(owner)
             if refused is None:
                 self._waiting.append(run)
                 self._owners[run] = owner
@@ -125,14 +125,14 @@ class RunQueue:
             run.end(refused)
         return run
 
-    def _why_not(self, owner: str) -> BusyError | None:
+    def _find_refusal(self, owner: str) -> BusyError | None:
         """Why a run of an owner cannot be taken now."""
         if self._is_closed:
             return BusyError(NOT_BEGUN)
         if len(self._owners) >= MOST_UNFINISHED:
             return BusyError("The server has too much to do. Try again in a minute.")
         n_unfinished = sum(
-            one == owner and not run.is_stopping for run, one in self._owners.items()
+            run_owner == owner and not run.is_stopping for run, run_owner in self._owners.items()
         )
         if self._max_of_owner is not None and n_unfinished >= self._max_of_owner:
             return BusyError(
@@ -146,9 +146,9 @@ class RunQueue:
             )
         return None
 
-    def at_every_end(self, tell: Callable[[Run[Any]], None]) -> None:
-        """Have ``tell`` called with every run that is over, from any thread."""
-        self._heard.append(tell)
+    def at_every_end(self, listener: Callable[[Run[Any]], None]) -> None:
+        """Have ``listener`` called with every run that is over, from any thread."""
+        self._listeners.append(listener)
 
     def n_unfinished(self) -> int:
         """Runs that wait or are under way."""
@@ -160,7 +160,7 @@ class RunQueue:
         with self._lock:
             waiting = Counter(self._lane(run) for run in self._waiting)
             running = Counter(self._lane(run) for run in self._running)
-        return {lane: (waiting[lane], running[lane]) for lane in self._most}
+        return {lane: (waiting[lane], running[lane]) for lane in self._limits}
 
     def place_in_queue(self, run: Run[Any]) -> int:
         """1 for the next run to start, 0 for one that has started."""
@@ -179,24 +179,26 @@ class RunQueue:
             ahead = self._in_order(lane)
             if run not in ahead:
                 return 0.0
-            running = [one for one in self._running if self._lane(one) == lane]
-            expected = [self._took.expected(one.task) for one in ahead[: ahead.index(run)]]
-            places = self._most[lane]
-        free_in = [self._seconds_left(one) for one in running]  # which may take a moment
+            running = [active for active in self._running if self._lane(active) == lane]
+            expected = [self._times.expected(earlier.task) for earlier in ahead[: ahead.index(run)]]
+            places = self._limits[lane]
+        free_in = [self._seconds_left(active) for active in running]  # which may take a moment
         if None in free_in or None in expected:
             return None
-        return start_of_next(
-            [one or 0.0 for one in free_in], [one or 0.0 for one in expected], places
+        return next_start(
+            [seconds or 0.0 for seconds in free_in],
+            [seconds or 0.0 for seconds in expected],
+            places,
         )
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
-        """Of a run under way: as it says itself, or as others of its kind took.
+        """Time left of a run under way: its own estimate, or what others of its kind took.
 
         None for one that takes longer than they did, which then say nothing of it.
         """
-        if (left := run.seconds_left) is not None:
-            return left
-        expected = self._took.expected(run.task)
+        if (remaining := run.seconds_left) is not None:
+            return remaining
+        expected = self._times.expected(run.task)
         return None if expected is None or expected < run.seconds else expected - run.seconds
 
     def _lane(self, run: Run[Any]) -> Lane:
@@ -204,7 +206,7 @@ class RunQueue:
         if run.task.is_short:
             return "short"
         shares = isinstance(run.task, SharingTask) and run.task.sharing_key() is not None
-        return "sharing" if shares and self._most["sharing"] else "long"
+        return "sharing" if shares and self._limits["sharing"] else "long"
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
@@ -215,7 +217,10 @@ class RunQueue:
         for turn in range(len(waiting)):
             run = min(
                 waiting,
-                key=lambda one: (n_running[self._owners[one]], turns.get(self._owners[one], 0)),
+                key=lambda candidate: (
+                    n_running[self._owners[candidate]],
+                    turns.get(self._owners[candidate], 0),
+                ),
             )
             waiting.remove(run)
             ordered.append(run)
@@ -256,11 +261,11 @@ class RunQueue:
         self._drop_unwanted()
         if self._is_closed:
             return
-        for lane, most in self._most.items():
+        for lane, limit in self._limits.items():
             n_running = sum(self._lane(run) == lane for run in self._running)
-            if n_running >= most:
+            if n_running >= limit:
                 continue
-            for run in self._in_order(lane)[: most - n_running]:
+            for run in self._in_order(lane)[: limit - n_running]:
                 self._waiting.remove(run)
                 self._n_started += 1
                 self._turns[self._owners[run]] = self._n_started
@@ -278,7 +283,7 @@ class RunQueue:
                 del self._running[run]
                 self._forget(run)
                 if run.status == "done":
-                    self._took.note(run.task, run.seconds)
+                    self._times.note(run.task, run.seconds)
                 self._start_next()
 
     def _drop_unwanted(self) -> None:
@@ -314,12 +319,12 @@ class _Durations:
 
 
 def _join(threads: Iterable[threading.Thread], seconds: float) -> None:
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def start_of_next(free_in: list[float], before: list[float], places: int) -> float:
+def next_start(free_in: list[float], before: list[float], places: int) -> float:
     """When the next run starts: places free up, and those before it take them one by one."""
     free = sorted([*free_in, *[0.0] * (places - len(free_in))])
     for seconds in before:

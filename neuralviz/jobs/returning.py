@@ -14,7 +14,7 @@ from neuralviz.jobs.run_table import KnownRun, RunTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neuralviz.jobs.run_table import Known
+    from neuralviz.jobs.run_table import FinalStatus
 
 
 R = TypeVar("R")
@@ -31,14 +31,14 @@ CUT_OFF = (
     "again” to start it again, with fewer or shorter texts if it ends again."
 )
 NOT_BEGUN = "This run did not begin. Press “Run again” to start it."
-GONE = "The result of this run is no longer saved. Press “Run again” to compute it again."
+RESULT_DELETED = "The result of this run is no longer saved. Press “Run again” to compute it again."
 
 
-class Returning:
+class ReturningRuns:
     """Runs by their ids.
 
     Args:
-        table: where it is noted what becomes of them.
+        table: records how the runs end.
     """
 
     def __init__(self, table: RunTable) -> None:
@@ -52,10 +52,10 @@ class Returning:
         submit: Callable[[Watchers, Callable[[Run[R]], None]], Run[R]],
         keep: Callable[[Run[R]], None] | None = None,
     ) -> tuple[str, Run[R]]:
-        """Start a run that can be found again, and its id.
+        """Start a run that can be found again; returns its id and the run.
 
         Args:
-            work: what is done, as of `work_of`.
+            work: what is done, as of `digest_work`.
             submit: starts it, given who watches it and what is to be called at its end.
             keep: called at the end, before it is known to others that the run is over.
         """
@@ -66,27 +66,27 @@ class Returning:
         def at_end(run: Run[R]) -> None:
             if keep is not None:
                 keep(run)
-            self._table.end(run_id, _end_of(run))
+            self._table.end(run_id, _final_status(run))
             with self._lock:
                 if self._live.pop(run_id, None) is None:
-                    over.append(run_id)  # before it was known that it lives
+                    ended_ids.append(run_id)  # before it was known that it lives
 
-        over: list[str] = []
+        ended_ids: list[str] = []
         run = submit(watchers, at_end)
         with self._lock:
-            if not over:
+            if not ended_ids:
                 self._live[run_id] = run, watchers
         return run_id, run
 
     def join(
         self, run_id: str, is_wanted: Callable[[Any], bool], is_here: Callable[[], bool]
     ) -> Run[Any] | None:
-        """The run of an id, if it is under way here; looked at by one more.
+        """The run of an id, if it is under way here, with one more watcher; else None.
 
         Args:
             run_id: in an address.
             is_wanted: whether a task is what the page is about.
-            is_here: whether the one who looks still does.
+            is_here: whether the new watcher is still there.
         """
         with self._lock:
             run, watchers = self._live.get(run_id, (None, None))
@@ -105,38 +105,38 @@ class Returning:
         return next((run for run in joined if run is not None), None)
 
     def find(self, run_id: str, work: str) -> KnownRun | None:
-        """What is known of the run of an id; None where nothing is, or it did other work."""
-        known = self._table.find(run_id)
-        return known if known is not None and known.work == work else None
+        """The table's entry of a run; None where there is none, or the run did other work."""
+        known_run = self._table.find(run_id)
+        return known_run if known_run is not None and known_run.work == work else None
 
     def why_no_result(self, run_id: str, work: str) -> str | None:
-        """What became of the run of an id whose result is not kept; None where that is not known.
+        """Why a run has no kept result, in a sentence; None where the table does not know the run.
 
         Args:
             run_id: in an address.
-            work: what was done, as of `work_of`.
+            work: what was done, as of `digest_work`.
         """
-        known = self.find(run_id, work)
-        if known is None:
+        known_run = self.find(run_id, work)
+        if known_run is None:
             return None
         sentences = {
             "queued": CRASHED,
             "crashed": CRASHED,
             "elsewhere": ELSEWHERE,
-            "done": GONE,
+            "done": RESULT_DELETED,
             "stopped": STOPPED,
             "failed": FAILED,
             "cut off": CUT_OFF,
             "not begun": NOT_BEGUN,
         }
-        return sentences[known.status]
+        return sentences[known_run.status]
 
     def close(self) -> None:
         """Let other servers see that this one is gone."""
         self._table.close()
 
 
-def _end_of(run: Run[Any]) -> Known:
+def _final_status(run: Run[Any]) -> FinalStatus:
     """How a run that is over has ended, as the table keeps it."""
     if run.was_cut_off:
         return "cut off"
@@ -146,27 +146,27 @@ def _end_of(run: Run[Any]) -> Known:
 
 
 class Watchers:
-    """Who looks at a run; it is somebody's as long as one of them is there."""
+    """The people who watch a run; the run goes on while any of them is there."""
 
     def __init__(self) -> None:
-        self._here: list[Callable[[], bool]] = []
+        self._checks: list[Callable[[], bool]] = []
         self._lock = threading.Lock()
 
     def add(self, is_here: Callable[[], bool]) -> None:
-        """One more."""
+        """Add a watcher, of whom ``is_here`` tells whether they are there."""
         with self._lock:
-            self._here.append(is_here)
+            self._checks.append(is_here)
 
     def any_is_here(self) -> bool:
-        """Whether anybody is; those who have left are forgotten but for the last."""
+        """Whether any watcher is there; forgets those who have left, except the last."""
         with self._lock:
-            there = [one for one in self._here if one()]
-            self._here = there or self._here[-1:]
-            return bool(there)
+            present = [is_here for is_here in self._checks if is_here()]
+            self._checks = present or self._checks[-1:]
+            return bool(present)
 
 
-def work_of(key: str) -> str:
-    """What tells a piece of work from all other work, without saying what it is.
+def digest_work(key: str) -> str:
+    """A digest that identifies a piece of work without revealing it.
 
     Args:
         key: all that the work depends on.
@@ -175,14 +175,14 @@ def work_of(key: str) -> str:
 
 
 _lock = threading.Lock()
-_returning: Returning | None = None
+_returning: ReturningRuns | None = None
 
 
-def returning() -> Returning:
+def returning_runs() -> ReturningRuns:
     """The runs of this process that people come back to."""
     global _returning
     with _lock:
         if _returning is None:
-            _returning = Returning(RunTable())
+            _returning = ReturningRuns(RunTable())
             atexit.register(_returning.close)
         return _returning

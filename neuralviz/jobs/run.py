@@ -15,7 +15,7 @@ from neuralviz.errors import (
     Stopped,
     TextError,
     WorkerEndedError,
-    unexpected,
+    describe_unexpected,
 )
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class Run(Generic[R]):
         self.started: float | None = None
         self.finished: float | None = None
         self.is_reopened = False
-        self._begun = self._ended = 0.0  # on the clock that never jumps
-        self._asked_for = time.monotonic()
+        self._start_time = self._end_time = 0.0  # on the clock that never jumps
+        self._created = time.monotonic()
         self._result = task.start()
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
@@ -87,7 +87,7 @@ class Run(Generic[R]):
         self._pace = _Pace()
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
-        self._over = threading.Event()
+        self._over_event = threading.Event()
         self._stop_asked = threading.Event()
         self._owner_is_here = owner_is_here
         self._at_end = at_end
@@ -96,7 +96,7 @@ class Run(Generic[R]):
         self._gone_since: float | None = None
 
     @classmethod
-    def over(
+    def from_result(
         cls,
         task: Task[Any, R],
         result: R,
@@ -117,16 +117,16 @@ class Run(Generic[R]):
         """
         run: Run[R] = cls(task, lambda: True, number)
         run._result = result
-        run._begun, run._ended = 1.0, 1.0 + seconds
+        run._start_time, run._end_time = 1.0, 1.0 + seconds
         run.status, run.started, run.finished = status, finished - seconds, finished
         run.is_reopened = True
-        run._over.set()
+        run._over_event.set()
         return run
 
     # --- for whoever looks ----------------------------------------------------------------------
 
     @classmethod
-    def failed(cls, task: Task[Any, R], error: str, number: int = 1) -> Run[R]:
+    def from_error(cls, task: Task[Any, R], error: str, number: int = 1) -> Run[R]:
         """A run that ended without a result at another time or in another process.
 
         Args:
@@ -136,17 +136,17 @@ class Run(Generic[R]):
         """
         run: Run[R] = cls(task, lambda: True, number)
         run.status, run.error = "failed", error
-        run._over.set()
+        run._over_event.set()
         return run
 
     @property
     def is_over(self) -> bool:
         """Whether the run is done, stopped or failed."""
-        return self._over.is_set()
+        return self._over_event.is_set()
 
     @property
     def result(self) -> R:
-        """What is known so far; never changes once it was read, a later one takes its place."""
+        """The result so far. A result that was read never changes; a newer one replaces it."""
         with self._folding:
             self._fold()
             return self._result
@@ -158,7 +158,7 @@ class Run(Generic[R]):
 
     @property
     def has_nothing(self) -> bool:
-        """Whether it failed or was stopped before there was any news of it."""
+        """Whether it failed or was stopped before its first event."""
         ended_early = self.status in ("failed", "stopped") and not self.is_reopened
         return ended_early and not self._n_events
 
@@ -175,12 +175,12 @@ class Run(Generic[R]):
     @property
     def seconds(self) -> float:
         """How long the work has taken so far, or took; 0 before it starts."""
-        return (self._ended or time.monotonic()) - self._begun if self._begun else 0.0
+        return (self._end_time or time.monotonic()) - self._start_time if self._start_time else 0.0
 
     @property
     def seconds_waited(self) -> float:
         """How long the run has waited for its turn, or waited."""
-        return (self._begun or self._ended or time.monotonic()) - self._asked_for
+        return (self._start_time or self._end_time or time.monotonic()) - self._created
 
     @property
     def seconds_left(self) -> float | None:
@@ -206,19 +206,19 @@ class Run(Generic[R]):
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run is over; False when ``seconds`` have passed before."""
-        return self._over.wait(seconds)
+        return self._over_event.wait(seconds)
 
     def is_abandoned(self) -> bool:
         """Whether the owner has been gone for good."""
-        now = time.monotonic()
-        if now - self._last_look >= LOOK_EVERY:
-            self._last_look = now
+        moment = time.monotonic()
+        if moment - self._last_look >= LOOK_EVERY:
+            self._last_look = moment
             if self._owner_is_here():
                 self._gone_since = None
             elif self._gone_since is None:
-                self._gone_since = now
+                self._gone_since = moment
         gone_since = self._gone_since  # another thread may set it meanwhile
-        return gone_since is not None and now - gone_since > self._gone_after
+        return gone_since is not None and moment - gone_since > self._gone_after
 
     # --- for what carries it out ----------------------------------------------------------------
 
@@ -228,17 +228,17 @@ class Run(Generic[R]):
             if self.status != "queued":
                 return False
             self.status = "running"
-            self.started, self._begun = time.time(), time.monotonic()
+            self.started, self._start_time = time.time(), time.monotonic()
         return True
 
     def add(self, event: Any) -> None:
         """Take in an event of the task."""
-        now = time.monotonic()
+        moment = time.monotonic()
         with self._lock:
             self._unread.append(event)
             self._n_events += 1
             n_unread = len(self._unread)
-            is_first = self._pace.note(now)
+            is_first = self._pace.note(moment)
         if is_first or n_unread >= FOLD_EVERY:
             with self._folding:
                 self._fold()
@@ -280,7 +280,7 @@ class Run(Generic[R]):
             self.was_cut_off = isinstance(failure, WorkerEndedError)
         else:
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
-            error = unexpected(failure)
+            error = describe_unexpected(failure)
         with self._lock:
             if self.is_over:
                 return
@@ -321,9 +321,9 @@ class Run(Generic[R]):
 
     def _end(self, status: Status, error: str | None = None) -> None:
         self.error = error
-        self.finished, self._ended = time.time(), time.monotonic()
+        self.finished, self._end_time = time.time(), time.monotonic()
         self.status = status
-        self._over.set()
+        self._over_event.set()
 
 
 class _Pace:
@@ -334,25 +334,25 @@ class _Pace:
         self._last = 0.0
         self._at_first: Progress | None = None
 
-    def note(self, now: float) -> bool:
+    def note(self, moment: float) -> bool:
         """Note the time of an event; whether it is the first."""
-        self._last = now
+        self._last = moment
         if self._first is not None:
             return False
-        self._first = now
+        self._first = moment
         return True
 
     def begin(self, progress: Progress) -> None:
         """Note how far the run was at its first event: what was done before came at once."""
         self._at_first = progress
 
-    def seconds_left(self, progress: Progress, now: float) -> float | None:
+    def seconds_left(self, progress: Progress, moment: float) -> float | None:
         """Until a share of 1, when the rest goes as what was seen; None before that is known."""
         if self._first is None or self._at_first is None:
             return None
         if progress.part != self._at_first.part:  # which has just begun
             self._first, self._at_first = self._last, progress
-        done, measured = progress.share - self._at_first.share, self._last - self._first
-        if not progress.is_last or done <= 0 or measured < MEASURED_SECONDS:
+        gained, measured = progress.share - self._at_first.share, self._last - self._first
+        if not progress.is_last or gained <= 0 or measured < MEASURED_SECONDS:
             return None
-        return max(measured / done * (1 - progress.share) - (now - self._last), 0.0)
+        return max(measured / gained * (1 - progress.share) - (moment - self._last), 0.0)

@@ -31,13 +31,13 @@ _COLUMNS = """
 """
 _log = logging.getLogger(__name__)
 
-Known = Literal["done", "stopped", "failed", "cut off", "not begun"]
-End = Literal["queued", "crashed", "elsewhere"] | Known
+FinalStatus = Literal["done", "stopped", "failed", "cut off", "not begun"]
+RunStatus = Literal["queued", "crashed", "elsewhere"] | FinalStatus
 
 
 @dataclass(frozen=True)
 class KnownRun:
-    """What the table knows of a run.
+    """The entry of a run in the table.
 
     Attributes:
         id: in the address.
@@ -50,7 +50,7 @@ class KnownRun:
 
     id: str
     work: str
-    status: End
+    status: RunStatus
 
 
 class RunTable:
@@ -84,16 +84,16 @@ class RunTable:
     def _forget_old(self) -> None:
         self._write("DELETE FROM runs WHERE created < ?", time.time() - self._kept_seconds)
 
-    def end(self, run_id: str, status: Known) -> None:
+    def end(self, run_id: str, status: FinalStatus) -> None:
         """Note how a run ended; not why it failed, which may quote a text."""
         self._write(
             "UPDATE runs SET status = ?, finished = ? WHERE id = ?", status, time.time(), run_id
         )
 
     def find(self, run_id: str) -> KnownRun | None:
-        """What is known of a run; None where nothing is."""
+        """The entry of a run; None where there is none."""
         row = None
-        with suppress(sqlite3.Error, OSError), self._opened() as table:
+        with suppress(sqlite3.Error, OSError), self._open() as table:
             row = table.execute(
                 "SELECT work, server, status FROM runs WHERE id = ?", (run_id,)
             ).fetchone()
@@ -130,7 +130,7 @@ class RunTable:
         return self._folder / "servers" / f"{server}.lock"
 
     @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Iterator[sqlite3.Connection]:
         path = self._folder / "runs.sqlite"
         with closing(sqlite3.connect(path, timeout=WAIT)) as table, table:
             table.execute("PRAGMA journal_mode = WAL")
@@ -144,7 +144,7 @@ class RunTable:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._lock = FileLock(path)
                 self._lock.acquire(timeout=0)
-            with self._opened() as table:
+            with self._open() as table:
                 table.execute(statement, values)
         except (sqlite3.Error, OSError) as error:
             if not self._is_silent:

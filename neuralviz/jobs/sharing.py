@@ -42,27 +42,27 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._arrived = threading.Condition()
+        self._arrival = threading.Condition()
         self._waiting: list[Sharer] = []
         self._thread: threading.Thread | None = None
 
     def add(self, sharer: Sharer) -> None:
         """Have a task done; returns at once."""
-        with self._arrived:
+        with self._arrival:
             self._waiting.append(sharer)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._work, name="neuralviz-sharing", daemon=True
                 )
                 self._thread.start()
-            self._arrived.notify()
+            self._arrival.notify()
 
     def _work(self) -> None:
-        going_on: deque[_Together] = deque()
+        going_on: deque[_SharedGroup] = deque()
         while True:
-            with self._arrived:
+            with self._arrival:
                 while not (self._waiting or going_on):
-                    self._arrived.wait()
+                    self._arrival.wait()
                 new, self._waiting = self._waiting, []
             going_on.extendleft(_begin(new))  # whoever arrives sees the first step soon
             if going_on and going_on[0].step():
@@ -71,48 +71,48 @@ class Sharing:
                 going_on.popleft()
 
 
-def _begin(new: Sequence[Sharer]) -> list[_Together]:
+def _begin(new: Sequence[Sharer]) -> list[_SharedGroup]:
     """Work on tasks that have just arrived, those of one key together."""
     by_key: dict[tuple[type, Hashable], list[Sharer]] = {}
-    for one in new:
-        by_key.setdefault((type(one.task), one.task.sharing_key()), []).append(one)
-    begun = []
+    for sharer in new:
+        by_key.setdefault((type(sharer.task), sharer.task.sharing_key()), []).append(sharer)
+    groups = []
     for (kind, _), alike in by_key.items():
         try:
-            found = kind.work_together(  # type: ignore[attr-defined]
-                [one.task for one in alike], [one.should_stop for one in alike]
+            works = kind.work_together(  # type: ignore[attr-defined]
+                [sharer.task for sharer in alike], [sharer.should_stop for sharer in alike]
             )
         except BaseException as error:  # nobody may wait for ever
-            for one in alike:
-                _end(one, error)
+            for sharer in alike:
+                _end(sharer, error)
         else:
-            begun += [_Together(work, [alike[place] for place in work.places]) for work in found]
-    return begun
+            groups += [_SharedGroup(work, [alike[i] for i in work.places]) for work in works]
+    return groups
 
 
-class _Together:
+class _SharedGroup:
     """Tasks that are done together."""
 
     def __init__(self, work: SharedWork, sharers: Sequence[Sharer]) -> None:
         self._steps = work.steps
-        self._there = dict(zip(work.places, sharers, strict=True))
+        self._sharers = dict(zip(work.places, sharers, strict=True))
 
     def step(self) -> bool:
         """Do the next step; whether there is another."""
         try:
             for place, event in next(self._steps):
                 if event is None:
-                    _end(self._there.pop(place), None)
-                elif place in self._there:
-                    self._there[place].event(event)
+                    _end(self._sharers.pop(place), None)
+                elif place in self._sharers:
+                    self._sharers[place].event(event)
         except BaseException as error:
             failed = None if isinstance(error, StopIteration | Stopped) else error
-            for one in self._there.values():
-                _end(one, failed)
-            self._there.clear()
-        if not self._there:
+            for sharer in self._sharers.values():
+                _end(sharer, failed)
+            self._sharers.clear()
+        if not self._sharers:
             self._steps.close()
-        return bool(self._there)
+        return bool(self._sharers)
 
 
 def _end(sharer: Sharer, error: BaseException | None) -> None:

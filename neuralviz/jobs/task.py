@@ -21,7 +21,7 @@ class Progress:
     """How far a run is.
 
     Attributes:
-        done, total: of one kind of thing; a total of 0 is not known yet.
+        n_done, total: of one kind of thing; a total of 0 is not known yet.
         unit: the thing, as it is counted: "texts".
         doing: what is done at the moment, with counts; empty before anything is.
         part: of the work, that is under way; each goes at a pace of its own, which tells nothing
@@ -29,7 +29,7 @@ class Progress:
         is_last: whether no part is still to begin.
     """
 
-    done: float = 0.0
+    n_done: float = 0.0
     total: float = 0.0
     unit: str = ""
     doing: str = ""
@@ -38,8 +38,8 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Of the work that is done, 0 … 1."""
-        return min(max(self.done / self.total, 0.0), 1.0) if self.total else 0.0
+        """The share of the work that is done, 0 … 1."""
+        return min(max(self.n_done / self.total, 0.0), 1.0) if self.total else 0.0
 
 
 class Task(ABC, Generic[E, R]):
@@ -89,8 +89,8 @@ class Task(ABC, Generic[E, R]):
         return Progress()
 
 
-Told = Sequence["tuple[int, E | None]"]
-"""What a step of shared work brings to which task, by place; None says that it is over."""
+SharedEvents = Sequence["tuple[int, E | None]"]
+"""Events of one step of shared work: pairs of a task's place and its event, None at its end."""
 
 
 class SharedWork(NamedTuple):
@@ -102,7 +102,7 @@ class SharedWork(NamedTuple):
     """
 
     places: Sequence[int]
-    steps: Generator[Told[Any], None, None]
+    steps: Generator[SharedEvents[Any], None, None]
 
 
 class SharingTask(Task[E, R]):
@@ -110,7 +110,7 @@ class SharingTask(Task[E, R]):
 
     @abstractmethod
     def sharing_key(self) -> Hashable | None:
-        """What tasks have in common that can be done together; None: it is done alone."""
+        """Equal for tasks that can be done together; None where the task is done alone."""
 
     @abstractmethod
     def prepare(self) -> None:

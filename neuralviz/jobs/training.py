@@ -14,7 +14,7 @@ from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
-from neuralviz.maps.frames import one_frame
+from neuralviz.maps.frames import lay_out_snapshots
 from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
@@ -47,7 +47,7 @@ LOOKS_FIRST = "Measuring the texts before training …"
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
+class LessonMaps:
     """The maps of all snapshots of a lesson.
 
     Attributes:
@@ -57,7 +57,7 @@ class Mapped:
     maps: np.ndarray
 
 
-LessonEvent = tuple[int, Noted | Mapped]
+LessonEvent = tuple[int, Noted | LessonMaps]
 """Number of the lesson, and what has happened in it."""
 
 
@@ -86,7 +86,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return "Training"
 
     def start(self) -> tuple[Lesson, ...]:
-        return tuple(Lesson(one) for one in self.settings)
+        return tuple(Lesson(settings) for settings in self.settings)
 
     def events(self, should_stop: ShouldStop) -> Generator[LessonEvent, None, None]:
         store = CorpusStore()
@@ -99,20 +99,21 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         for settings in self.settings:
             training.check_family_can_be_saved(model, settings)
         watch = Watch(texts, labels, n_texts=self.n_watched)
-        seen: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
+        snapshots: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
         with ExitStack() as stack:
             for number, event in self._lessons(model, texts, watch, stack, should_stop):
                 if isinstance(event, Snapshot):
-                    seen[number].append(event)
+                    snapshots[number].append(event)
                 elif not isinstance(event, Untrained) and event.snapshot is not None:
-                    seen[number].append(event.snapshot)
-                yield from ((number, one) for one in noted(event))
+                    snapshots[number].append(event.snapshot)
+                yield from ((number, noted_event) for noted_event in noted(event))
         if should_stop():
             raise Stopped
-        for number, taken_of in seen.items():
-            vectors = [one.vectors for one in sorted(taken_of, key=lambda one: one.step)]
+        for number, taken_of in snapshots.items():
+            ordered = sorted(taken_of, key=lambda snapshot: snapshot.step)
+            vectors = [snapshot.vectors for snapshot in ordered]
             with suppress(TextError):  # too few texts, or an encoder to which all are alike
-                yield number, Mapped(one_frame(vectors, should_stop=should_stop))
+                yield number, LessonMaps(lay_out_snapshots(vectors, should_stop=should_stop))
 
     def _lessons(
         self,
@@ -144,7 +145,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             )
             for number, settings in enumerate(self.settings)
         }
-        begun: set[int] = set()
+        started: set[int] = set()
         was_looked_at = False
         while runs:
             for number, run in list(runs.items()):
@@ -154,8 +155,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                     continue
                 yield number, event
                 if isinstance(event, TrainingStep | TrainingEnded):
-                    begun.add(number)
-            if len(begun) == len(self.settings) and not was_looked_at:
+                    started.add(number)
+            if len(started) == len(self.settings) and not was_looked_at:
                 was_looked_at = True
                 events: list[Untrained | Snapshot] = []
                 accuracy = training.measure_untrained(
@@ -172,32 +173,35 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
         grown = []
         for number, lesson in enumerate(result):
-            mine = [event for of, event in events if of == number]
-            lesson = lesson.having([event for event in mine if not isinstance(event, Mapped)])
-            maps = [event.maps for event in mine if isinstance(event, Mapped)]
+            own_events = [event for lesson_number, event in events if lesson_number == number]
+            lesson = lesson.having(
+                [event for event in own_events if not isinstance(event, LessonMaps)]
+            )
+            maps = [event.maps for event in own_events if isinstance(event, LessonMaps)]
             grown.append(replace(lesson, maps=maps[-1]) if maps else lesson)
         return tuple(grown)
 
     def progress(self, result: tuple[Lesson, ...]) -> Progress:
-        done, steps = sum(one.step for one in result), sum(one.steps for one in result)
+        n_done = sum(lesson.step for lesson in result)
+        steps = sum(lesson.steps for lesson in result)
         if not steps:
             return Progress(doing="Reading the corpus …")
-        if all(one.step for one in result) and not all(one.snapshots for one in result):
-            return Progress(done, steps, doing=LOOKS_FIRST, is_last=False)
+        if all(lesson.step for lesson in result) and not all(lesson.snapshots for lesson in result):
+            return Progress(n_done, steps, doing=LOOKS_FIRST, is_last=False)
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
-        if all(one.is_over for one in result):
+        if all(lesson.is_over for lesson in result):
             doing = "Drawing the maps …"
-        looked = all(one.snapshots for one in result)  # which takes longer than many steps
-        return Progress(done, steps, doing=doing, is_last=looked)
+        looked = all(lesson.snapshots for lesson in result)  # which takes longer than many steps
+        return Progress(n_done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int, *, makes_room: bool = True) -> Path:
-        """Of the checkpoints of one of the encoders, with its weights; as of `training_folder`."""
+        """Folder of one encoder's checkpoints and weights; arguments as of `training_folder`."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
         name = hashlib.sha256(decides.encode()).hexdigest()[:16]
         return training_folder(name, makes_room=makes_room)
 
     def kept_steps(self) -> tuple[int, ...]:
-        """Of each encoder, after how many steps its newest weights were saved; 0 for never."""
+        """For each encoder, the step of its newest saved weights; 0 where none were saved."""
         numbers = range(len(self.settings))
         return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
 
@@ -209,9 +213,9 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
     def unpack(self, content: bytes) -> tuple[Lesson, ...]:
         lessons = read_lessons(content)
-        if tuple(one.settings for one in lessons) != self.settings:
+        if tuple(lesson.settings for lesson in lessons) != self.settings:
             raise ValueError("This is another training.")
         return lessons
 
     def n_bytes(self, result: tuple[Lesson, ...]) -> int:
-        return sum(one.nearest.nbytes for lesson in result for one in lesson.snapshots)
+        return sum(snapshot.nearest.nbytes for lesson in result for snapshot in lesson.snapshots)

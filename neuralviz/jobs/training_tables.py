@@ -31,11 +31,11 @@ class FilledTable:
 
     Attributes:
         cells: finished.
-        now: where the next one is; None before the first, and when all are there.
+        current: where the next one is; None before the first, and when all are there.
     """
 
     cells: tuple[TrainingCell, ...] = ()
-    now: RowProgress | None = None
+    current: RowProgress | None = None
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,21 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
         self, result: FilledTable, events: Sequence[RowProgress | TrainingCell]
     ) -> FilledTable:
         cells = tuple(event for event in events if isinstance(event, TrainingCell))
-        last = events[-1] if events else result.now
-        now = None if isinstance(last, TrainingCell) else last
-        return replace(result, cells=result.cells + cells, now=now)
+        last = events[-1] if events else result.current
+        current = None if isinstance(last, TrainingCell) else last
+        return replace(result, cells=result.cells + cells, current=current)
 
     def progress(self, result: FilledTable) -> Progress:
-        now = result.now
-        if now is None:
+        row = result.current
+        if row is None:
             return Progress(doing=f"{len(result.cells)} rows are there" if result.cells else "")
-        doing = f"Training {now.cell + 1} of {now.cells}: {now.row}, seed {now.seed}"
-        share = now.step / now.steps if now.steps else 0.0
-        if now.steps:
-            doing += f", step {now.step:,} of {now.steps:,}"
-        is_last = now.seed != self.seeds[0] or now.cell == now.cells - 1  # each row has begun
-        part = now.cell if len(self.seeds) == 1 else None
-        return Progress(now.cell + share, now.cells, doing=doing, part=part, is_last=is_last)
+        doing = f"Training {row.cell + 1} of {row.cells}: {row.row}, seed {row.seed}"
+        share = row.step / row.steps if row.steps else 0.0
+        if row.steps:
+            doing += f", step {row.step:,} of {row.steps:,}"
+        is_last = row.seed != self.seeds[0] or row.cell == row.cells - 1  # each row has begun
+        part = row.cell if len(self.seeds) == 1 else None
+        return Progress(row.cell + share, row.cells, doing=doing, part=part, is_last=is_last)
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, asdict(self)])

@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING, Any
 
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, describe_unexpected
 from neuralviz.jobs.logs import log_as_json
 from neuralviz.jobs.sharing import Sharer, Sharing
 from neuralviz.jobs.task import SharingTask
@@ -43,8 +43,8 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if server_settings().json_logs:
         log_as_json()
-    about = json.loads(sys.stdin.readline())
-    connection = Client(about["address"], authkey=base64.b64decode(about["key"]))
+    server = json.loads(sys.stdin.readline())
+    connection = Client(server["address"], authkey=base64.b64decode(server["key"]))
     try:
         _Worker(connection).serve()
     except (EOFError, OSError):
@@ -145,7 +145,7 @@ class _Worker:
             failed = str(error), isinstance(error, TextError | SettingsError)
         elif error is not None:
             _log.error("The run “%s” failed.", task.label, exc_info=error)
-            failed = unexpected(error), False
+            failed = describe_unexpected(error), False
         self._send("end", number, failed)
 
     def _send(self, kind: str, number: int, value: Any) -> None:

@@ -46,7 +46,7 @@ class Executor(Protocol):
         """Release what is held; no run is carried out after it."""
 
 
-class Here:
+class LocalExecutor:
     """In this process, on the thread that asks: for tests and the command line."""
 
     def carry_out(self, run: Run[Any]) -> None:
@@ -57,18 +57,18 @@ class Here:
         """Nothing is held."""
 
 
-def worker_count(asked: int | None = None) -> int:
+def worker_count(requested: int | None = None) -> int:
     """Workers that this machine should have: as asked for, or one for two cores."""
-    return max(1, _cores() // 2) if asked is None else asked
+    return max(1, _count_cores() // 2) if requested is None else requested
 
 
-def _asked_threads() -> int:
-    """What the environment says of threads; 0 where it says nothing."""
-    said = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
-    return int(said) if said.isdecimal() else 0
+def _requested_threads() -> int:
+    """Threads that the environment asks for; 0 where it does not."""
+    value = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
+    return int(value) if value.isdecimal() else 0
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -91,7 +91,7 @@ class Workers:
     def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._threads = threads or _asked_threads() or max(1, _cores() // n)
+        self._threads = threads or _requested_threads() or max(1, _count_cores() // n)
         self._places: list[_Process | None] = [None] * n
         self._starting = [threading.Lock() for _ in range(n)]
         self._load = [0] * n
@@ -127,14 +127,18 @@ class Workers:
 
     def processes(self) -> list[int]:
         """Ids of the processes that are there now."""
-        return [one.popen.pid for one in self._places if one is not None and one.is_alive]
+        return [
+            process.popen.pid
+            for process in self._places
+            if process is not None and process.is_alive
+        ]
 
     def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:
         """Whether a worker has loaded the model and answers within some seconds."""
-        there = [one for one in self._places if one is not None and one.is_alive]
-        if not there and self._n_started and not self._is_closed:  # else the next run starts one
+        alive = [process for process in self._places if process is not None and process.is_alive]
+        if not alive and self._n_started and not self._is_closed:  # else the next run starts one
             threading.Thread(target=self._start_again, name="neuralviz-start", daemon=True).start()
-        return any(one.answers(seconds) for one in there if one.is_ready)
+        return any(process.answers(seconds) for process in alive if process.is_ready)
 
     def _start_again(self) -> None:
         with suppress(NeuralvizError, Stopped):
@@ -149,12 +153,12 @@ class Workers:
         """End the workers; whatever they do is lost."""
         with self._lock:
             self._is_closed = True
-            places = [one for one in self._places if one is not None]
-        for one in places:
-            one.ask_to_end()
-        until = time.monotonic() + END_SECONDS
-        for one in places:
-            one.end(until)
+            places = [process for process in self._places if process is not None]
+        for process in places:
+            process.ask_to_end()
+        deadline = time.monotonic() + END_SECONDS
+        for process in places:
+            process.end(deadline)
 
     def _process(self, place: int) -> _Process:
         with self._starting[place]:
@@ -207,12 +211,12 @@ class _Process:
                 text=True,
                 start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
             )
-            about = {"address": listener.address, "key": base64.b64encode(key).decode()}
+            connection_info = {"address": listener.address, "key": base64.b64encode(key).decode()}
             assert popen.stdin is not None
             with suppress(OSError):
-                popen.stdin.write(json.dumps(about) + "\n")
+                popen.stdin.write(json.dumps(connection_info) + "\n")
                 popen.stdin.flush()
-            connection = _accepted(listener, popen)
+            connection = _accept_connection(listener, popen)
         process = cls(popen, connection)
         threading.Thread(target=process._listen, name="neuralviz-worker", daemon=True).start()
         return process
@@ -235,16 +239,16 @@ class _Process:
         threading.Thread(target=wait, name="neuralviz-load", daemon=True).start()
 
     def answers(self, seconds: float) -> bool:
-        """Whether it takes in what it is told."""
+        """Whether it answers a ping within some seconds."""
         return self.is_alive and self._ask("ping", None, seconds)
 
     def _ask(self, kind: str, value: Any, seconds: float | None) -> bool:
-        """What it answers; False where it does not, or ends meanwhile."""
+        """Its answer to a request; False where it gives none in time, or ends."""
         number, inbox = self._open_inbox()
-        until = None if seconds is None else time.monotonic() + seconds
+        deadline = None if seconds is None else time.monotonic() + seconds
         try:
             self._send(kind, number, value)
-            while self.is_alive and (until is None or time.monotonic() < until):
+            while self.is_alive and (deadline is None or time.monotonic() < deadline):
                 with suppress(queue.Empty):
                     return bool(inbox.get(timeout=LOOK_EVERY)[1])
         except WorkerEndedError:
@@ -267,10 +271,10 @@ class _Process:
         with suppress(WorkerEndedError):
             self._send("close", 0, None)
 
-    def end(self, until: float) -> None:
+    def end(self, deadline: float) -> None:
         """Wait for the process to end until a time of the clock that never jumps, then end it."""
         try:
-            self.popen.wait(max(0.0, until - time.monotonic()))
+            self.popen.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()
@@ -295,7 +299,7 @@ class _Process:
             if kind == "event":
                 run.add(value)
             elif kind == "end":
-                return _failure(value)
+                return _make_error(value)
 
     def _send(self, kind: str, number: int, value: Any) -> None:
         try:
@@ -322,10 +326,10 @@ class _Process:
             self.is_alive = False
             code = self.popen.wait()
             if not self._is_ending:
-                _log.error("A worker ended suddenly: %s.", _in_words(code))
+                _log.error("A worker ended suddenly: %s.", _describe_exit(code))
 
 
-def _in_words(code: int) -> str:
+def _describe_exit(code: int) -> str:
     """How a process ended, from its exit code."""
     if code >= 0:
         return f"exit code {code}"
@@ -335,36 +339,36 @@ def _in_words(code: int) -> str:
         return f"signal {-code}"
 
 
-def _failure(said: tuple[str, bool] | None) -> NeuralvizError | None:
-    """What a worker says of how a task failed, as an error."""
-    if said is None:
+def _make_error(message: tuple[str, bool] | None) -> NeuralvizError | None:
+    """A worker's message on a failed task, as an error."""
+    if message is None:
         return None
-    sentence, is_input = said
+    sentence, is_input = message
     return TextError(sentence) if is_input else NeuralvizError(sentence)
 
 
-def _accepted(listener: Listener, popen: subprocess.Popen[str]) -> Connection[Any, Any]:
+def _accept_connection(listener: Listener, popen: subprocess.Popen[str]) -> Connection[Any, Any]:
     """The worker's connection.
 
     Raises:
         WorkerEndedError: it ended, or took too long.
     """
-    found: queue.SimpleQueue[Connection[Any, Any] | Exception] = queue.SimpleQueue()
+    accepted: queue.SimpleQueue[Connection[Any, Any] | Exception] = queue.SimpleQueue()
 
     def accept() -> None:
         try:
-            found.put(listener.accept())
+            accepted.put(listener.accept())
         except Exception as error:
-            found.put(error)
+            accepted.put(error)
 
     threading.Thread(target=accept, name="neuralviz-accept", daemon=True).start()
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
         with suppress(queue.Empty):
-            one = found.get(timeout=LOOK_EVERY)
-            if isinstance(one, Exception):
+            connection = accepted.get(timeout=LOOK_EVERY)
+            if isinstance(connection, Exception):
                 break
-            return one
+            return connection
         if popen.poll() is not None:
             break
     popen.kill()

@@ -80,18 +80,18 @@ class TokenWeights:
 
 
 def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeights:
-    """What SBERT-WK gives each layer of each token, and each token (section IV)."""
+    """SBERT-WK's weights of each layer of each token, and of each token (section IV)."""
     counted = states.vectors[settings.layer_start :, : states.n_counted]
     gram = gram_matrices(torch.from_numpy(np.ascontiguousarray(counted.transpose(1, 0, 2))))
-    of_layers = layer_weights(gram, settings.window, settings.variant, settings.omega)
-    of_tokens = importance(token_variance(gram))
+    weights = layer_weights(gram, settings.window, settings.variant, settings.omega)
+    token_importance = importance(token_variance(gram))
     return TokenWeights(
         settings=settings,
         layers=np.arange(settings.layer_start, states.n_layers),
-        alignment=of_layers.alignment.numpy(),
-        novelty=of_layers.novelty.numpy(),
-        combined=of_layers.combined.numpy(),
-        importance=(of_tokens / of_tokens.sum()).numpy(),
+        alignment=weights.alignment.numpy(),
+        novelty=weights.novelty.numpy(),
+        combined=weights.combined.numpy(),
+        importance=(token_importance / token_importance.sum()).numpy(),
     )
 
 
@@ -138,8 +138,8 @@ def sensitivity(states: TokenStates, settings: SbertWkSettings) -> Sensitivity:
     layer_starts = np.arange(n_blocks)
     chosen = sentence_vector(states, settings)
 
-    def cosine(other: SbertWkSettings) -> float:
-        vector = sentence_vector(states, other)
+    def cosine(varied: SbertWkSettings) -> float:
+        vector = sentence_vector(states, varied)
         lengths = np.linalg.norm(vector) * np.linalg.norm(chosen)
         return float(np.clip(vector @ chosen / lengths, -1, 1)) if lengths > 0 else 0.0
 

@@ -55,9 +55,9 @@ def cosine_maps(vectors: np.ndarray) -> np.ndarray:
 
     ``vectors`` is [layer, token, d_model]; a vector of zeros has the cosine 0 with all.
     """
-    of_token = np.asarray(vectors, dtype=np.float64).transpose(1, 0, 2)
-    lengths = np.linalg.norm(of_token, axis=2, keepdims=True)
-    unit = of_token / np.where(lengths > 0, lengths, 1)
+    token_vectors = np.asarray(vectors, dtype=np.float64).transpose(1, 0, 2)
+    lengths = np.linalg.norm(token_vectors, axis=2, keepdims=True)
+    unit = token_vectors / np.where(lengths > 0, lengths, 1)
     return np.clip(unit @ unit.transpose(0, 2, 1), -1, 1)
 
 
@@ -78,14 +78,14 @@ def offset_diagonals(
     }
 
 
-def word_importance(states: TokenStates, of_tokens: np.ndarray) -> np.ndarray:
+def word_importance(states: TokenStates, token_importance: np.ndarray) -> np.ndarray:
     """[word] sums of the importance of each word's tokens, of the words of the first chunk.
 
-    ``of_tokens`` is [token], of the tokens that count. What is left to 1 is that of the special
-    tokens before the text.
+    ``token_importance`` is [token], of the tokens that count. The special tokens before the text
+    have what the sums lack to 1.
     """
-    of_text = of_tokens[states.n_prefix :]
-    return np.bincount(states.text.words[: len(of_text)], weights=of_text)
+    text_importance = token_importance[states.n_prefix :]
+    return np.bincount(states.text.words[: len(text_importance)], weights=text_importance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,16 +112,16 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
 
     ``importance`` is [token], of the tokens that count.
     """
-    own = slice(states.n_prefix, states.n_counted)
-    of_tokens = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
-    turns = np.diagonal(cosine_maps(states.vectors[:, own]), 1, axis1=1, axis2=2)
-    spans = states.text.word_spans[: of_tokens.max(initial=-1) + 1]
+    text_tokens = slice(states.n_prefix, states.n_counted)
+    word_of_token = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
+    turns = np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)
+    spans = states.text.word_spans[: word_of_token.max(initial=-1) + 1]
     written = [states.text.text[start:end].strip() for start, end in spans]
     names = [word.lower() for word in written]
     words = []
     for name in dict.fromkeys(names):
-        places = [place for place, other in enumerate(names) if other == name]
-        chosen = np.isin(of_tokens, places)
+        places = [place for place, candidate in enumerate(names) if candidate == name]
+        chosen = np.isin(word_of_token, places)
         spellings = {written[place] for place in places}
         if chosen.any():
             words.append(
@@ -129,7 +129,7 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
                     name if len(spellings) > 1 else spellings.pop(),
                     len(places),
                     int(chosen.sum()),
-                    float(importance[own][chosen].sum()),
+                    float(importance[text_tokens][chosen].sum()),
                     turns[chosen].mean(axis=0),
                 )
             )

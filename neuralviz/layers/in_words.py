@@ -25,7 +25,7 @@ ABOUT_EQUAL = 0.1  # of the largest: changes that differ by less are about equal
 HARDLY = 0.95  # cosine above which settings hardly matter
 
 
-def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
+def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     """Which words an embedding comes from, and which layer changes them; then the numbers and why.
 
     Args:
@@ -40,21 +40,22 @@ def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
         return "All words count equally: from layer to layer, all change alike."
     first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
-    of_named = np.array([word.turns[first:] for word in named])
-    at = int(of_named.mean(axis=0).argmin())
-    layer, cosines = first + at + 1, of_named[:, at]
+    named_turns = np.array([word.turns[first:] for word in named])
+    index = int(named_turns.mean(axis=0).argmin())
+    layer, cosines = first + index + 1, named_turns[:, index]
     share = sum(word.importance for word in named)
-    whose = "them" if len(named) > 1 else "it"
-    least, other = words[-1], float(words[-1].turns[first + at])
-    is_clear = cosines.max() <= other - CLEARLY
-    how = f"more than {_quoted(least.word)}" if is_clear else "most"
-    of_each = joined([number(float(cosine), ".2f") for cosine in cosines])
-    beside = f"; for {_quoted(least.word)} it is {number(other, '.2f')}" if is_clear else ""
+    pronoun = "them" if len(named) > 1 else "it"
+    least, least_cosine = words[-1], float(words[-1].turns[first + index])
+    is_clear = cosines.max() <= least_cosine - CLEARLY
+    comparison = f"more than {_quote(least.word)}" if is_clear else "most"
+    written = joined([number(float(cosine), ".2f") for cosine in cosines])
+    contrast = f"; for {_quote(least.word)} it is {number(least_cosine, '.2f')}" if is_clear else ""
     return (
-        f"{share:.0%} of this embedding comes from {joined([_in_full(w) for w in named])}: "
-        f"layer {layer} changes {whose} {how}.\n\nThe cosine between {_possessive(named)} before "
-        f"and after layer {layer} is {of_each}{beside} (1: no change). SBERT-WK gives most weight "
-        "to words that change in jumps from layer to layer, whatever they mean."
+        f"{share:.0%} of this embedding comes from {joined([_describe_word(w) for w in named])}: "
+        f"layer {layer} changes {pronoun} {comparison}.\n\nThe cosine between "
+        f"{_possessive(named)} before and after layer {layer} is {written}{contrast} (1: no "
+        "change). SBERT-WK gives most weight to words that change in jumps from layer to layer, "
+        "whatever they mean."
     )
 
 
@@ -62,43 +63,43 @@ def _possessive(named: Sequence[FollowedWord]) -> str:
     return "a word's vectors" if len(named) > 1 else "its vectors"
 
 
-def of_map(cosines: np.ndarray, whose: str) -> str:
+def describe_map(cosines: np.ndarray, subject: str) -> str:
     """Which layer changes a word most, and which least; then by how much.
 
     Args:
         cosines: [layer, layer] between the word's vectors.
-        whose: the word, e.g. "“cat”", or "the average word".
+        subject: the word, e.g. "“cat”", or "the average word".
     """
     steps = np.diagonal(cosines, 1)
     if len(steps) == 0:
         return ""
-    most, least = int(steps.argmin()), int(steps.argmax())
-    if steps[least] - steps[most] < CLEARLY:
+    strongest, weakest = int(steps.argmin()), int(steps.argmax())
+    if steps[weakest] - steps[strongest] < CLEARLY:
         mean = number(float(steps.mean()), ".2f")
         return (
-            f"All layers change {whose} about equally.\n\nThe cosine between its vectors before "
+            f"All layers change {subject} about equally.\n\nThe cosine between its vectors before "
             f"and after a layer is {mean} (1: no change)."
         )
-    high, low = (number(float(steps[at]), ".2f") for at in (most, least))
+    high, low = (number(float(steps[step]), ".2f") for step in (strongest, weakest))
     return (
-        f"Layer {most + 1} changes {whose} most, layer {least + 1} least.\n\nThe cosine between "
-        f"its vectors before and after these layers is {high} and {low} (1: no change)."
+        f"Layer {strongest + 1} changes {subject} most, layer {weakest + 1} least.\n\nThe cosine "
+        f"between its vectors before and after these layers is {high} and {low} (1: no change)."
     )
 
 
-def of_layer_weights(weights: TokenWeights) -> str:
+def describe_layer_weights(weights: TokenWeights) -> str:
     """Which layer has the largest weight for most tokens."""
     counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
-    layer, most, n_tokens = weights.layers[counts.argmax()], int(counts.max()), int(counts.sum())
-    whose = f"{most:,} of {many(n_tokens, 'token')}" if most < n_tokens else many(most, "token")
-    every = "all " if most == n_tokens > 1 else ""
+    layer, largest, n_tokens = weights.layers[counts.argmax()], int(counts.max()), int(counts.sum())
+    tokens = f"{largest:,} of " * (largest < n_tokens) + many(n_tokens, "token")
+    prefix = "all " if largest == n_tokens > 1 else ""
     return (
-        f"A word's final vector is a mix of the layers. For {every}{whose}, layer {layer} has the "
-        "largest part."
+        f"A word's final vector is a mix of the layers. For {prefix}{tokens}, layer {layer} has "
+        "the largest part."
     )
 
 
-def of_settings(result: Sensitivity) -> str:
+def describe_settings(result: Sensitivity) -> str:
     """Whether other settings would change the embedding of a text."""
     window, start = np.unravel_index(int(result.by_window.argmin()), result.by_window.shape)
     lowest = float(result.by_window[window, start])
@@ -114,7 +115,7 @@ def of_settings(result: Sensitivity) -> str:
     )
 
 
-def of_corpus(groups: Sequence[WordGroup]) -> str:
+def describe_corpus(groups: Sequence[WordGroup]) -> str:
     """Which words of a corpus change in jumps from layer to layer, and which steadily.
 
     Args:
@@ -126,34 +127,34 @@ def of_corpus(groups: Sequence[WordGroup]) -> str:
     if not high > low:
         return f"From layer to layer, all {len(words):,} words change equally steadily."
     n = min(NAMED, len(words) // 2)
-    most, least = words[::-1][:n], words[:n]
-    said = (
-        f"From layer to layer, {joined([_quoted(word) for word in most])} "
+    jumping, steady = words[::-1][:n], words[:n]
+    sentence = (
+        f"From layer to layer, {joined([_quote(word) for word in jumping])} "
         f"{'change' if n > 1 else 'changes'} most in jumps, "
-        f"{joined([_quoted(word) for word in least])} most steadily."
+        f"{joined([_quote(word) for word in steady])} most steadily."
     )
     if low > 0 and high / low >= 2:
-        said += (
-            f"\n\nThe variance of {_quoted(most[0])} is {high / low:,.0f} times that of "
-            f"{_quoted(least[0])}. SBERT-WK gives more weight to words that change in jumps."
+        sentence += (
+            f"\n\nThe variance of {_quote(jumping[0])} is {high / low:,.0f} times that of "
+            f"{_quote(steady[0])}. SBERT-WK gives more weight to words that change in jumps."
         )
-    return said
+    return sentence
 
 
-def of_groups(groups: Sequence[WordGroup]) -> str:
-    """What three groups of words differ in; then how far their variances reach.
+def describe_groups(groups: Sequence[WordGroup]) -> str:
+    """The difference between three groups of words, then the ranges of their variances.
 
     Args:
-        groups: as of `of_corpus`.
+        groups: as of `describe_corpus`.
     """
     ranges = [
-        f"{_in_two_digits(float(group.variance.min()))} to "
-        f"{_in_two_digits(float(group.variance.max()))}"
+        f"{_format_two_digits(float(group.variance.min()))} to "
+        f"{_format_two_digits(float(group.variance.max()))}"
         for group in groups
     ]
     low, high = float(groups[0].variance.min()), float(groups[-1].variance.max())
     if not high > low:
-        return f"All words change equally steadily.\n\nTheir variance is {_in_two_digits(low)}."
+        return f"All words change equally steadily.\n\nTheir variance is {_format_two_digits(low)}."
     return (
         "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
         f"variance is {ranges[0]} in the first third, {ranges[1]} in the middle, {ranges[2]} in "
@@ -161,7 +162,7 @@ def of_groups(groups: Sequence[WordGroup]) -> str:
     )
 
 
-def of_epochs(totals: np.ndarray) -> str:
+def describe_epochs(totals: np.ndarray) -> str:
     """How soon the blocks move.
 
     Args:
@@ -178,7 +179,7 @@ def of_epochs(totals: np.ndarray) -> str:
     )
 
 
-def of_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
+def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
     """Which blocks and which kinds of layers a text changes most; then by how much.
 
     Args:
@@ -189,39 +190,41 @@ def of_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch:
     """
     if not np.isfinite(delta_norm).all():
         return ""
-    of_block = grid.totals(delta_norm, per_value=per_value)
-    of_kind = grid.totals_of_kinds(delta_norm, per_value=per_value)
-    blocks, sizes = _extremes([f"block {block}" for block in grid.blocks], of_block, "blocks")
-    said = f"After {many(epoch, 'epoch')}, the text has changed {blocks}"
+    block_totals = grid.totals(delta_norm, per_value=per_value)
+    kind_totals = grid.totals_of_kinds(delta_norm, per_value=per_value)
+    blocks, sizes = _describe_extremes(
+        [f"block {block}" for block in grid.blocks], block_totals, "blocks"
+    )
+    sentence = f"After {many(epoch, 'epoch')}, the text has changed {blocks}"
     measured = f"{'Root mean square change' if per_value else 'Norm of the delta'}: {sizes}"
     if len(grid.kinds) > 1:
         names = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
-        kinds, sizes = _extremes(names, of_kind, "kinds")
-        said += f"; of the kinds of layers, {kinds}"
+        kinds, sizes = _describe_extremes(names, kind_totals, "kinds")
+        sentence += f"; of the kinds of layers, {kinds}"
         measured += f" by block, {sizes} by kind of layer"
-    return f"{said}.\n\n{measured}."
+    return f"{sentence}.\n\n{measured}."
 
 
-def _extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str, str]:
-    """What has changed most and least, and by how much."""
-    most, least = int(values.argmax()), int(values.argmin())
-    high, low = _in_two_digits(values[most]), _in_two_digits(values[least])
+def _describe_extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str, str]:
+    """Words for the largest and the smallest change, and for their sizes."""
+    highest, lowest = int(values.argmax()), int(values.argmin())
+    high, low = _format_two_digits(values[highest]), _format_two_digits(values[lowest])
     if len(names) == 1:
         return names[0], high
-    if values[most] - values[least] <= ABOUT_EQUAL * values[most]:
+    if values[highest] - values[lowest] <= ABOUT_EQUAL * values[highest]:
         return f"all {noun} about equally", f"{low} to {high}"
-    return f"{names[most]} most, {names[least]} least", f"{high} and {low}"
+    return f"{names[highest]} most, {names[lowest]} least", f"{high} and {low}"
 
 
-def _in_two_digits(value: float) -> str:
+def _format_two_digits(value: float) -> str:
     return f"{value:#.2g}".rstrip(".") if value < 100 else f"{value:,.0f}"
 
 
-def _in_full(word: FollowedWord) -> str:
+def _describe_word(word: FollowedWord) -> str:
     notes = [f"{word.times:,} times"] if word.times > 1 else []
     notes += [f"{word.n_tokens:,} tokens"] if word.n_tokens > word.times else []
-    return _quoted(word.word) + (f" ({', '.join(notes)})" if notes else "")
+    return _quote(word.word) + (f" ({', '.join(notes)})" if notes else "")
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return f"“{word if len(word) <= LONGEST else word[: LONGEST - 1] + '…'}”"

@@ -93,7 +93,7 @@ class MarkGrid:
         Args:
             delta_norm, per_value: as of `norms`.
         """
-        return self._together(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
+        return self._combine(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
 
     def totals_of_kinds(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
         """[…, kind] norm of the deltas of a kind in all blocks together.
@@ -101,12 +101,12 @@ class MarkGrid:
         Args:
             delta_norm, per_value: as of `norms`.
         """
-        return self._together(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
+        return self._combine(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
 
-    def _together(self, delta_norm: np.ndarray, of: np.ndarray, per_value: bool) -> np.ndarray:
-        """[…, group] root of the sum of squares; ``of`` is [parameter, group], 1 where it is in."""
-        squares = np.square(delta_norm) @ of
-        return np.sqrt(squares / (np.array(self.sizes) @ of) if per_value else squares)
+    def _combine(self, delta_norm: np.ndarray, groups: np.ndarray, per_value: bool) -> np.ndarray:
+        """[…, group] root of the sum of squares; ``groups`` [parameter, group] is 1 for members."""
+        squares = np.square(delta_norm) @ groups
+        return np.sqrt(squares / (np.array(self.sizes) @ groups) if per_value else squares)
 
 
 def mark_grid(layers: Sequence[Layer], kinds: Collection[str]) -> MarkGrid:

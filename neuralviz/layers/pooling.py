@@ -40,9 +40,9 @@ def make_pooling(
     if name not in POOLINGS:
         raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
     if (name == "cls" and not model.prefix_ids) or (name == "sep" and not model.suffix_ids):
-        where = "before" if name == "cls" else "after"
+        side = "before" if name == "cls" else "after"
         raise SettingsError(
-            f"The model “{model.id}” has no special token {where} a text. Use mean or last."
+            f"The model “{model.id}” has no special token {side} a text. Use mean or last."
         )
     chosen = list(layers)
 
@@ -57,8 +57,8 @@ def make_pooling(
     def one_token(states: LayerStates) -> tuple[Tensor, Tensor]:
         rows = torch.arange(len(states.lengths), device=states.lengths.device)
         behind = states.lengths - states.n_suffix
-        at = {"cls": torch.zeros_like(behind), "sep": behind, "last": behind - 1}[name]
+        positions = {"cls": torch.zeros_like(behind), "sep": behind, "last": behind - 1}[name]
         counts = states.is_last if name == "last" else torch.ones_like(behind)
-        return average(states.vectors[:, rows, at]) * counts[:, None], counts
+        return average(states.vectors[:, rows, positions]) * counts[:, None], counts
 
     return mean if name == "mean" else one_token

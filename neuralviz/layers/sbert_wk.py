@@ -63,16 +63,16 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
     n_layers = gram.shape[1]
     windows, present = _windows(n_layers, window, variant, gram.device)
     columns = torch.cat([windows, torch.arange(n_layers, device=gram.device)[:, None]], dim=1)
-    of_window = gram[:, columns[:, :, None], columns[:, None, :]]  # [token, layer, W + 1, W + 1]
-    in_window = torch.cat([present, present.new_ones(n_layers, 1)], dim=1)  # and the layer itself
-    of_window = of_window * (in_window[:, :, None] & in_window[:, None, :])
+    window_gram = gram[:, columns[:, :, None], columns[:, None, :]]  # [token, layer, W + 1, W + 1]
+    is_member = torch.cat([present, present.new_ones(n_layers, 1)], dim=1)  # and the layer itself
+    window_gram = window_gram * (is_member[:, :, None] & is_member[:, None, :])
     squared = torch.diagonal(gram, dim1=1, dim2=2)  # [token, layer]
-    residual = _squared_residual(of_window)
+    residual = _squared_residual(window_gram)
     new = (residual / squared).nan_to_num(0.0)
     new = torch.where(new < _DEPENDENT, 0, new.clamp(max=1)).sqrt()
 
-    neighbours = of_window[..., :-1, -1]  # [token, layer, W] products with the centre
-    lengths = torch.diagonal(of_window, dim1=2, dim2=3)[..., :-1].sqrt()
+    neighbours = window_gram[..., :-1, -1]  # [token, layer, W] products with the centre
+    lengths = torch.diagonal(window_gram, dim1=2, dim2=3)[..., :-1].sqrt()
     # Authors: the neighbours' cosines with the projection on their span, not with the vector.
     centre = squared if variant == "paper" else (squared - residual).clamp(min=0)
     cosines = neighbours / (lengths * centre.sqrt()[..., None])
@@ -163,8 +163,8 @@ def sbert_wk_pooling(
     """
 
     def pool(states: LayerStates) -> tuple[Tensor, Tensor]:
-        rows, at = states.without_suffix.nonzero(as_tuple=True)
-        vectors = states.vectors[settings.layer_start :, rows, at].transpose(0, 1)
+        rows, positions = states.without_suffix.nonzero(as_tuple=True)
+        vectors = states.vectors[settings.layer_start :, rows, positions].transpose(0, 1)
         n_tokens, n_layers, d_model = vectors.shape
         gram = gram_matrices(vectors)
         if weighting == "sbert-wk":

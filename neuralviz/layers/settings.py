@@ -1,4 +1,4 @@
-"""What can be asked of the layers: poolings, numbers of layers, how SBERT-WK weighs. No torch."""
+"""Settings for layers: poolings, numbers of layers, how SBERT-WK weighs. No torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLING_NAMES: dict[str, str] = {
 Variant = Literal["authors", "paper"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 VARIANT_NAMES: dict[Variant, str] = {"authors": "Authors' program", "paper": "Paper's equations"}
-"""What SBERT-WK's formulas are taken from, as pages name it."""
+"""Names on pages of the sources of SBERT-WK's formulas."""
 PARTS = {
     "all": "SBERT-WK",
     "alignment": "Alignment",

@@ -49,14 +49,14 @@ class LayerStates:
     @property
     def without_suffix(self) -> Tensor:
         """[row, token] true at the special tokens before the text and at its own."""
-        at = torch.arange(self.attention.shape[1], device=self.attention.device)
-        return at < (self.lengths - self.n_suffix)[:, None]
+        positions = torch.arange(self.attention.shape[1], device=self.attention.device)
+        return positions < (self.lengths - self.n_suffix)[:, None]
 
     @property
     def text_tokens(self) -> Tensor:
         """[row, token] true at the text's own tokens."""
-        at = torch.arange(self.attention.shape[1], device=self.attention.device)
-        return self.without_suffix & (at >= self.n_prefix)
+        positions = torch.arange(self.attention.shape[1], device=self.attention.device)
+        return self.without_suffix & (positions >= self.n_prefix)
 
 
 def layer_states(

@@ -47,7 +47,7 @@ class WordVariances:
 
     Attributes:
         model_id, fingerprint: the model.
-        done: texts that were read.
+        n_read: texts that were read.
         total: texts there are; when all are read, this is the result.
         words: in lower case, no two alike; punctuation, special tokens, and words that the
             vocabulary lacks are left out.
@@ -58,7 +58,7 @@ class WordVariances:
 
     model_id: str
     fingerprint: str
-    done: int
+    n_read: int
     total: int
     words: tuple[str, ...]
     variance: np.ndarray
@@ -124,25 +124,25 @@ def word_variances(
     check_tokenized(texts)
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
-    done = 0
+    n_read = 0
     for batch in _batches(texts, tokens_at_once):
         variances = _token_variances(model, batch, should_stop)
         for text, variance in zip(batch, variances, strict=True):
-            of_words = np.bincount(text.words, weights=variance) / np.bincount(text.words)
+            word_values = np.bincount(text.words, weights=variance) / np.bincount(text.words)
             lacking = np.bincount(text.words, weights=text.unknown) > 0
             for place, (start, end) in enumerate(text.word_spans):
                 word = text.text[start:end].strip().lower()
                 if any(character.isalnum() for character in word) and not lacking[place]:
-                    value = of_words[place]
+                    value = word_values[place]
                     sums[word] = sums.get(word, 0.0) + float(value)
                     counts[word] = counts.get(word, 0) + 1
-        done += len(batch)
+        n_read += len(batch)
         words = sorted(sums, key=lambda word: (sums[word] / counts[word], word))
         occurrences = np.array([counts[word] for word in words], dtype=np.int64)
         yield WordVariances(
             model_id=model.id,
             fingerprint=model.fingerprint,
-            done=done,
+            n_read=n_read,
             total=len(texts),
             words=tuple(words),
             variance=np.array([sums[word] for word in words]) / occurrences,
@@ -170,23 +170,23 @@ def _token_variances(
     variances = [np.zeros(len(text)) for text in texts]
     places = [(number, chunk) for number, text in enumerate(texts) for chunk in text.chunks]
     # A text for each chunk: a row of the states then tells which chunk it is.
-    alone = [
+    chunk_texts = [
         replace(texts[number], ids=ids, chunks=(slice(0, len(ids)),))
         for number, chunk in places
         for ids in [texts[number].ids[chunk]]
     ]
-    for states in layer_states(model, alone):
+    for states in layer_states(model, chunk_texts):
         if should_stop():
             raise Stopped
-        rows, at = states.text_tokens.nonzero(as_tuple=True)
-        vectors = states.vectors[:, rows, at].transpose(0, 1)
+        rows, positions = states.text_tokens.nonzero(as_tuple=True)
+        vectors = states.vectors[:, rows, positions].transpose(0, 1)
         if not vectors.isfinite().all():
             raise ModelError(
                 f"The model “{model.id}” outputs infinite or NaN values. Choose another model."
             )
-        of_tokens = token_variance(gram_matrices(vectors)).cpu().numpy()
-        of_rows = np.split(of_tokens, np.cumsum(np.bincount(rows.cpu().numpy()))[:-1])
-        for row, values in enumerate(of_rows):
+        token_variances = token_variance(gram_matrices(vectors)).cpu().numpy()
+        row_variances = np.split(token_variances, np.cumsum(np.bincount(rows.cpu().numpy()))[:-1])
+        for row, values in enumerate(row_variances):
             number, chunk = places[int(states.text_of_row[row])]
             variances[number][chunk] = values
     return variances

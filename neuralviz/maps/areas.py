@@ -26,9 +26,9 @@ def cut_cells(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
         columns = np.arange(first, last + 1)
         if to_u - u > _EDGE:
             slope = (to_v - v) / (to_u - u)
-            left, right = np.clip(columns - _EDGE, u, to_u), np.clip(columns + 1 + _EDGE, u, to_u)
-            at = np.stack([v + slope * (left - u), v + slope * (right - u)])
-            low, high = at.min(axis=0), at.max(axis=0)
+            x_low, x_high = np.clip(columns - _EDGE, u, to_u), np.clip(columns + 1 + _EDGE, u, to_u)
+            crossings = np.stack([v + slope * (x_low - u), v + slope * (x_high - u)])
+            low, high = crossings.min(axis=0), crossings.max(axis=0)
         else:
             low = np.full(len(columns), min(v, to_v))
             high = np.full(len(columns), max(v, to_v))
@@ -52,7 +52,7 @@ def covered_cells(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray
     return (np.cumsum(crossings[:, :-1], axis=1) & 1).astype(bool)
 
 
-def even_odd(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
+def is_inside_area(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """[point] whether a ray to the right crosses the edges of an area an odd number of times."""
     order = np.argsort(y, kind="stable")
     across, up = x[order].astype(np.float64), y[order].astype(np.float64)
@@ -63,9 +63,9 @@ def even_odd(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
         if v == to_v:
             continue
         first, last = np.searchsorted(up, [min(v, to_v), max(v, to_v)]).tolist()
-        beside = slice(first, last)
-        crossed = u + (up[beside] - v) * ((to_u - u) / (to_v - v))
-        is_in[beside] ^= across[beside] < crossed
-    found = np.empty(len(order), dtype=bool)
-    found[order] = is_in
-    return found
+        span = slice(first, last)
+        crossed = u + (up[span] - v) * ((to_u - u) / (to_v - v))
+        is_in[span] ^= across[span] < crossed
+    is_inside = np.empty(len(order), dtype=bool)
+    is_inside[order] = is_in
+    return is_inside

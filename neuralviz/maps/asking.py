@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.errors import SettingsError, ShouldStop, StoreError, never
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.searching import index_for, nearest_by_index, nearest_in_corpus
+from neuralviz.maps.searching import find_index, nearest_by_index, nearest_in_corpus
 from neuralviz.maps.settings import SEED
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def neighbours_of_rows(
     rows: np.ndarray,
     k: int,
     *,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The texts nearest to some texts of a map, by the vectors.
@@ -58,7 +58,7 @@ def neighbours_of_rows(
     rows = np.asarray(rows, dtype=np.int64)
     if kept.n_fitted is None:
         return KeptMaps(store).neighbours_of(kept, rows).first(k)
-    embedder = embedder_of(store, kept)
+    embedder = find_embedder(store, kept)
     vectors = store.vectors.get(embedder, store.keys(corpus, rows))
     return nearest_in_corpus(
         store,
@@ -88,21 +88,21 @@ def neighbours_at_once(
     rows = np.array([row], dtype=np.int64)
     if kept.n_fitted is None:
         return neighbours_of_rows(store, corpus, kept, rows, k)
-    embedder = embedder_of(store, kept)
-    index = index_for(store, embedder, kept.settings.metric)
+    embedder = find_embedder(store, kept)
+    index = find_index(store, embedder, kept.settings.metric)
     if index is None:
         return None
     vectors = store.vectors.get(embedder, store.keys(corpus, rows))
     return nearest_by_index(store, corpus, embedder, index, vectors, k, leaving_out=rows)
 
 
-def embedder_of(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
+def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     """The embedder of a map.
 
     Raises:
         StoreError: its vectors were deleted.
     """
-    embedders = {one.id: one for one in store.vectors.embedders()}
+    embedders = {embedder.id: embedder for embedder in store.vectors.embedders()}
     if kept.embedder not in embedders:
         raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
     return embedders[kept.embedder]

@@ -32,17 +32,17 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
     n, rows = corpus.n_texts, None
     if is_large(n):
         rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
-    return tuple(categories_of(corpus, lambda name: store.labels(corpus, name, rows)))
+    return tuple(find_categories(corpus, lambda name: store.labels(corpus, name, rows)))
 
 
-def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
+def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
     """The columns that tell texts apart, by name: [text] strings, blank where there is none.
 
     Args:
         corpus: whose columns are looked at.
         labels: gives [text] the strings or numbers of a column, of all texts or of some.
     """
-    found = {}
+    categories = {}
     for column in corpus.columns:
         if column.name.strip().lower() in ID_COLUMNS:
             continue
@@ -55,5 +55,5 @@ def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[s
             values = np.array([cell_text(v) if np.isfinite(v) else "" for v in values.tolist()])
         n = len(set(values) - {""})
         if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-            found[column.name] = values
-    return found
+            categories[column.name] = values
+    return categories

@@ -87,18 +87,18 @@ def find_clusters(
     points = np.asarray(coordinates, dtype=np.float64)
     rows, place = distinct_rows(points)
     is_cluster = np.bincount(place) >= size
-    found = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
-    others = np.flatnonzero(found < 0)
-    among = _clusters_of_points(points[others], size, most_points)
-    of_places = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
-    np.maximum.at(of_places, place[others], among)
-    numbered = of_places[place[others]]
-    found[others] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
-    clustered = found >= 0
-    sizes = np.bincount(found[clustered])
+    raw_labels = np.where(is_cluster, np.cumsum(is_cluster) - 1, -1)[place]
+    unclustered = np.flatnonzero(raw_labels < 0)
+    among = _clusters_of_points(points[unclustered], size, most_points)
+    place_labels = np.full(len(rows), -1)  # copies of a point are where it is, whatever the ties
+    np.maximum.at(place_labels, place[unclustered], among)
+    numbered = place_labels[place[unclustered]]
+    raw_labels[unclustered] = np.where(numbered < 0, -1, numbered + is_cluster.sum())
+    clustered = raw_labels >= 0
+    sizes = np.bincount(raw_labels[clustered])
     number = np.empty(len(sizes), dtype=np.int32)
     number[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-    labels[clustered] = number[found[clustered]]
+    labels[clustered] = number[raw_labels[clustered]]
     return Clusters(labels, len(sizes), size)
 
 
@@ -112,8 +112,8 @@ def _clusters_of_points(points: np.ndarray, size: int, most_points: int) -> np.n
     from scipy.spatial import KDTree
 
     drawn = np.random.default_rng(0).choice(n, most_points, replace=False)
-    of_drawn = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
-    return of_drawn[KDTree(points[drawn]).query(points)[1]]
+    drawn_labels = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
+    return drawn_labels[KDTree(points[drawn]).query(points)[1]]
 
 
 def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
@@ -168,13 +168,13 @@ def name_clusters(
     n_texts = [Counter[str]() for _ in range(clusters.n)]
     outside = Counter[str]()
     for text, label in zip(texts, clusters.labels.tolist(), strict=True):
-        words = list(_words(text))
+        words = list(_split_words(text))
         if label < 0:
             outside.update(words)
         else:
             within[label].update(words)
             n_texts[label].update(set(words))
-    in_clusters = _sum(within)
+    in_clusters = _sum_counters(within)
     everywhere = in_clusters + outside
     n_everywhere = everywhere.total()
     stop_words = _stop_words(everywhere)
@@ -184,13 +184,13 @@ def name_clusters(
         n_within = counts.total()
         n_rest = n_everywhere - n_within
         names.append(
-            _best(
+            _best_words(
                 {
                     word: times / n_within * math.log1p(mean_size / in_clusters[word])
                     for word, times in counts.items()
                     if support[word] > 1
                     and word not in stop_words
-                    and _marks_off(times, n_within, everywhere[word] - times, n_rest)
+                    and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
                 },
                 n_words,
             )
@@ -198,17 +198,17 @@ def name_clusters(
     return tuple(names)
 
 
-def _best(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
+def _best_words(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
     return tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n])
 
 
-def _marks_off(times: int, n_within: int, others: int, n_rest: int) -> bool:
+def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
     """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
-    least, most = times - math.sqrt(times), others + math.sqrt(others)
-    return least * n_rest >= MARKED_OFF * most * n_within
+    lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
+    return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
-def _sum(counters: Sequence[Counter[str]]) -> Counter[str]:
+def _sum_counters(counters: Sequence[Counter[str]]) -> Counter[str]:
     """How often each word stands in all of them."""
     total = Counter[str]()
     for counter in counters:
@@ -216,7 +216,7 @@ def _sum(counters: Sequence[Counter[str]]) -> Counter[str]:
     return total
 
 
-def _words(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     """Words of two letters or more in lower case, no numbers."""
     for word in _WORD.findall(text.lower()):
         if _UNSPACED.search(word):

@@ -23,15 +23,15 @@ def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.n
     mean = data.mean(axis=0)
     data -= mean
     n, dim = data.shape
-    found = PCA(dimensions, svd_solver="covariance_eigh" if n > dim else "full").fit(data)
+    pca = PCA(dimensions, svd_solver="covariance_eigh" if n > dim else "full").fit(data)
     return {
         "mean": mean.astype(np.float32),
-        "components": found.components_.astype(np.float32),
-        "explained_variance_ratio": found.explained_variance_ratio_.astype(np.float32),
+        "components": pca.components_.astype(np.float32),
+        "explained_variance_ratio": pca.explained_variance_ratio_.astype(np.float32),
     }
 
 
-def on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray]) -> np.ndarray:
+def project_on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray]) -> np.ndarray:
     """[text, dimensions] where vectors lie on what `principal_components` found."""
     mean = fitted["mean"].astype(np.float64)
     components = fitted["components"].astype(np.float64)

@@ -25,12 +25,12 @@ SAME_PLACE = 1e-9  # cosine distances up to this may come from how a model round
 SAME_SHARE = 1e-6  # of two vectors' lengths: the same for straight distances
 
 
-def check_vectors(vectors: ArrayLike, what: str = "text") -> np.ndarray:
+def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
     """[text, dim] float32 in rows one after the other in memory.
 
     Args:
         vectors: [text, dim].
-        what: one row stands for, in messages.
+        row_name: one row stands for, in messages.
 
     Raises:
         TextError: a value is no finite number, or too large; the message says of which text.
@@ -42,7 +42,7 @@ def check_vectors(vectors: ArrayLike, what: str = "text") -> np.ndarray:
     if vectors.size and not max(abs(float(vectors.max())), abs(float(vectors.min()))) <= LARGEST:
         broken = ~(np.abs(vectors) <= LARGEST).all(axis=1)
         raise TextError(
-            f"The vector of {what} {int(broken.argmax()) + 1:,} contains values that are "
+            f"The vector of {row_name} {int(broken.argmax()) + 1:,} contains values that are "
             "infinite, NaN or far too large. Embed the texts again."
         )
     return np.ascontiguousarray(vectors, dtype=np.float32)
@@ -113,17 +113,17 @@ def sort_keys(distances: np.ndarray, first: int | np.ndarray = 0) -> np.ndarray:
     return bits | numbers
 
 
-def smallest(keys: np.ndarray, k: int) -> np.ndarray:
+def smallest_keys(keys: np.ndarray, k: int) -> np.ndarray:
     """[a, min(k, b)] the smallest keys of each row, in any order."""
     return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
 
 
-def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of texts int32, and distances float32."""
     return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32).view(np.float32)
 
 
-def digests_of(vectors: np.ndarray) -> np.ndarray:
+def digest_vectors(vectors: np.ndarray) -> np.ndarray:
     """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹.
 
     Args:
@@ -141,9 +141,9 @@ def distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The first of each group of equal vectors, and [text] the group of each, by first appearance.
 
     Args:
-        vectors: as of `digests_of`, which tells them apart.
+        vectors: as of `digest_vectors`, which tells them apart.
     """
-    _, first, group = np.unique(digests_of(vectors), return_index=True, return_inverse=True)
+    _, first, group = np.unique(digest_vectors(vectors), return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
@@ -163,15 +163,15 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
     return SAME_SHARE * 2 * np.linalg.norm(vectors.astype(np.float64), order, axis=1)
 
 
-def n_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
+def count_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
     """How many vectors there are at a distance from each other; counts no further than asked."""
-    left = vectors
-    found = 0
-    while len(left) and found < at_most:
-        first = left[:1].astype(np.float64)
+    remaining = vectors
+    n_found = 0
+    while len(remaining) and n_found < at_most:
+        first = remaining[:1].astype(np.float64)
         within = equal_within(first, metric)[0]
-        blocks = (left[start : start + ROWS] for start in range(0, len(left), ROWS))
+        blocks = (remaining[start : start + ROWS] for start in range(0, len(remaining), ROWS))
         far = [all_distances(first, block.astype(np.float64), metric)[0] for block in blocks]
-        left = left[np.concatenate(far) > within]
-        found += 1
-    return found
+        remaining = remaining[np.concatenate(far) > within]
+        n_found += 1
+    return n_found

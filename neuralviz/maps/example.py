@@ -38,7 +38,7 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
     Raises:
         StoreError: it cannot be written.
     """
-    embedders = " ".join(one["embedder"] for one in _about())
+    embedders = " ".join(entry["embedder"] for entry in _recorded_maps())
     return once(store, "example", lambda: add_example(store), embedders)
 
 
@@ -54,11 +54,11 @@ def add_example(store: CorpusStore) -> Corpus:
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         corpus = store.find(NAME, read) or store.add(NAME, read)
-        for place, one in enumerate(_about()):
+        for place, entry in enumerate(_recorded_maps()):
             vectors = recorded[f"vectors-{place}"]
-            kept = store.vectors.restore(one["embedder"], one["spec"], vectors.shape[1])
+            kept = store.vectors.restore(entry["embedder"], entry["spec"], vectors.shape[1])
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
-            settings = ProjectionSettings.from_dict(one["settings"])
+            settings = ProjectionSettings.from_dict(entry["settings"])
             if KeptMaps(store).find(corpus, kept, settings) is not None:
                 continue
             near = Neighbours(
@@ -66,15 +66,15 @@ def add_example(store: CorpusStore) -> Corpus:
             )
             projection = Projection(recorded[f"points-{place}"], settings, near)
             clusters = Clusters(
-                recorded[f"clusters-{place}"], len(one["words"]), one["min_cluster_size"]
+                recorded[f"clusters-{place}"], len(entry["words"]), entry["min_cluster_size"]
             )
-            KeptMaps(store).put(corpus, kept, projection, clusters, one["words"])
+            KeptMaps(store).put(corpus, kept, projection, clusters, entry["words"])
     return corpus
 
 
 @cache
-def _about() -> list[dict[str, Any]]:
-    """Of each recorded map, what it is by."""
+def _recorded_maps() -> list[dict[str, Any]]:
+    """The description of each recorded map: its embedder, settings and clusters."""
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         return json.loads(str(recorded["about"]))
 
@@ -85,20 +85,20 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
     Its vectors are rounded to 16 bits.
     """
     arrays: dict[str, Any] = {}
-    about = []
+    descriptions = []
     keys = store.keys(corpus)
     for place, (embedder, kept) in enumerate(maps):
         projection = KeptMaps(store).projection(kept)
         _, clusters = KeptMaps(store).points(kept)
         arrays |= {
-            f"vectors-{place}": _of_16_bits(store.vectors.get(embedder, keys)),
+            f"vectors-{place}": _round_to_16_bits(store.vectors.get(embedder, keys)),
             f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),
             f"points-{place}": projection.coordinates,
             f"neighbours-{place}": projection.neighbours.indices,
             f"distances-{place}": projection.neighbours.distances,
             f"clusters-{place}": clusters.labels,
         }
-        about.append(
+        descriptions.append(
             {
                 "embedder": embedder.id,
                 "spec": embedder.spec,
@@ -108,11 +108,11 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
             }
         )
     file = io.BytesIO()
-    np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+    np.savez_compressed(file, about=np.array(json.dumps(descriptions)), **arrays)
     return file.getvalue()
 
 
-def _of_16_bits(vectors: np.ndarray) -> np.ndarray:
+def _round_to_16_bits(vectors: np.ndarray) -> np.ndarray:
     """float32 values rounded to 16 significant bits, 0.002%; they compress to three quarters."""
     bits = np.ascontiguousarray(vectors, np.float32).view(np.uint32)
     return ((bits + 0x80) & np.uint32(0xFFFFFF00)).view(np.float32)

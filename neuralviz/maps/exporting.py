@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NO_CLUSTER = -1
 PIECE = 20_000  # texts: some 100 MB with long vectors
 AXES = ("x", "y", "z")
-OURS = ("id", "text", *AXES, "cluster", *LOSSES, "vector")
+OWN_COLUMNS = ("id", "text", *AXES, "cluster", *LOSSES, "vector")
 
 
 def corpus_table(
@@ -81,27 +81,27 @@ def corpus_pieces(
     if embedder is not None:
         vectors = LocatedVectors(store.database, embedder, store.keys(corpus, rows))
     wholes = {
-        one.name: one.kind == "number" and are_whole(store.labels(corpus, one.name, rows))
-        for one in corpus.columns
+        column.name: column.kind == "number" and are_whole(store.labels(corpus, column.name, rows))
+        for column in corpus.columns
     }
-    of = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
-    for start in range(0, max(len(of), 1), size):
-        some = of[start : start + size]
-        columns = _columns(store, corpus, some, wholes)
+    text_rows = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
+    for start in range(0, max(len(text_rows), 1), size):
+        block_rows = text_rows[start : start + size]
+        columns = _corpus_columns(store, corpus, block_rows, wholes)
         if points is not None:
-            columns |= _place(points, some)
+            columns |= _map_columns(points, block_rows)
         if vectors is not None:
-            columns |= _embedded(vectors, store.keys(corpus, some))
+            columns |= _vector_columns(vectors, store.keys(corpus, block_rows))
         yield pa.table(columns)
 
 
-def _columns(
+def _corpus_columns(
     store: CorpusStore,
     corpus: Corpus,
     rows: np.ndarray,
     wholes: Mapping[str, bool],
 ) -> dict[str, pa.Array]:
-    """What is in the corpus; ``wholes`` says of columns of numbers whether all are whole."""
+    """Columns of the corpus; ``wholes`` tells whether a column of numbers is of whole numbers."""
     columns: dict[str, pa.Array] = {
         "id": pa.array(store.ids(corpus, rows), pa.string()),
         "text": pa.array(store.texts(corpus, rows), pa.large_string()),
@@ -111,20 +111,20 @@ def _columns(
         kind = pa.string()
         if column.kind == "number":
             kind = pa.int64() if wholes[column.name] else pa.float64()
-        columns[free_name(column.name, (*OURS, *columns), "label")] = pa.array(
+        columns[free_name(column.name, (*OWN_COLUMNS, *columns), "label")] = pa.array(
             values, kind, from_pandas=True
         )
     return columns
 
 
-def _embedded(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
+def _vector_columns(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
     """The vectors of texts, and their losses where some were learnt."""
-    found, loss = vectors.read(keys)
+    block, loss = vectors.read(keys)
     columns = dict(zip(LOSSES, map(pa.array, loss.T), strict=True)) if vectors.were_learnt else {}
-    return columns | {"vector": lists_of(found)}
+    return columns | {"vector": lists_of(block)}
 
 
-def _place(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:
+def _map_columns(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:
     """Where texts are on a map, and in which cluster."""
     coordinates, clusters = points
     labels = clusters.labels[rows]

@@ -14,7 +14,7 @@ NAMED_VALUES = 3  # of a label, in a sentence
 
 @dataclass(frozen=True)
 class TextFilter:
-    """What a text must have to be looked at; all of it together.
+    """Conditions on the texts that are shown; a text must meet all of them.
 
     Attributes:
         labels: by column, the values of which it must have one; ``""`` is no value.
@@ -40,28 +40,28 @@ class TextFilter:
             numbers: gives [text] the numbers of a column.
             n_texts: of the corpus.
         """
-        found = np.ones(n_texts, dtype=bool)
-        for name, wanted in self.labels.items():
-            of_texts, names = codes(name)
-            found &= np.array([*(one in wanted for one in names), "" in wanted])[of_texts]
+        mask = np.ones(n_texts, dtype=bool)
+        for name, allowed in self.labels.items():
+            text_codes, names = codes(name)
+            mask &= np.array([*(label in allowed for label in names), "" in allowed])[text_codes]
         for name, (low, high) in self.ranges.items():
             values = numbers(name)
-            found &= (values >= low) & (values <= high)  # NaN is neither
-        return found
+            mask &= (values >= low) & (values <= high)  # NaN is neither
+        return mask
 
-    def in_words(self, n_shown: int, n_texts: int) -> str:
+    def describe(self, n_shown: int, n_texts: int) -> str:
         """A sentence on how many texts are shown, and why; plain text.
 
         Args:
             n_shown: texts that are let through.
             n_texts: of the corpus.
         """
-        why = []
-        for name, wanted in self.labels.items():
-            named = [value or "no value" for value in wanted[:NAMED_VALUES]]
-            rest = len(wanted) - len(named)
-            more = f" or {rest} more" if rest else ""
-            why.append(f"{name} is {' or '.join(named)}{more}")
+        reasons = []
+        for name, allowed in self.labels.items():
+            named = [value or "no value" for value in allowed[:NAMED_VALUES]]
+            rest = len(allowed) - len(named)
+            suffix = f" or {rest} more" if rest else ""
+            reasons.append(f"{name} is {' or '.join(named)}{suffix}")
         for name, (low, high) in self.ranges.items():
-            why.append(f"{name} is {number(low)} to {number(high)}")
-        return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(why)}."
+            reasons.append(f"{name} is {number(low)} to {number(high)}")
+        return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}."

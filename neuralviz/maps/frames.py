@@ -14,10 +14,10 @@ from neuralviz.maps.projecting import check_enough, find_distinct
 from neuralviz.maps.settings import ProjectionSettings
 
 
-def one_frame(
+def lay_out_snapshots(
     embeddings: Sequence[np.ndarray],
     *,
-    after_epoch: Callable[[int, int], None] = lambda done, total: None,
+    after_epoch: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
     """Maps by t-SNE of embeddings that follow each other, as an encoder's while it is trained.
@@ -39,24 +39,24 @@ def one_frame(
         TextError: fewer than 5 different vectors, or one holds something that is no usable number.
         Stopped: ``should_stop`` said so.
     """
-    if not embeddings or len({len(one) for one in embeddings}) > 1:
+    if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
         raise NeuralvizError("Maps in one frame need embeddings of the same texts.")
     settings = ProjectionSettings(reducer="tsne")
     maps: list[np.ndarray] = []
     for vectors in embeddings:
 
-        def follow(done: int, total: int, before: int = len(maps)) -> None:
-            after_epoch(before * total + done, len(embeddings) * total)
+        def follow(n_done: int, total: int, before: int = len(maps)) -> None:
+            after_epoch(before * total + n_done, len(embeddings) * total)
             if should_stop():
                 raise Stopped
 
         start = maps[-1] if maps else None
-        made = _lay_out(vectors, settings, start, follow)
-        maps.append(laid_upon(made, maps[-1]) if maps else made)
+        points = _lay_out(vectors, settings, start, follow)
+        maps.append(align_points(points, maps[-1]) if maps else points)
     return np.stack(maps)
 
 
-def laid_upon(points: np.ndarray, target: np.ndarray) -> np.ndarray:
+def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Points turned, reflected and shifted so that they lie as near to others as they can.
 
     They are as spread as the others: with the scale that is nearest, too, points that have changed
@@ -65,15 +65,15 @@ def laid_upon(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     Args:
         points, target: [text, dimensions] of the same texts (Schönemann 1966).
     """
-    middle, to = points.mean(axis=0), target.mean(axis=0)
-    centred, aim = (points - middle).astype(np.float64), (target - to).astype(np.float64)
+    middle, target_centre = points.mean(axis=0), target.mean(axis=0)
+    centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
     turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)
     size = float(np.linalg.norm(centred))
     scale = float(np.linalg.norm(aim)) / size if size else 1.0
-    return (scale * centred @ turn + to).astype(np.float32)
+    return (scale * centred @ turn + target_centre).astype(np.float32)
 
 
-def moved_most(maps: np.ndarray, n: int) -> np.ndarray:
+def find_moved_most(maps: np.ndarray, n: int) -> np.ndarray:
     """Numbers of the ``n`` texts whose points moved furthest from the first map to the last.
 
     Args:
@@ -97,5 +97,5 @@ def _lay_out(
     near = find_neighbours(vectors, settings.needed_neighbours(len(vectors)), settings.metric)
     distinct = find_distinct(vectors, settings, near)
     begin = None if start is None else start[distinct.rows]
-    made = lay_out(vectors[distinct.rows], settings, distinct.neighbours, after_epoch, begin)
-    return made[distinct.group].astype(np.float32)
+    points = lay_out(vectors[distinct.rows], settings, distinct.neighbours, after_epoch, begin)
+    return points[distinct.group].astype(np.float32)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 VERSION = 2  # of how maps are made: another one makes another map of the same settings
 _ID_LENGTH = 24
-_GONE = "This map was deleted in the meantime. Make it again."
-_ABOUT = ("id", "corpus", "embedder", "created", "about")
+_DELETED = "This map was deleted in the meantime. Make it again."
+_ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class KeptMaps:
     def __init__(self, store: CorpusStore) -> None:
         self._database = store.database
 
-    def of(self, corpus: Corpus) -> tuple[KeptMap, ...]:
+    def list_maps(self, corpus: Corpus) -> tuple[KeptMap, ...]:
         """The maps of a corpus, those made last first."""
-        rows = reversed(self._database.entries("maps", _ABOUT))
-        return tuple({r["id"]: _map(r) for r in rows if r["corpus"] == corpus.id}.values())
+        rows = reversed(self._database.entries("maps", _ENTRY_COLUMNS))
+        return tuple({r["id"]: _read_entry(r) for r in rows if r["corpus"] == corpus.id}.values())
 
     def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
         """A map of a corpus.
@@ -92,17 +92,17 @@ class KeptMaps:
         Raises:
             StoreError: it is gone.
         """
-        for kept in self.of(corpus):
+        for kept in self.list_maps(corpus):
             if kept.id == map_id:
                 return kept
-        raise StoreError(_GONE)
+        raise StoreError(_DELETED)
 
     def find(
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
     ) -> KeptMap | None:
         """The map that was made of a corpus in just this way, if there is one."""
-        wanted = map_id(corpus, embedder, settings)
-        return next((kept for kept in self.of(corpus) if kept.id == wanted), None)
+        wanted_id = map_id(corpus, embedder, settings)
+        return next((kept for kept in self.list_maps(corpus) if kept.id == wanted_id), None)
 
     def put(
         self,
@@ -126,7 +126,7 @@ class KeptMaps:
             "distances": list_array(neighbours.distances),
         }
         rows = _points(projection.coordinates, clusters, lists)
-        kept = _new(corpus, embedder, projection, clusters, cluster_words)
+        kept = _make_entry(corpus, embedder, projection, clusters, cluster_words)
         return self._put(corpus, kept, projection, {kept.table: rows})
 
     def put_placed(
@@ -157,7 +157,7 @@ class KeptMaps:
         """
         neighbours = projection.neighbours
         kept = replace(
-            _new(corpus, embedder, projection, clusters, cluster_words),
+            _make_entry(corpus, embedder, projection, clusters, cluster_words),
             n_fitted=len(sample),
             recall=recall,
         )
@@ -169,7 +169,7 @@ class KeptMaps:
             }
         )
         rows = _points(coordinates, clusters, {})
-        return self._put(corpus, kept, projection, {_fit_of(kept): fit, kept.table: rows})
+        return self._put(corpus, kept, projection, {_fit_table(kept): fit, kept.table: rows})
 
     def _put(
         self,
@@ -189,7 +189,7 @@ class KeptMaps:
         for name, rows in tables.items():
             self._database.write(partial(self._database.create, name, rows), PATIENCE)
         self._database.write(register, PATIENCE)
-        first = next((one for one in self.of(corpus) if one.id == kept.id), kept)
+        first = next((entry for entry in self.list_maps(corpus) if entry.id == kept.id), kept)
         if first.table != kept.table:
             for name in tables:
                 self._database.write(partial(self._database.drop, name), PATIENCE)
@@ -199,7 +199,7 @@ class KeptMaps:
         """[text, dimensions] float32 coordinates, and the clusters."""
         table = self._read(kept.table, "point", "cluster")
         labels = table["cluster"].to_numpy()
-        return _lists(table["point"]), Clusters(
+        return _read_lists(table["point"]), Clusters(
             labels, len(kept.cluster_words), kept.min_cluster_size
         )
 
@@ -216,31 +216,31 @@ class KeptMaps:
     def _neighbours(self, kept: KeptMap, name: str) -> Neighbours:
         table = self._read(name, "neighbours", "distances")
         metric = self._entry(kept)["metric"]
-        return Neighbours(_lists(table["neighbours"]), _lists(table["distances"]), metric)
+        return Neighbours(_read_lists(table["neighbours"]), _read_lists(table["distances"]), metric)
 
     def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
         """`neighbours` of some texts alone, in the order asked for."""
         different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        with self._database.reading(missing=_GONE):
+        with self._database.reading(missing=_DELETED):
             query = self._database.open(kept.table).take_offsets(different.tolist())
             table = query.select(["row", "neighbours", "distances"]).to_arrow().sort_by("row")
         return Neighbours(
-            _lists(table["neighbours"])[places],
-            _lists(table["distances"])[places],
+            _read_lists(table["neighbours"])[places],
+            _read_lists(table["distances"])[places],
             kept.settings.metric,
         )
 
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
         """[row, dimensions] coordinates of some texts alone, in the order asked for."""
         different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        with self._database.reading(missing=_GONE):
+        with self._database.reading(missing=_DELETED):
             query = self._database.open(kept.table).take_offsets(different.tolist())
             table = query.select(["row", "point"]).to_arrow().sort_by("row")
-        return _lists(table["point"])[places]
+        return _read_lists(table["point"])[places]
 
     def sample(self, kept: KeptMap) -> np.ndarray:
         """[fitted] rows of the texts that the map was fitted to, rising; all, where it was so."""
-        table = self._read(kept.table if kept.n_fitted is None else _fit_of(kept))
+        table = self._read(kept.table if kept.n_fitted is None else _fit_table(kept))
         return table["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
@@ -250,11 +250,11 @@ class KeptMaps:
             coordinates, neighbours = self.points(kept)[0], self.neighbours(kept)
         else:
             coordinates = self.points_of(kept, self.sample(kept))
-            neighbours = self._neighbours(kept, _fit_of(kept))
+            neighbours = self._neighbours(kept, _fit_table(kept))
         return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
-        """What the reducer found out beside the coordinates, as of `Projection`."""
+        """Arrays that the reducer made beside the coordinates, as of `Projection`."""
         rows = self._database.entries("maps", ("id", "created", "fitted"))
         return _unpack(next((row["fitted"] for row in rows if row["id"] == kept.id), b""))
 
@@ -263,13 +263,13 @@ class KeptMaps:
         self._database.forget("maps", id=kept.id)
 
     def _entry(self, kept: KeptMap) -> dict[str, Any]:
-        for row in self._database.entries("maps", _ABOUT):
+        for row in self._database.entries("maps", _ENTRY_COLUMNS):
             if row["id"] == kept.id:
                 return json.loads(row["about"])
-        raise StoreError(_GONE)
+        raise StoreError(_DELETED)
 
     def _read(self, name: str, *columns: str) -> pa.Table:
-        with self._database.reading(missing=_GONE):
+        with self._database.reading(missing=_DELETED):
             query = self._database.open(name).search().select(["row", *columns])
             table = all_rows(query)
             rows = table["row"].to_numpy()  # in their order, unless the database has moved some
@@ -293,31 +293,31 @@ def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings)
     return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 
 
-def _map(row: Mapping[str, Any]) -> KeptMap:
-    about = json.loads(row["about"])
+def _read_entry(row: Mapping[str, Any]) -> KeptMap:
+    details = json.loads(row["about"])
     return KeptMap(
         id=row["id"],
         corpus=row["corpus"],
         embedder=row["embedder"],
-        table=about["table"],
+        table=details["table"],
         created=row["created"],
-        settings=ProjectionSettings.from_dict(about["settings"]),
-        min_cluster_size=about["min_cluster_size"],
-        cluster_words=tuple(tuple(words) for words in about["cluster_words"]),
-        notes=tuple(about["notes"]),
-        n_fitted=about.get("n_fitted"),
-        recall=about.get("recall"),
+        settings=ProjectionSettings.from_dict(details["settings"]),
+        min_cluster_size=details["min_cluster_size"],
+        cluster_words=tuple(tuple(words) for words in details["cluster_words"]),
+        notes=tuple(details["notes"]),
+        n_fitted=details.get("n_fitted"),
+        recall=details.get("recall"),
     )
 
 
-def _new(
+def _make_entry(
     corpus: Corpus,
     embedder: KeptEmbedder,
     projection: Projection,
     clusters: Clusters,
     cluster_words: Sequence[Sequence[str]],
 ) -> KeptMap:
-    """What is known of a map that is going to be kept."""
+    """The entry of a new map."""
     new_id = map_id(corpus, embedder, projection.settings)
     return KeptMap(
         id=new_id,
@@ -332,25 +332,27 @@ def _new(
     )
 
 
-def _fit_of(kept: KeptMap) -> str:
+def _fit_table(kept: KeptMap) -> str:
     """The table of the sample that a map was fitted to."""
     return f"{kept.table}-fit"
 
 
-def _points(coordinates: np.ndarray, clusters: Clusters, more: Mapping[str, pa.Array]) -> pa.Table:
+def _points(
+    coordinates: np.ndarray, clusters: Clusters, extra_columns: Mapping[str, pa.Array]
+) -> pa.Table:
     """The rows of the table of a map's points."""
     return pa.table(
         {
             "row": pa.array(np.arange(len(coordinates), dtype=np.int32)),
             "point": list_array(coordinates.astype(np.float32, copy=False)),
             "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
-            **more,
+            **extra_columns,
         }
     )
 
 
 def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
-    about = {
+    details = {
         "table": kept.table,
         "settings": kept.settings.relevant(),
         "min_cluster_size": kept.min_cluster_size,
@@ -359,12 +361,12 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "metric": metric,
     }
     if kept.n_fitted is not None:
-        about |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_of(kept)}
-    columns = {name: getattr(kept, name) for name in _ABOUT[:-1]}
-    return columns | {"about": json.dumps(about)}
+        details |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_table(kept)}
+    columns = {name: getattr(kept, name) for name in _ENTRY_COLUMNS[:-1]}
+    return columns | {"about": json.dumps(details)}
 
 
-def _lists(column: pa.ChunkedArray) -> np.ndarray:
+def _read_lists(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate([rows_of(chunk) for chunk in column.chunks])
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
-from neuralviz.maps.distances import check_vectors, digests_of
+from neuralviz.maps.distances import check_vectors, digest_vectors
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.placing import Block, Spread, on_processes, place_block, written_fit
+from neuralviz.maps.placing import Block, Spread, place_block, place_on_processes, written_fit
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import SEED
@@ -45,7 +45,7 @@ class Fitting:
 
     n_fitted: int = FITTED
     block: int = BLOCK
-    spread: Spread = on_processes
+    spread: Spread = place_on_processes
     indexed_from: int = INDEXED_FROM
 
 
@@ -75,7 +75,7 @@ def make_large_map(
     different = np.flatnonzero(first == np.arange(len(first), dtype=np.int32)).astype(np.int32)
     n_fitted = min(fitting.n_fitted, len(different))
     sample = np.sort(np.random.default_rng(seed).choice(different, n_fitted, replace=False))
-    others = np.setdiff1d(different, sample, assume_unique=True)
+    rest = np.setdiff1d(different, sample, assume_unique=True)
     vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, sample)))
 
     def on_fit(event: ProjectionEvent) -> None:
@@ -84,44 +84,44 @@ def make_large_map(
     projection = project(vectors, settings, on_progress=on_fit, should_stop=should_stop)
     coordinates = np.zeros((corpus.n_texts, settings.dimensions), dtype=np.float32)
     digests = np.zeros(corpus.n_texts, dtype=np.uint64)
-    coordinates[sample], digests[sample] = projection.coordinates, digests_of(vectors)
+    coordinates[sample], digests[sample] = projection.coordinates, digest_vectors(vectors)
 
     def take(placed: PlacedBlock, rows: np.ndarray) -> None:
         coordinates[rows], digests[rows] = placed.coordinates, placed.digests
 
-    def on_placed(done: int) -> None:
-        on_progress(ProjectionEvent("placing", done, len(others), (FIT_ENDS, 1.0)))
+    def on_placed(n_placed: int) -> None:
+        on_progress(ProjectionEvent("placing", n_placed, len(rest), (FIT_ENDS, 1.0)))
 
     on_placed(0)
     with written_fit(store, projection, vectors, should_stop) as fit:
         del vectors
-        parts = np.array_split(others, -(-len(others) // fitting.block)) if len(others) else []
+        parts = np.array_split(rest, -(-len(rest) // fitting.block)) if len(rest) else []
         blocks = [
             Block(number, store.folder, fit, corpus, embedder, settings, rows)
             for number, rows in enumerate(parts)
         ]
-        done = 0
+        n_placed = 0
         for placed in fitting.spread(place_block, blocks, should_stop):
             take(placed, parts[placed.number])
-            done += len(parts[placed.number])
-            on_placed(done)
-    if done < len(others):
+            n_placed += len(parts[placed.number])
+            on_placed(n_placed)
+    if n_placed < len(rest):
         raise NeuralvizError("Some texts were not placed on the map. Make it again.")
-    _lay_together(coordinates, digests, sample, others)
+    _lay_together(coordinates, digests, sample, rest)
     coordinates = coordinates[first]
 
     on_progress(ProjectionEvent("clusters", span=(1.0, 1.0)))
     _raise_if(should_stop)
     clusters = find_clusters(coordinates)
     _raise_if(should_stop)
-    of_sample = Clusters(clusters.labels[sample], clusters.n, clusters.min_cluster_size)
-    words = name_clusters(store.texts(corpus, sample), of_sample, CLUSTER_WORDS)
+    sample_clusters = Clusters(clusters.labels[sample], clusters.n, clusters.min_cluster_size)
+    words = name_clusters(store.texts(corpus, sample), sample_clusters, CLUSTER_WORDS)
     store.check_kept(corpus)
     _raise_if(should_stop)
     recall = index.recall if index is not None and settings.metric == "cosine" else None
-    noted = replace(projection, notes=(*projection.notes, _note(corpus, sample)))
+    annotated = replace(projection, notes=(*projection.notes, _note(corpus, sample)))
     return KeptMaps(store).put_placed(
-        corpus, embedder, sample, noted, coordinates, clusters, words, recall
+        corpus, embedder, sample, annotated, coordinates, clusters, words, recall
     )
 
 
@@ -152,14 +152,14 @@ def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) 
 
 
 def _lay_together(
-    coordinates: np.ndarray, digests: np.ndarray, sample: np.ndarray, others: np.ndarray
+    coordinates: np.ndarray, digests: np.ndarray, sample: np.ndarray, rest: np.ndarray
 ) -> None:
     """Move texts that were placed onto the first of the same vector, in place."""
-    order = np.concatenate([sample, others])
-    _, at, group = np.unique(digests[order], return_index=True, return_inverse=True)
-    if len(at) < len(order):
-        follows = order[at[group]][len(sample) :]
-        coordinates[others] = coordinates[follows]
+    order = np.concatenate([sample, rest])
+    _, firsts, group = np.unique(digests[order], return_index=True, return_inverse=True)
+    if len(firsts) < len(order):
+        follows = order[firsts[group]][len(sample) :]
+        coordinates[rest] = coordinates[follows]
 
 
 def _raise_if(should_stop: ShouldStop) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import Stopped, TextError, never
-from neuralviz.maps.asking import embedder_of
+from neuralviz.maps.asking import find_embedder
 from neuralviz.maps.clusters import CLUSTER_WORDS, find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting, make_large_map
@@ -120,7 +120,7 @@ class Placer:
 
     def __init__(self, store: CorpusStore, corpus: Corpus, kept: KeptMap) -> None:
         self.kept = kept
-        self.embedder = embedder_of(store, kept)
+        self.embedder = find_embedder(store, kept)
         self._store, self._corpus = store, corpus
         rows = None if kept.n_fitted is None else KeptMaps(store).sample(kept)
         self.vectors: np.ndarray = store.vectors.get(self.embedder, store.keys(corpus, rows))

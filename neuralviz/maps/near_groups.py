@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
 from neuralviz.errors import ShouldStop, Stopped, never
-from neuralviz.maps.distances import from_keys, pair_distances, sort_keys
+from neuralviz.maps.distances import pair_distances, sort_keys, split_keys
 from neuralviz.maps.neighbours import Neighbours
 
 PROBED = 64  # groups
@@ -46,7 +46,7 @@ class NearGroups:
     metric: str
 
     @classmethod
-    def of(
+    def build(
         cls, vectors: np.ndarray, metric: str, seed: int, *, should_stop: ShouldStop = never
     ) -> NearGroups:
         """Divide vectors into groups, as many as there are vectors in a group (Lloyd 1982).
@@ -60,7 +60,7 @@ class NearGroups:
         Raises:
             Stopped: ``should_stop`` said so.
         """
-        data = _scaled(vectors, metric)
+        data = _scale(vectors, metric)
         n = len(data)
         n_groups = max(1, round(n**0.5))
         drawn = np.random.default_rng(seed).choice(n, n_groups, replace=False)
@@ -75,9 +75,9 @@ class NearGroups:
             if last == ROUNDS:
                 break
             order = np.argsort(group, kind="stable")
-            has, first = np.unique(group[order], return_index=True)
-            for at, members in zip(has, np.split(order, first[1:]), strict=True):
-                centres[at] = data[members].mean(axis=0, dtype=np.float64)
+            occupied, first = np.unique(group[order], return_index=True)
+            for number, members in zip(occupied, np.split(order, first[1:]), strict=True):
+                centres[number] = data[members].mean(axis=0, dtype=np.float64)
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.arange(n_groups + 1))
         return cls(data[order], order.astype(np.int32), centres, starts, metric)
@@ -105,61 +105,61 @@ class NearGroups:
         Returns:
             [query, k] numbers of texts and distances; a text of the query's own vector counts.
         """
-        wanted = _scaled(queries, self.metric)
+        scaled = _scale(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
-        places = self._candidates(wanted, min(n_kept, len(self.texts)))
-        found = np.zeros((len(wanted), k), dtype=np.int64)
-        for start in range(0, len(wanted), RANKED):
+        places = self._candidates(scaled, min(n_kept, len(self.texts)))
+        best_keys = np.zeros((len(scaled), k), dtype=np.int64)
+        for start in range(0, len(scaled), RANKED):
             rows = slice(start, start + RANKED)
-            some = places[rows]
-            apart = pair_distances(
-                wanted[rows].astype(np.float64),
-                self.vectors[some].astype(np.float64),
+            candidates = places[rows]
+            exact_distances = pair_distances(
+                scaled[rows].astype(np.float64),
+                self.vectors[candidates].astype(np.float64),
                 self.metric,
             )
-            keys = sort_keys(apart, self.texts[some].astype(np.int64))
-            found[rows] = np.sort(keys, axis=1)[:, :k]
-        indices, distances = from_keys(found)
+            keys = sort_keys(exact_distances, self.texts[candidates].astype(np.int64))
+            best_keys[rows] = np.sort(keys, axis=1)[:, :k]
+        indices, distances = split_keys(best_keys)
         return Neighbours(indices, distances, self.metric, is_approximate=True)
 
     def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, n] places among the vectors, by float32 products."""
-        groups = self._probed(queries, n)
+        groups = self._probe_groups(queries, n)
         best = np.full((len(queries), n), np.inf, dtype=np.float32)
         places = np.zeros((len(queries), n), dtype=np.int64)
         order = np.argsort(groups, axis=None, kind="stable")
         ends = np.searchsorted(groups.ravel()[order], np.arange(len(self.centres) + 1))
-        of_query = order // groups.shape[1]
+        query_rows = order // groups.shape[1]
         for group in range(len(self.centres)):
-            asking = of_query[ends[group] : ends[group + 1]]
+            askers = query_rows[ends[group] : ends[group + 1]]
             first, last = int(self.starts[group]), int(self.starts[group + 1])
-            if not len(asking) or first == last:
+            if not len(askers) or first == last:
                 continue
-            near = _closeness(queries[asking], self.vectors[first:last])
-            at = np.broadcast_to(np.arange(first, last), near.shape)
-            near, at = _smallest(near, at, n)
-            best[asking], places[asking] = _smallest(
-                np.concatenate([best[asking], near], axis=1),
-                np.concatenate([places[asking], at], axis=1),
+            near = _closeness(queries[askers], self.vectors[first:last])
+            positions = np.broadcast_to(np.arange(first, last), near.shape)
+            near, positions = _keep_smallest(near, positions, n)
+            best[askers], places[askers] = _keep_smallest(
+                np.concatenate([best[askers], near], axis=1),
+                np.concatenate([places[askers], positions], axis=1),
                 n,
             )
         return places
 
-    def _probed(self, queries: np.ndarray, n: int) -> np.ndarray:
+    def _probe_groups(self, queries: np.ndarray, n: int) -> np.ndarray:
         """[query, group] whose centres are nearest: enough of them to hold ``n`` vectors."""
         sizes = np.sort(np.diff(self.starts))
         n_probed = max(PROBED, int(np.searchsorted(np.cumsum(sizes), n)) + 1)
         if n_probed >= len(self.centres):
             return np.tile(np.arange(len(self.centres)), (len(queries), 1))
-        found = np.zeros((len(queries), n_probed), dtype=np.int64)
+        probed = np.zeros((len(queries), n_probed), dtype=np.int64)
         for start in range(0, len(queries), ROWS):
             rows = slice(start, start + ROWS)
             near = _closeness(queries[rows], self.centres)
-            found[rows] = np.argpartition(near, n_probed - 1, axis=1)[:, :n_probed]
-        return found
+            probed[rows] = np.argpartition(near, n_probed - 1, axis=1)[:, :n_probed]
+        return probed
 
 
-def _scaled(vectors: np.ndarray, metric: str) -> np.ndarray:
+def _scale(vectors: np.ndarray, metric: str) -> np.ndarray:
     """Vectors of which the straight distance tells what is near."""
     scaled = unit_vectors(vectors) if metric == "cosine" else vectors
     return np.ascontiguousarray(scaled, dtype=np.float32)
@@ -171,8 +171,8 @@ def _closeness(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     return squares - 2 * (queries @ vectors.T)
 
 
-def _smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _keep_smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     if near.shape[1] <= n:
         return near, places
-    at = np.argpartition(near, n - 1, axis=1)[:, :n]
-    return np.take_along_axis(near, at, axis=1), np.take_along_axis(places, at, axis=1)
+    order = np.argpartition(near, n - 1, axis=1)[:, :n]
+    return np.take_along_axis(near, order, axis=1), np.take_along_axis(places, order, axis=1)

@@ -57,7 +57,7 @@ class Outvoted:
     agree: float
 
 
-def fitting_k(sizes: Iterable[ArrayLike]) -> int:
+def suggest_k(sizes: Iterable[ArrayLike]) -> int:
     """How many neighbours should vote: ten, or as many as a label in the middle has other texts.
 
     Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
@@ -65,8 +65,8 @@ def fitting_k(sizes: Iterable[ArrayLike]) -> int:
     Args:
         sizes: by column of labels, [label] how many texts have each label.
     """
-    others = [int(np.median(of)) - 1 for of in map(np.asarray, sizes) if len(of)]
-    return max(1, min([K, *others]))
+    medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
+    return max(1, min([K, *medians]))
 
 
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
@@ -87,7 +87,7 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     baseline = np.bincount(codes[codes >= 0]).max() / n
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
 
@@ -115,7 +115,7 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
     Raises:
         NeuralvizError, SettingsError: as of `knn_accuracy`.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     labelled = codes >= 0
     n = int(labelled.sum())
     if n < 2:
@@ -132,7 +132,7 @@ def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list
     Raises:
         NeuralvizError, SettingsError: as of `knn_accuracy`.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     names = [*dict.fromkeys(filter(None, labels)), ""]  # a text without voters has the code -1
     return [names[code] for code in _winners(neighbours, codes, k).tolist()]
 
@@ -150,12 +150,14 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
         SettingsError: ``k`` is below 1.
     """
     _check_k(k)
-    own, votes = codes[rows], codes[near.indices]
-    votes = _first_with_label(votes, k) if (votes < 0).any() else votes[:, :k]
-    return (_most_voted(votes) == own)[own >= 0]
+    own_codes, votes = codes[rows], codes[near.indices]
+    votes = _select_labelled(votes, k) if (votes < 0).any() else votes[:, :k]
+    return (_find_most_voted(votes) == own_codes)[own_codes >= 0]
 
 
-def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:
+def find_outvoted(
+    neighbours: Neighbours, labels: Sequence[str], k: int, n: int
+) -> tuple[Outvoted, ...]:
     """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
 
     Those that nobody votes on are missed, too, and are not among them.
@@ -168,7 +170,7 @@ def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> t
         NeuralvizError: there is not one label a text.
         SettingsError: ``k`` is below 1.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     winners = _winners(neighbours, codes, k)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
     agree = label_agreement(neighbours, labels, k)
@@ -188,14 +190,14 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
         NeuralvizError: there is not one label a text.
         SettingsError: ``k`` is below 1.
     """
-    codes, k = _codes(neighbours, labels, k)
+    codes, k = _encode_labels(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
-    for at, votes in _votes(neighbours, codes, k):
-        label = codes[at]
+    for rows, votes in _votes(neighbours, codes, k):
+        label = codes[rows]
         n_votes = (votes >= 0).sum(axis=1)
-        same = (votes == label[:, None]).sum(axis=1)
+        n_same = (votes == label[:, None]).sum(axis=1)
         is_defined = (label >= 0) & (n_votes > 0)
-        shares[at] = np.divide(same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
+        shares[rows] = np.divide(n_same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
     return shares
 
 
@@ -219,9 +221,9 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
     k = min(k, first.k, second.k)
     shares = np.zeros(len(first))
     for start in range(0, len(first), ROWS):
-        at = slice(start, start + ROWS)
-        same = first.indices[at, :k, None] == second.indices[at, None, :k]
-        shares[at] = same.sum(axis=(1, 2)) / k
+        rows = slice(start, start + ROWS)
+        is_common = first.indices[rows, :k, None] == second.indices[rows, None, :k]
+        shares[rows] = is_common.sum(axis=(1, 2)) / k
     return shares
 
 
@@ -246,7 +248,7 @@ def _check_k(k: int) -> None:
         raise SettingsError("The number of neighbours must be at least 1.")
 
 
-def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
+def _encode_labels(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
     """[text] a number for each label, -1 for none, and the voters there can be."""
     _check_k(k)
     if len(labels) != len(neighbours):
@@ -261,12 +263,12 @@ def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.nd
 def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
     """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
     winners = np.full(len(codes), -1, dtype=codes.dtype)
-    for at, votes in _votes(neighbours, codes, k):
-        winners[at] = _most_voted(votes)
+    for rows, votes in _votes(neighbours, codes, k):
+        winners[rows] = _find_most_voted(votes)
     return winners
 
 
-def _most_voted(votes: np.ndarray) -> np.ndarray:
+def _find_most_voted(votes: np.ndarray) -> np.ndarray:
     """[text] as of `_winners`, of [text, voter] labels, the nearest voter first."""
     counts = np.zeros(votes.shape, dtype=np.int32)
     for column in votes.T:
@@ -275,7 +277,7 @@ def _most_voted(votes: np.ndarray) -> np.ndarray:
     return votes[np.arange(len(votes)), counts.argmax(axis=1)]
 
 
-def _first_with_label(votes: np.ndarray, k: int) -> np.ndarray:
+def _select_labelled(votes: np.ndarray, k: int) -> np.ndarray:
     """[text, k] the labels of the first voters that have one, then of others."""
     order = np.argsort(votes < 0, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(votes, order, axis=1)
@@ -286,6 +288,6 @@ def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[
     everybody = bool((codes >= 0).all())
     candidates = neighbours.first(k).indices if everybody else neighbours.indices
     for start in range(0, len(codes), ROWS):
-        at = slice(start, start + ROWS)
-        votes = codes[candidates[at]]
-        yield at, votes if everybody else _first_with_label(votes, k)
+        rows = slice(start, start + ROWS)
+        votes = codes[candidates[rows]]
+        yield rows, votes if everybody else _select_labelled(votes, k)

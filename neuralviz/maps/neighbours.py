@@ -21,10 +21,10 @@ from neuralviz.maps.distances import (
     check_same_length,
     check_vectors,
     distinct_rows,
-    from_keys,
     pair_distances,
-    smallest,
+    smallest_keys,
     sort_keys,
+    split_keys,
 )
 from neuralviz.maps.numba_turn import numba_turn
 
@@ -101,15 +101,15 @@ def find_neighbours(
         raise TextError("Finding neighbours needs at least 2 texts.")
     k = min(int(k), n - 1)
     if n <= EXACT_UP_TO:
-        return _exactly(vectors, k, metric, should_stop)
+        return _find_exactly(vectors, k, metric, should_stop)
     rows, group = distinct_rows(vectors)
     if len(rows) == n:
         return descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
-        found = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
+        group_neighbours = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
     else:
-        found = _exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
-    return _for_all(_with_itself(found), group, k)
+        group_neighbours = _find_exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
+    return _expand_groups(_add_itself(group_neighbours), group, k)
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
@@ -161,30 +161,30 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
     distances = np.zeros((len(queries), k), dtype=np.float32)
     step = ROWS
     for start in range(0, len(queries), step):
-        at = slice(start, start + step)
-        some = queries[at].astype(np.float64)
-        kept = np.zeros((len(some), 0), dtype=np.int64)
+        rows = slice(start, start + step)
+        batch = queries[rows].astype(np.float64)
+        kept = np.zeros((len(batch), 0), dtype=np.int64)
         for first in range(0, len(vectors), ROWS):
             block = vectors[first : first + ROWS].astype(np.float64)
-            keys = sort_keys(all_distances(some, block, metric), first)
-            kept = smallest(np.concatenate([kept, smallest(keys, k)], axis=1), k)
-        indices[at], distances[at] = from_keys(np.sort(kept, axis=1))
+            keys = sort_keys(all_distances(batch, block, metric), first)
+            kept = smallest_keys(np.concatenate([kept, smallest_keys(keys, k)], axis=1), k)
+        indices[rows], distances[rows] = split_keys(np.sort(kept, axis=1))
     return Neighbours(indices, distances, metric)
 
 
-def _exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) -> Neighbours:
+def _find_exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) -> Neighbours:
     """From all distances, which fit into memory block by block."""
     n = len(vectors)
     everything = vectors.astype(np.float64)
-    found = np.zeros((n, k), dtype=np.int64)
+    best_keys = np.zeros((n, k), dtype=np.int64)
     for start in range(0, n if k else 0, 512):
         if should_stop():
             raise Stopped
         rows = slice(start, start + 512)
         keys = sort_keys(all_distances(everything[rows], everything, metric))
         keys[np.arange(len(keys)), start + np.arange(len(keys))] = np.iinfo(np.int64).max
-        found[rows] = np.sort(smallest(keys, k), axis=1)
-    return Neighbours(*from_keys(found), metric)
+        best_keys[rows] = np.sort(smallest_keys(keys, k), axis=1)
+    return Neighbours(*split_keys(best_keys), metric)
 
 
 def descend(
@@ -195,7 +195,7 @@ def descend(
     should_stop: ShouldStop = never,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Neighbours:
-    """What `find_neighbours` does with many texts, whose vectors all differ, however many."""
+    """Neighbours by nearest neighbour descent, of any number of vectors that all differ."""
     n = len(vectors)
     peak = np.abs(vectors).max()
     # Tiny numbers have no squares in float32.
@@ -228,16 +228,16 @@ def descend(
         keys[rows] = sort_keys(distances, near.astype(np.int64) & 0xFFFFFFFF)
     itself = np.arange(n)[:, None]
     keys[(graph == itself) | (graph < 0)] = np.iinfo(np.int64).max
-    found = np.sort(keys, axis=1)[:, :k]
-    indices, distances = from_keys(found)
-    missed = np.flatnonzero(found[:, -1] == np.iinfo(np.int64).max)
+    best_keys = np.sort(keys, axis=1)[:, :k]
+    indices, distances = split_keys(best_keys)
+    missed = np.flatnonzero(best_keys[:, -1] == np.iinfo(np.int64).max)
     if len(missed):
-        exact = _without(nearest(vectors, vectors[missed], k + 1, metric), missed)
+        exact = _drop_itself(nearest(vectors, vectors[missed], k + 1, metric), missed)
         indices[missed], distances[missed] = exact.indices, exact.distances
     return Neighbours(indices, distances, metric)
 
 
-def _with_itself(neighbours: Neighbours) -> Neighbours:
+def _add_itself(neighbours: Neighbours) -> Neighbours:
     """[text, 1 + k], the text itself first."""
     itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
     zeros = np.zeros(itself.shape, dtype=np.float32)
@@ -248,7 +248,7 @@ def _with_itself(neighbours: Neighbours) -> Neighbours:
     )
 
 
-def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
+def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     """[text, k - 1]: each row without its own text, or without the last if that is not in it."""
     is_itself = neighbours.indices == texts[:, None]
     is_itself[~is_itself.any(axis=1), -1] = True
@@ -260,11 +260,11 @@ def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     )
 
 
-def _for_all(found: Neighbours, group: np.ndarray, k: int) -> Neighbours:
+def _expand_groups(group_neighbours: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     """Neighbours of texts from those of the groups of equal texts.
 
     Args:
-        found: of groups, each itself first.
+        group_neighbours: of groups, each itself first.
         group: [text] of each.
         k: neighbours of a text.
     """
@@ -273,25 +273,27 @@ def _for_all(found: Neighbours, group: np.ndarray, k: int) -> Neighbours:
     starts = np.cumsum(sizes) - sizes
     indices = np.zeros((len(group), k), dtype=np.int32)
     distances = np.zeros((len(group), k), dtype=np.float32)
-    for first in range(0, len(found), ROWS):
-        near = found.indices[first : first + ROWS]
-        far = found.distances[first : first + ROWS]
+    for first in range(0, len(group_neighbours), ROWS):
+        near = group_neighbours.indices[first : first + ROWS]
+        far = group_neighbours.distances[first : first + ROWS]
         ends = np.cumsum(sizes[near], axis=1)
         n_groups = len(near)
         slots = np.zeros((n_groups, k + 1), dtype=np.int32)
-        apart = np.zeros((n_groups, k + 1), dtype=np.float32)
-        each = np.arange(n_groups)
+        slot_distances = np.zeros((n_groups, k + 1), dtype=np.float32)
+        numbers = np.arange(n_groups)
         for slot in range(k + 1):  # the place-th member of the column-th group fills it
             column = (ends <= slot).sum(axis=1)
-            groups = near[each, column]
-            place = slot - (ends[each, column] - sizes[groups])
+            groups = near[numbers, column]
+            place = slot - (ends[numbers, column] - sizes[groups])
             slots[:, slot] = members[starts[groups] + place]
-            apart[:, slot] = far[each, column]
+            slot_distances[:, slot] = far[numbers, column]
         # equally near groups: their members in the order of the texts
-        keys = np.sort(sort_keys(apart, slots.astype(np.int64)), axis=1)
-        slots, apart = from_keys(keys)
+        keys = np.sort(sort_keys(slot_distances, slots.astype(np.int64)), axis=1)
+        slots, slot_distances = split_keys(keys)
         texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
         rows = group[texts] - first
-        others = _without(Neighbours(slots[rows], apart[rows], found.metric), texts)
-        indices[texts], distances[texts] = others.indices, others.distances
-    return Neighbours(indices, distances, found.metric)
+        without_itself = _drop_itself(
+            Neighbours(slots[rows], slot_distances[rows], group_neighbours.metric), texts
+        )
+        indices[texts], distances[texts] = without_itself.indices, without_itself.distances
+    return Neighbours(indices, distances, group_neighbours.metric)

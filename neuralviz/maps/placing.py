@@ -28,10 +28,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
-from neuralviz.maps.distances import check_vectors, digests_of
+from neuralviz.maps.distances import check_vectors, digest_vectors
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projecting import place_by
+from neuralviz.maps.projecting import place_by_neighbours
 from neuralviz.maps.projection import Projection
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pruning import prune
@@ -75,12 +75,12 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class PlacedBlock:
-    """Where the texts of a block are.
+    """The coordinates of the texts of a block.
 
     Attributes:
         number: of the block.
         coordinates: [text, dimensions] float32.
-        digests: [text] of `digests_of` their vectors.
+        digests: [text] of `digest_vectors` their vectors.
     """
 
     number: int
@@ -106,14 +106,14 @@ def place_block(block: Block) -> PlacedBlock:
         store = CorpusStore(block.store)
         keys = store.keys(block.corpus, block.rows)
         vectors = check_vectors(store.vectors.get(block.embedder, keys))
-        projection, groups = _fitted(block.store / _FOLDER / block.fit, block.settings)
+        projection, groups = _read_fit(block.store / _FOLDER / block.fit, block.settings)
         if groups is None:
             near = Neighbours(np.zeros((0, 0), np.int32), np.zeros((0, 0)), block.settings.metric)
         else:
             n = len(projection.coordinates)
             near = groups.nearest(vectors, block.settings.placing_neighbours(n))
-        placed = place_by(projection, vectors, near)
-    return PlacedBlock(block.number, placed.astype(np.float32), digests_of(vectors))
+        placed = place_by_neighbours(projection, vectors, near)
+    return PlacedBlock(block.number, placed.astype(np.float32), digest_vectors(vectors))
 
 
 @contextmanager
@@ -138,14 +138,14 @@ def written_fit(
         Stopped: ``should_stop`` said so.
         NeuralvizError: it cannot be written.
     """
-    above = store.folder / _FOLDER
-    folder = above / secrets.token_hex(8)
+    parent = store.folder / _FOLDER
+    folder = parent / secrets.token_hex(8)
     settings = projection.settings
     try:
         folder.mkdir(parents=True)
-        prune(above, n_bytes=_ROOM, days=LEFT_OVER)
+        prune(parent, n_bytes=_ROOM, days=LEFT_OVER)
         if settings.reducer != "pca":
-            NearGroups.of(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
+            NearGroups.build(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
                 folder
             )
         arrays = {
@@ -162,20 +162,20 @@ def written_fit(
     try:
         yield folder.name
     finally:
-        _fitted.cache_clear()
+        _read_fit.cache_clear()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @lru_cache(maxsize=1)
-def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
-    """What `written_fit` wrote; the groups are for reducers that go by neighbours."""
+def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
+    """Read the files of `written_fit`; the groups are for reducers that place by neighbours."""
     if not folder.is_dir():
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
 
     def read(name: str) -> np.ndarray:
         return np.load(folder / f"{name}.npy", allow_pickle=False)
 
-    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _extra(folder)}
+    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _fitted_files(folder)}
     neighbours = Neighbours(read("near"), read("far"), settings.metric)
     projection = Projection(read("coordinates"), settings, neighbours, (), fitted)
     if settings.reducer == "pca":
@@ -183,11 +183,11 @@ def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, Nea
     return projection, NearGroups.open(folder, settings.metric)
 
 
-def _extra(folder: Path) -> list[Path]:
+def _fitted_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("fitted_*.npy"))
 
 
-def on_processes(
+def place_on_processes(
     place: PlaceBlock,
     blocks: Sequence[Block],
     should_stop: ShouldStop,
@@ -207,7 +207,7 @@ def on_processes(
         Stopped: ``should_stop`` said so; blocks under way are given up.
         NeuralvizError: a process was killed, or as of ``place``.
     """
-    n_processes = min(n_processes or min(_n_cores(), MOST_PROCESSES), len(blocks))
+    n_processes = min(n_processes or min(_count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:
             if should_stop():
@@ -217,16 +217,16 @@ def on_processes(
     context = get_context("spawn")
     is_over = context.Event()
     with ProcessPoolExecutor(
-        n_processes, mp_context=context, initializer=_end_with, initargs=(is_over,)
+        n_processes, mp_context=context, initializer=_end_process_with, initargs=(is_over,)
     ) as pool:
-        left = {pool.submit(place, block) for block in blocks}
+        pending = {pool.submit(place, block) for block in blocks}
         try:
-            while left:
-                done, left = wait(left, _LOOKED, FIRST_COMPLETED)
+            while pending:
+                finished, pending = wait(pending, _LOOKED, FIRST_COMPLETED)
                 if should_stop():
                     raise Stopped
-                for one in done:
-                    yield one.result()
+                for future in finished:
+                    yield future.result()
         except BrokenProcessPool as error:
             raise NeuralvizError(
                 "A process that placed texts on the map was ended by the system, perhaps for lack "
@@ -237,13 +237,13 @@ def on_processes(
             pool.shutdown(cancel_futures=True)
 
 
-def _n_cores() -> int:
+def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _end_with(is_over: Event) -> None:
+def _end_process_with(is_over: Event) -> None:
     """End this process at once when the work is over, or when the process that wants it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
     parent = parent_process()

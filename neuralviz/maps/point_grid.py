@@ -15,7 +15,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.lazy import Lazy
-from neuralviz.maps.areas import covered_cells, cut_cells, even_odd
+from neuralviz.maps.areas import covered_cells, cut_cells, is_inside_area
 
 POINTS_A_CELL = 8  # on average
 FINEST, COARSEST = 1024, 64  # cells across
@@ -47,31 +47,31 @@ class Window:
         across, up = share * (self.right - self.left), share * (self.top - self.bottom)
         return Window(self.left - across, self.right + across, self.bottom - up, self.top + up)
 
-    def holds(self, other: Window) -> bool:
+    def holds(self, inner: Window) -> bool:
         """Whether another window lies in this one."""
         return (
-            self.left <= other.left
-            and other.right <= self.right
-            and self.bottom <= other.bottom
-            and other.top <= self.top
+            self.left <= inner.left
+            and inner.right <= self.right
+            and self.bottom <= inner.bottom
+            and inner.top <= self.top
         )
 
-    def meets(self, other: Window) -> bool:
+    def meets(self, window: Window) -> bool:
         """Whether another window lies in part in this one."""
         return (
-            self.left < other.right
-            and other.left < self.right
-            and self.bottom < other.top
-            and other.bottom < self.top
+            self.left < window.right
+            and window.left < self.right
+            and self.bottom < window.top
+            and window.bottom < self.top
         )
 
-    def cut(self, other: Window) -> Window:
+    def cut(self, window: Window) -> Window:
         """The part of the window that lies in another one, which it meets."""
         return Window(
-            max(self.left, other.left),
-            min(self.right, other.right),
-            max(self.bottom, other.bottom),
-            min(self.top, other.top),
+            max(self.left, window.left),
+            min(self.right, window.right),
+            max(self.bottom, window.bottom),
+            min(self.top, window.top),
         )
 
 
@@ -94,7 +94,7 @@ class PointGrid:
     _parts: Lazy = field(default_factory=Lazy, repr=False)
 
     @classmethod
-    def of(cls, coordinates: np.ndarray, size: int | None = None) -> PointGrid:
+    def build(cls, coordinates: np.ndarray, size: int | None = None) -> PointGrid:
         """The grid of some points.
 
         Args:
@@ -120,7 +120,7 @@ class PointGrid:
         def sort() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             x, y = _axes(self.coordinates)
             cells = _cells_of_points(x, y, self.bounds, self.size)
-            rows, _ = grouped(cells, self.size * self.size)
+            rows, _ = group_rows(cells, self.size * self.size)
             return rows, x[rows], y[rows]
 
         return self._parts.get("sorted", sort)
@@ -134,10 +134,10 @@ class PointGrid:
         if window is None or window.holds(self.bounds):
             return np.arange(len(self), dtype=np.int32)
         runs = list(self._runs(window))
-        return _joined(self._sorted[0], runs)[self._is_in(window, runs)]
+        return _concatenate(self._sorted[0], runs)[self._is_in(window, runs)]
 
     def sample(
-        self, window: Window | None, most: int, within: np.ndarray | None = None
+        self, window: Window | None, max_points: int, within: np.ndarray | None = None
     ) -> tuple[np.ndarray, int]:
         """Some of the points in a window, always the same, and how many there are.
 
@@ -145,7 +145,7 @@ class PointGrid:
 
         Args:
             window: None for the whole map.
-            most: points; all, where there are no more.
+            max_points: points; all, where there are no more.
             within: [text] whether a filter lets them through; None where there is none.
 
         Returns:
@@ -155,17 +155,17 @@ class PointGrid:
         if within is not None:
             rows = rows[within[rows]]
         n = len(rows)
-        if n > most:
-            order = _scattered(rows)
+        if n > max_points:
+            order = _draw_order(rows)
             # a few more than are wanted, so that few have to be sorted
-            bound = int(min(1.0, (most + 6 * math.sqrt(most) + 6) / n) * (2**32 - 1))
+            bound = int(min(1.0, (max_points + 6 * math.sqrt(max_points) + 6) / n) * (2**32 - 1))
             likely = np.flatnonzero(order <= bound)
-            if len(likely) < most:
+            if len(likely) < max_points:
                 likely = np.arange(n)
-            rows = rows[likely[np.argpartition(order[likely], most - 1)[:most]]]
+            rows = rows[likely[np.argpartition(order[likely], max_points - 1)[:max_points]]]
         return np.sort(rows), n
 
-    def counts(self, window: Window | None, most: int) -> tuple[np.ndarray, Window]:
+    def counts(self, window: Window | None, max_bins: int) -> tuple[np.ndarray, Window]:
         """How many points lie in each bin of a window, and what the bins cover.
 
         Of a large window bins are made of whole cells, so that no point is looked at: they cover a
@@ -174,7 +174,7 @@ class PointGrid:
 
         Args:
             window: None for the whole map.
-            most: bins across or up.
+            max_bins: bins across or up.
 
         Returns:
             [up, across] int64 from the left and the bottom, and what they cover.
@@ -185,27 +185,27 @@ class PointGrid:
             return np.zeros((1, 1), dtype=np.int64), window
         lowest, highest, first, last = cells
         longest = max(highest - lowest, last - first) + 1
-        if longest > most // 2:
-            return self._counts_of_cells(cells, -(-longest // most))
+        if longest > max_bins // 2:
+            return self._counts_of_cells(cells, -(-longest // max_bins))
         runs = list(self._runs(window))
         is_in = self._is_in(window, runs)
-        x, y = (_joined(axis, runs)[is_in] for axis in self._sorted[1:])
-        seen = window.cut(self.bounds)
-        wide, high = seen.right - seen.left, seen.top - seen.bottom
+        x, y = (_concatenate(axis, runs)[is_in] for axis in self._sorted[1:])
+        visible = window.cut(self.bounds)
+        wide, high = visible.right - visible.left, visible.top - visible.bottom
         side = math.sqrt(wide * high * POINTS_A_CELL / max(1, len(x)))
         side = min(side, max(wide, high) / FEWEST_BINS)
-        across, up = (min(most, max(1, math.ceil(length / side))) for length in (wide, high))
-        bins = _cells(y, seen.bottom, seen.top, up) * np.int32(across)
-        bins += _cells(x, seen.left, seen.right, across)
-        return np.bincount(bins, minlength=up * across).reshape(up, across), seen
+        across, up = (min(max_bins, max(1, math.ceil(length / side))) for length in (wide, high))
+        bins = _cells(y, visible.bottom, visible.top, up) * np.int32(across)
+        bins += _cells(x, visible.left, visible.right, across)
+        return np.bincount(bins, minlength=up * across).reshape(up, across), visible
 
     def _counts_of_cells(
         self, cells: tuple[int, int, int, int], side: int
     ) -> tuple[np.ndarray, Window]:
         """As of `counts`, of bins of ``side`` · ``side`` cells."""
         lowest, highest, first, last = cells
-        every = np.diff(self.starts).reshape(self.size, self.size)
-        counts = every[lowest : highest + 1, first : last + 1]
+        cell_counts = np.diff(self.starts).reshape(self.size, self.size)
+        counts = cell_counts[lowest : highest + 1, first : last + 1]
         up, across = (-(-length // side) for length in counts.shape)
         counts = np.pad(
             counts, [(0, up * side - counts.shape[0]), (0, across * side - counts.shape[1])]
@@ -213,8 +213,8 @@ class PointGrid:
         counts = counts.reshape(up, side, across, side).sum(axis=(1, 3))
         wide = (self.bounds.right - self.bounds.left) / self.size
         high = (self.bounds.top - self.bounds.bottom) / self.size
-        left, bottom = self.bounds.left + first * wide, self.bounds.bottom + lowest * high
-        return counts, Window(left, left + across * side * wide, bottom, bottom + up * side * high)
+        x_low, y_low = self.bounds.left + first * wide, self.bounds.bottom + lowest * high
+        return counts, Window(x_low, x_low + across * side * wide, y_low, y_low + up * side * high)
 
     def inside(self, areas: Iterable[np.ndarray]) -> np.ndarray:
         """[text] whether a point lies in one of some areas.
@@ -224,10 +224,10 @@ class PointGrid:
         Args:
             areas: [corner, 2] each, the last joined to the first.
         """
-        found = np.zeros(len(self), dtype=bool)
+        is_inside = np.zeros(len(self), dtype=bool)
         for area in areas:
-            found[self._in_area(np.asarray(area, dtype=np.float64))] = True
-        return found
+            is_inside[self._in_area(np.asarray(area, dtype=np.float64))] = True
+        return is_inside
 
     def _in_area(self, corners: np.ndarray) -> np.ndarray:
         """[found] row numbers: whole cells first, then the points of those that it cuts."""
@@ -237,14 +237,14 @@ class PointGrid:
             return rows[:0]
         low = np.array([self.bounds.left, self.bounds.bottom])
         high = np.array([self.bounds.right, self.bounds.top])
-        in_cells = (corners - low) * (self.size / (high - low))
-        ends = np.roll(in_cells, -1, axis=0)
-        cut = cut_cells(in_cells, ends, self.size)
-        whole = covered_cells(in_cells, ends, self.size) & ~cut
-        at = self._points_of(np.flatnonzero(cut.ravel()))
-        at = at[even_odd(x[at], y[at], corners)]
+        cell_corners = (corners - low) * (self.size / (high - low))
+        ends = np.roll(cell_corners, -1, axis=0)
+        cut = cut_cells(cell_corners, ends, self.size)
+        whole = covered_cells(cell_corners, ends, self.size) & ~cut
+        positions = self._points_of(np.flatnonzero(cut.ravel()))
+        positions = positions[is_inside_area(x[positions], y[positions], corners)]
         inside = self._points_of(np.flatnonzero(whole.ravel()))
-        return np.concatenate([rows[inside], rows[at]])
+        return np.concatenate([rows[inside], rows[positions]])
 
     def _points_of(self, cells: np.ndarray) -> np.ndarray:
         """[found] places of the points of some cells."""
@@ -279,14 +279,14 @@ class PointGrid:
 
     def _is_in(self, window: Window, runs: Sequence[slice]) -> np.ndarray:
         """[point of the runs] whether it is in the window."""
-        x, y = (_joined(axis, runs) for axis in self._sorted[1:])
+        x, y = (_concatenate(axis, runs) for axis in self._sorted[1:])
         is_in = (x >= np.float32(window.left)) & (x <= np.float32(window.right))
         is_in &= y >= np.float32(window.bottom)
         is_in &= y <= np.float32(window.top)
         return is_in
 
 
-def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
+def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows by group, in their order within each, found by counting.
 
     Args:
@@ -334,13 +334,13 @@ def _cells(values: np.ndarray, low: float, high: float, size: int) -> np.ndarray
     return np.clip(scaled, 0, size - 1).astype(np.int32)
 
 
-def _joined(values: np.ndarray, runs: Sequence[slice]) -> np.ndarray:
+def _concatenate(values: np.ndarray, runs: Sequence[slice]) -> np.ndarray:
     if len(runs) <= 1:
         return values[runs[0]] if runs else values[:0]
     return np.concatenate([values[run] for run in runs])
 
 
-def _scattered(rows: np.ndarray) -> np.ndarray:
+def _draw_order(rows: np.ndarray) -> np.ndarray:
     """[row] uint32 in which order rows are drawn at random, no two alike (murmur3's last step)."""
     mixed = rows.astype(np.uint32)
     mixed ^= mixed >> np.uint32(16)

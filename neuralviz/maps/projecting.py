@@ -19,8 +19,8 @@ from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, neve
 from neuralviz.maps.distances import (
     check_same_length,
     check_vectors,
+    count_distinct,
     equal_within,
-    n_distinct,
 )
 from neuralviz.maps.neighbours import Neighbours, descend, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
@@ -74,9 +74,9 @@ def project(
     def on_wait() -> None:
         on_progress(ProjectionEvent("waiting"))
 
-    def after_epoch(done: int, total: int) -> None:
-        on_progress(ProjectionEvent("layout", done, total))
-        if done and should_stop():
+    def after_epoch(n_done: int, total: int) -> None:
+        on_progress(ProjectionEvent("layout", n_done, total))
+        if n_done and should_stop():
             raise Stopped
 
     if should_stop():
@@ -97,7 +97,7 @@ def project(
         if settings.reducer == "pca":
             on_progress(ProjectionEvent("layout"))
             fitted = layout.principal_components(vectors, settings.dimensions)
-            coordinates = layout.on_components(vectors[distinct.rows], fitted)
+            coordinates = layout.project_on_components(vectors[distinct.rows], fitted)
         else:
             coordinates = layout.lay_out(
                 vectors[distinct.rows], settings, distinct.neighbours, after_epoch
@@ -171,7 +171,7 @@ def find_distinct(
         _, first, part = np.unique(labels, return_index=True, return_inverse=True)
         rows, group = rows[first], part[group]
         if len(rows) < FEWEST_TEXTS:
-            raise _too_few(len(rows), len(vectors))
+            raise _too_few_error(len(rows), len(vectors))
         neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
 
 
@@ -181,12 +181,12 @@ def check_enough(vectors: np.ndarray, metric: str) -> None:
     Raises:
         TextError: fewer than 5 of them differ.
     """
-    differ = n_distinct(vectors, metric, FEWEST_TEXTS)
+    differ = count_distinct(vectors, metric, FEWEST_TEXTS)
     if differ < FEWEST_TEXTS:
-        raise _too_few(differ, len(vectors))
+        raise _too_few_error(differ, len(vectors))
 
 
-def _too_few(differ: int, n: int) -> TextError:
+def _too_few_error(differ: int, n: int) -> TextError:
     return TextError(
         f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
         f"{many(n, 'text')} here are only {differ} different. Equal texts have equal embeddings; "
@@ -217,7 +217,7 @@ def _layout_of(reducer: str) -> ModuleType:
 
 
 def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
-    """What is done otherwise than asked for with ``n`` different texts."""
+    """Sentences on settings that were changed for ``n`` different texts."""
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         return (
@@ -243,7 +243,7 @@ def place(
     *,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """Where new texts land on a map; nothing that is on it moves.
+    """Coordinates of new texts on a map; the texts that are on it do not move.
 
     A new vector that is on the map already lands on its own point. The others land where the
     reducer's own placing puts them, after an exact search for their nearest texts: UMAP's
@@ -270,13 +270,13 @@ def place(
     check_same_length(vectors, new)
     settings = projection.settings
     if settings.reducer == "pca":
-        return _layout_of("pca").on_components(new, projection.fitted)
+        return _layout_of("pca").project_on_components(new, projection.fitted)
     n_neighbors = settings.placing_neighbours(len(vectors))
     near = nearest(vectors, new, n_neighbors, settings.metric)
-    return place_by(projection, new, near, should_stop=should_stop)
+    return place_by_neighbours(projection, new, near, should_stop=should_stop)
 
 
-def place_by(
+def place_by_neighbours(
     projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
     """`place` for new texts whose neighbours on the map are known.
@@ -293,7 +293,7 @@ def place_by(
     """
     settings = projection.settings
     if settings.reducer == "pca":
-        return _layout_of("pca").on_components(new, projection.fitted)
+        return _layout_of("pca").project_on_components(new, projection.fitted)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
     if unknown.any():
@@ -314,7 +314,7 @@ def warm_up(*, large: bool = False) -> None:
     """
     n = 64
     vectors = np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32)
-    few = project(vectors)
-    place(vectors, few, vectors[:2] + 0.5)
+    small_map = project(vectors)
+    place(vectors, small_map, vectors[:2] + 0.5)
     if large:
         descend(vectors, SCORED_NEIGHBOURS, "cosine", SEED)

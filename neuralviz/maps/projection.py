@@ -33,7 +33,7 @@ class ProjectionEvent:
 
     Attributes:
         stage: one of `STAGES`.
-        done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
+        n_done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
             counted.
         span: 0 … 1 where the stage begins and ends in all of the work.
     """
@@ -41,7 +41,7 @@ class ProjectionEvent:
     __repr__ = short_repr
 
     stage: str
-    done: int = 0
+    n_done: int = 0
     total: int = 0
     span: tuple[float, float] = (0.0, 1.0)
 
@@ -49,7 +49,7 @@ class ProjectionEvent:
     def share(self) -> float:
         """0 … 1 of all of the work that is done, as far as it is counted."""
         begins, ends = self.span
-        return begins + (ends - begins) * self.done / self.total if self.total else begins
+        return begins + (ends - begins) * self.n_done / self.total if self.total else begins
 
 
 @dataclass(frozen=True, eq=False)

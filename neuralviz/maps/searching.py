@@ -19,8 +19,8 @@ from neuralviz.maps.distances import (
     all_distances,
     check_metric,
     check_vectors,
-    from_keys,
     sort_keys,
+    split_keys,
 )
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.store.index import index_of, nearest_keys, rows_of_keys, vectors_of_keys
@@ -40,7 +40,7 @@ WIDER = 4  # times as many when they were too few
 ROWS = 4096  # vectors compared at once
 _PREFIX = ">u8"  # the first half of a key tells the texts of a corpus apart from others
 
-Found = tuple[np.ndarray, np.ndarray]
+KeyDistances = tuple[np.ndarray, np.ndarray]
 """[found] keys of texts, and [found] float64 distances, of one query."""
 
 
@@ -53,7 +53,7 @@ def nearest_in_corpus(
     metric: str = "cosine",
     *,
     leaving_out: np.ndarray | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The ``k`` texts of a corpus nearest to each of some vectors.
@@ -82,18 +82,20 @@ def nearest_in_corpus(
         Stopped: ``should_stop`` said so.
     """
     search = _search(corpus, embedder, queries, k, metric, leaving_out)
-    left = np.arange(len(search.queries))
-    index = index_for(store, embedder, metric)
+    pending = np.arange(len(search.queries))
+    index = find_index(store, embedder, metric)
     if index is not None:
-        left = _by_index(store, corpus, embedder, index, search, should_stop)
-    if len(left):
-        asked = search.queries[left]
-        found = _exactly(store, corpus, embedder, asked, k + 1, metric, on_progress, should_stop)
-        for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
+        pending = _search_index(store, corpus, embedder, index, search, should_stop)
+    if len(pending):
+        pending_queries = search.queries[pending]
+        candidates = _search_exactly(
+            store, corpus, embedder, pending_queries, k + 1, metric, on_progress, should_stop
+        )
+        for query, near in zip(pending.tolist(), _rows_of(store, corpus, candidates), strict=True):
             if not search.take(query, near):
                 # all that have a vector are near, and they are too few
                 raise not_embedded(corpus.n_texts - len(near), corpus.n_texts)
-    is_approximate = len(left) < len(search.queries)
+    is_approximate = len(pending) < len(search.queries)
     return Neighbours(search.rows, search.distances, metric, is_approximate)
 
 
@@ -107,25 +109,25 @@ def nearest_by_index(
     *,
     leaving_out: np.ndarray | None = None,
 ) -> Neighbours | None:
-    """As of `nearest_in_corpus`, by `index_for` alone; None where it finds too little.
+    """As of `nearest_in_corpus`, by `find_index` alone; None where it finds too little.
 
     Args, Raises:
         As of `nearest_in_corpus`.
     """
     search = _search(corpus, embedder, queries, k, INDEXED, leaving_out)
-    if len(_by_index(store, corpus, embedder, index, search, never)):
+    if len(_search_index(store, corpus, embedder, index, search, never)):
         return None
     return Neighbours(search.rows, search.distances, INDEXED, is_approximate=True)
 
 
-def index_for(store: CorpusStore, embedder: KeptEmbedder, metric: str) -> VectorIndex | None:
+def find_index(store: CorpusStore, embedder: KeptEmbedder, metric: str) -> VectorIndex | None:
     """The index of the vectors, where there is one and it serves this distance."""
     return index_of(store.database, embedder) if metric == INDEXED else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What is asked for, and room for what is found.
+    """Queries, and arrays for their results.
 
     Attributes:
         queries: [query, dim].
@@ -140,12 +142,13 @@ class _Search:
 
     def take(self, query: int, near: np.ndarray) -> bool:
         """Fill in the first of what is near a query, sorted; whether there is enough of it."""
-        numbers, apart = from_keys(near)
+        numbers, near_distances = split_keys(near)
         is_other = numbers != self.itself[query]
         k = self.rows.shape[1]
         if is_other.sum() < k:
             return False
-        self.rows[query], self.distances[query] = numbers[is_other][:k], apart[is_other][:k]
+        self.rows[query] = numbers[is_other][:k]
+        self.distances[query] = near_distances[is_other][:k]
         return True
 
 
@@ -157,22 +160,22 @@ def _search(
     metric: str,
     leaving_out: np.ndarray | None,
 ) -> _Search:
-    asked = check_vectors(queries, "query")
+    checked = check_vectors(queries, "query")
     check_metric(metric)
     if k < 1:
         raise SettingsError("The number of neighbours must be at least 1.")
-    if asked.shape[1] != embedder.dim:
+    if checked.shape[1] != embedder.dim:
         raise SettingsError(
-            f"The new vectors have {asked.shape[1]:,} values, those of the corpus "
+            f"The new vectors have {checked.shape[1]:,} values, those of the corpus "
             f"{embedder.dim:,}. Embed both with the same method."
         )
-    itself = np.full(len(asked), -1) if leaving_out is None else np.asarray(leaving_out)
+    itself = np.full(len(checked), -1) if leaving_out is None else np.asarray(leaving_out)
     k = min(int(k), corpus.n_texts - (leaving_out is not None))
-    rows = np.zeros((len(asked), k), dtype=np.int32)
-    return _Search(asked, itself, rows, np.zeros((len(asked), k), dtype=np.float32))
+    rows = np.zeros((len(checked), k), dtype=np.int32)
+    return _Search(checked, itself, rows, np.zeros((len(checked), k), dtype=np.float32))
 
 
-def _by_index(
+def _search_index(
     store: CorpusStore,
     corpus: Corpus,
     embedder: KeptEmbedder,
@@ -190,37 +193,39 @@ def _by_index(
     share = min(corpus.n_distinct / max(n_vectors, 1), 1.0)
     n = k + 1 if share == 1 else math.ceil(MARGIN * (k + 1) / share)
     while len(pending) and n <= MOST_FETCHED:
-        found = []
+        candidates = []
         for query in pending.tolist():
             if should_stop():
                 raise Stopped
             with store.database.reading():
                 keys, vectors = nearest_keys(table, index, search.queries[query], n)
             vector = search.queries[query : query + 1].astype(np.float64)
-            found.append((keys, all_distances(vector, vectors.astype(np.float64), INDEXED)[0]))
-        near = zip(pending.tolist(), _rows_of(store, corpus, found), strict=True)
+            candidates.append((keys, all_distances(vector, vectors.astype(np.float64), INDEXED)[0]))
+        near = zip(pending.tolist(), _rows_of(store, corpus, candidates), strict=True)
         pending = pending[~np.array([search.take(query, rows) for query, rows in near])]
         n *= WIDER
     return np.concatenate([np.flatnonzero(~has_direction), pending])
 
 
-def _rows_of(store: CorpusStore, corpus: Corpus, found: list[Found]) -> list[np.ndarray]:
+def _rows_of(
+    store: CorpusStore, corpus: Corpus, candidates: list[KeyDistances]
+) -> list[np.ndarray]:
     """By query, sorted `sort_keys` of all rows of the corpus that have the keys that were found."""
-    different = np.unique(np.concatenate([keys for keys, _ in found]))
+    different = np.unique(np.concatenate([keys for keys, _ in candidates]))
     places, rows = rows_of_keys(store, corpus, different)
     ends = np.searchsorted(places, np.arange(len(different) + 1))
     near = []
-    for keys, distances in found:
-        at = np.searchsorted(different, keys)
-        counts = ends[at + 1] - ends[at]
-        firsts = np.repeat(ends[at], counts)
+    for keys, distances in candidates:
+        positions = np.searchsorted(different, keys)
+        counts = ends[positions + 1] - ends[positions]
+        firsts = np.repeat(ends[positions], counts)
         steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        of_key = np.repeat(distances, counts)[None]
-        near.append(np.sort(sort_keys(of_key, rows[firsts + steps])[0]))
+        key_distances = np.repeat(distances, counts)[None]
+        near.append(np.sort(sort_keys(key_distances, rows[firsts + steps])[0]))
     return near
 
 
-def _exactly(
+def _search_exactly(
     store: CorpusStore,
     corpus: Corpus,
     embedder: KeptEmbedder,
@@ -229,32 +234,36 @@ def _exactly(
     metric: str,
     on_progress: Callable[[int, int], None],
     should_stop: ShouldStop,
-) -> list[Found]:
+) -> list[KeyDistances]:
     """By query, the ``n`` nearest different texts of a corpus, from a look at all of them."""
-    wanted = queries.astype(np.float64)
-    mine = np.unique(store.keys(corpus))
-    prefixes = _prefixes(mine)
+    exact_queries = queries.astype(np.float64)
+    corpus_keys = np.unique(store.keys(corpus))
+    prefixes = _prefixes(corpus_keys)
     best = np.full((len(queries), 0), np.inf)
     keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
     n_seen = 0
-    on_progress(n_seen, len(mine))
-    for stored, vectors in vectors_of_keys(store.database, embedder, mine):
+    on_progress(n_seen, len(corpus_keys))
+    for stored, vectors in vectors_of_keys(store.database, embedder, corpus_keys):
         for start in range(0, len(stored), ROWS):
             if should_stop():
                 raise Stopped
-            some = stored[start : start + ROWS]
-            at = np.minimum(np.searchsorted(prefixes, _prefixes(some)), len(prefixes) - 1)
-            is_mine = prefixes[at] == _prefixes(some)
+            block_keys = stored[start : start + ROWS]
+            positions = np.minimum(
+                np.searchsorted(prefixes, _prefixes(block_keys)), len(prefixes) - 1
+            )
+            is_mine = prefixes[positions] == _prefixes(block_keys)
             block = vectors[start : start + ROWS][is_mine].astype(np.float64)
-            apart = all_distances(wanted, block, metric)
-            best = np.concatenate([best, apart], axis=1)
-            keys = np.concatenate([keys, np.broadcast_to(some[is_mine], apart.shape)], axis=1)
+            block_distances = all_distances(exact_queries, block, metric)
+            best = np.concatenate([best, block_distances], axis=1)
+            keys = np.concatenate(
+                [keys, np.broadcast_to(block_keys[is_mine], block_distances.shape)], axis=1
+            )
             if best.shape[1] > n:
                 first = np.argpartition(best, n - 1, axis=1)[:, :n]
                 best = np.take_along_axis(best, first, axis=1)
                 keys = np.take_along_axis(keys, first, axis=1)
             n_seen += len(block)
-            on_progress(n_seen, len(mine))
+            on_progress(n_seen, len(corpus_keys))
     return list(zip(keys, best, strict=True))
 
 

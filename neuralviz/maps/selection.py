@@ -24,16 +24,16 @@ class Selection:
     n: int
 
     @classmethod
-    def of_mask(cls, mask: np.ndarray) -> Selection:
+    def from_mask(cls, mask: np.ndarray) -> Selection:
         """The texts for which [text] ``mask`` is true."""
-        return cls(packed(mask), len(mask), int(np.count_nonzero(mask)))
+        return cls(pack_bits(mask), len(mask), int(np.count_nonzero(mask)))
 
     @classmethod
-    def of_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
+    def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
         """The texts of some row numbers; those that the corpus does not have are left out."""
         mask = np.zeros(n_texts, dtype=bool)
         mask[rows[rows < n_texts]] = True
-        return cls.of_mask(mask)
+        return cls.from_mask(mask)
 
     def __len__(self) -> int:
         return self.n
@@ -51,11 +51,11 @@ class Selection:
         """[selected] row numbers in their order."""
         return np.flatnonzero(self.mask())
 
-    def at(self, rows: np.ndarray) -> np.ndarray:
+    def is_selected(self, rows: np.ndarray) -> np.ndarray:
         """[row] whether the texts of some rows are selected."""
         return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
 
 
-def packed(mask: np.ndarray) -> np.ndarray:
+def pack_bits(mask: np.ndarray) -> np.ndarray:
     """[⌈text / 8⌉] uint8 of [text] whether something is so."""
     return np.packbits(mask, bitorder="little")

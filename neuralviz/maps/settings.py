@@ -83,7 +83,7 @@ class ProjectionSettings:
             object.__setattr__(self, name, kind(getattr(self, name)))  # numpy's become plain
 
     def relevant(self) -> dict[str, str | int | float]:
-        """What matters for this reducer, plain: the part of a key. `from_dict` takes it back."""
+        """The settings that affect this reducer, by name, for a key; `from_dict` reads them."""
         return {name: getattr(self, name) for name in _RELEVANT[self.reducer]}
 
     @classmethod
@@ -93,7 +93,7 @@ class ProjectionSettings:
         Raises:
             SettingsError: there is no such setting, or a value is out of its range.
         """
-        unknown = values.keys() - {each.name for each in fields(cls)}
+        unknown = values.keys() - {setting.name for setting in fields(cls)}
         if unknown:
             raise SettingsError(f"Unknown map setting “{min(unknown)}”.")
         return cls(**values)
@@ -114,12 +114,12 @@ class ProjectionSettings:
 
     def needed_neighbours(self, n: int) -> int:
         """How many neighbours of each text the reducer, scores and lists need."""
-        wanted = {
+        needed = {
             "umap": self.n_neighbors - 1,
             "tsne": int(3 * self.possible_perplexity(n)),
             "pca": 0,
         }
-        return min(max(SCORED_NEIGHBOURS, wanted[self.reducer]), n - 1)
+        return min(max(SCORED_NEIGHBOURS, needed[self.reducer]), n - 1)
 
 
 def is_large(n_texts: int) -> bool:

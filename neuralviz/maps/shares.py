@@ -10,7 +10,7 @@ import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import NeuralvizError
 
-_BEYOND = 0.025  # of 95%, on either side
+_TAIL = 0.025  # of 95%, on either side
 _Z = NormalDist().inv_cdf(0.975)
 
 
@@ -46,7 +46,7 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
         raise NeuralvizError("The two methods must be compared on the same texts.")
     by_first, by_second = int((first & ~second).sum()), int((second & ~first).sum())
     quantile = scipy.special.betaincinv
-    low = quantile(by_first, by_second + 1, _BEYOND) if by_first else 0.0
-    high = quantile(by_first + 1, by_second, 1 - _BEYOND) if by_second else 1.0
+    low = quantile(by_first, by_second + 1, _TAIL) if by_first else 0.0
+    high = quantile(by_first + 1, by_second, 1 - _TAIL) if by_second else 1.0
     differ = (by_first + by_second) / len(first)
     return float((2 * low - 1) * differ), float((2 * high - 1) * differ)

@@ -12,7 +12,7 @@ from openTSNE.nearest_neighbors import PrecomputedNeighbors
 from scipy.sparse import csr_matrix
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.maps.components import on_components, principal_components
+from neuralviz.maps.components import principal_components, project_on_components
 from neuralviz.maps.settings import PLACING_PERPLEXITY
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def lay_out(
     after_epoch: Callable[[int, int], None],
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[text, 2].
+    """[text, 2] coordinates of a map.
 
     Args:
         vectors: [text, dim].
@@ -42,37 +42,37 @@ def lay_out(
     n = len(vectors)
     total = EARLY_ITERATIONS + ITERATIONS
     after_epoch(0, total)
-    every = 5 if n <= 20_000 else 1
-    done = 0
+    interval = 5 if n <= 20_000 else 1
+    n_done = 0
 
     def after_some(iteration: int, error: float, embedding: np.ndarray) -> bool:
-        nonlocal done
-        done += every
-        after_epoch(done, total)
+        nonlocal n_done
+        n_done += interval
+        after_epoch(n_done, total)
         return False
 
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
     if start is None:
-        start = on_components(data, principal_components(data, 2))
+        start = project_on_components(data, principal_components(data, 2))
     start = np.array(start, dtype=np.float64)
     start *= 1e-4 / start[:, 0].std()
     start += np.random.default_rng(settings.seed).normal(0, 1e-6, start.shape)
-    made = TSNE(
+    layout = TSNE(
         early_exaggeration_iter=EARLY_ITERATIONS,
         n_iter=ITERATIONS,
         random_state=settings.seed,
         n_jobs=1,
         callbacks=after_some,
-        callbacks_every_iters=every,
+        callbacks_every_iters=interval,
     ).fit(affinities=_affinities(neighbours, settings.possible_perplexity(n)), initialization=start)
-    return np.asarray(made)
+    return np.asarray(layout)
 
 
 def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
-    some = neighbours.first(max(1, int(3 * perplexity)))
-    distances = some.distances.astype(np.float64)
+    nearest = neighbours.first(max(1, int(3 * perplexity)))
+    distances = nearest.distances.astype(np.float64)
     return PerplexityBasedNN(
-        knn_index=PrecomputedNeighbors(some.indices, distances), perplexity=perplexity, n_jobs=1
+        knn_index=PrecomputedNeighbors(nearest.indices, distances), perplexity=perplexity, n_jobs=1
     )
 
 
@@ -81,7 +81,7 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
     n = len(projection.coordinates)
     perplexity = min(PLACING_PERPLEXITY, projection.settings.possible_perplexity(n))
 
-    class Found(Affinities):
+    class NewAffinities(Affinities):
         """Affinities of the new texts alone."""
 
         def __init__(self) -> None:
@@ -104,12 +104,12 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
 
     kept = projection.coordinates.astype(np.float64)
     middle = (kept.max(axis=0) + kept.min(axis=0)) / 2  # `transform` moves it to 0
-    made = TSNEEmbedding(
+    embedding = TSNEEmbedding(
         kept,
-        Found(),
+        NewAffinities(),
         negative_gradient_method="fft",
         random_state=projection.settings.seed,
         n_jobs=1,
     )
-    placed = made.transform(np.zeros((len(near), 1)), perplexity=perplexity)
+    placed = embedding.transform(np.zeros((len(near), 1)), perplexity=perplexity)
     return np.asarray(placed) + middle

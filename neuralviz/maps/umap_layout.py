@@ -29,7 +29,7 @@ def lay_out(
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],
 ) -> np.ndarray:
-    """[text, dimensions] float32; by the thread that has numba's turn.
+    """[text, dimensions] float32 coordinates of a map; by the thread that has numba's turn.
 
     Args:
         vectors: [text, dim].
@@ -54,7 +54,7 @@ def lay_out(
         precomputed_knn=_knn(neighbours, n_neighbors),
     )
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
-    with _epochs_followed(lambda done: after_epoch(done, n_epochs)):
+    with _epochs_followed(lambda n_done: after_epoch(n_done, n_epochs)):
         return reducer.fit_transform(data.astype(np.float32, copy=False))
 
 
@@ -67,9 +67,9 @@ def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
     """
 
     def follow(epochs: Iterable[int], **_: object) -> Iterator[int]:
-        for done, epoch in enumerate(epochs, 1):
+        for n_done, epoch in enumerate(epochs, 1):
             yield epoch
-            after_epoch(done)
+            after_epoch(n_done)
 
     bar, layouts.tqdm = layouts.tqdm, follow
     try:
@@ -88,11 +88,11 @@ def _silence() -> None:
 
 def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarray, None]:
     """Indices and distances as UMAP wants them: the text itself first, and counted."""
-    others = neighbours.first(n_neighbors - 1)
+    nearest = neighbours.first(n_neighbors - 1)
     itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
     zeros = np.zeros(itself.shape, dtype=np.float32)
-    indices = np.concatenate([itself, others.indices], axis=1)
-    return indices, np.concatenate([zeros, others.distances], axis=1), None
+    indices = np.concatenate([itself, nearest.indices], axis=1)
+    return indices, np.concatenate([zeros, nearest.distances], axis=1), None
 
 
 _prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionary()

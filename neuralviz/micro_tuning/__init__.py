@@ -19,7 +19,7 @@ from neuralviz.micro_tuning.events import (
     MicroTuning,
     TokenShares,
     TuningEvent,
-    finished,
+    collect_result,
     neural_embeddings,
 )
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
@@ -40,7 +40,7 @@ __all__ = [
     "TuningSettings",
     "check_blueprints",
     "check_settings",
-    "finished",
+    "collect_result",
     "go_together",
     "mask_inputs",
     "micro_tune",

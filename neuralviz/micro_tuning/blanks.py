@@ -27,7 +27,7 @@ _HAS_LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, eq=False)
 class TextDelta:
-    """What micro-tuning on one text has changed in a model.
+    """The change of a model's layers by micro-tuning on one text.
 
     Attributes:
         model_id: the model that was tuned.
@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FilledBlank:
-    """What a model puts into a blank.
+    """The tokens that a model predicts for a blank.
 
     Attributes:
         before: the likeliest tokens with the pretrained weights, likeliest first.
@@ -74,7 +74,7 @@ class FilledBlank:
     risen: tuple[Candidate, ...]
 
     @cached_property
-    def shown(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[Candidate, ...]:
         """The tokens of ``after``, and behind them those of ``before`` that are not among them."""
         return tuple(dict.fromkeys((*self.after, *self.before)))
 
@@ -122,79 +122,79 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
     """
     if report is not None:
         text = report.text.text
-    span = (report and _learnt_best(report)) or _longest(text)
+    span = (report and _find_learnt_best(report)) or _find_longest(text)
     if span is None:
-        return f"{_literal(text)[:DEFAULT_LENGTH]} {BLANK}".lstrip()
+        return f"{_hide_blanks(text)[:DEFAULT_LENGTH]} {BLANK}".lstrip()
     start, end = span
     half = DEFAULT_LENGTH // 2
-    before, after = _literal(text[:start]), _literal(text[end:])
+    before, after = _hide_blanks(text[:start]), _hide_blanks(text[end:])
     if len(text) > DEFAULT_LENGTH:
         before = before[-half:].partition(" ")[2] if len(before) > half else before
         after = after[:half].rpartition(" ")[0] if len(after) > half else after
     return f"{before}{BLANK}{after}"
 
 
-def _longest(text: str) -> tuple[int, int] | None:
-    """Where the longest word of a text is; None where it has none."""
+def _find_longest(text: str) -> tuple[int, int] | None:
+    """Start and end of the longest word of a text; None where it has none."""
     words = (match for match in re.finditer(r"\w+", text) if _HAS_LETTER.search(match.group()))
     longest = max(words, key=lambda match: len(match.group()), default=None)
     return None if longest is None else longest.span()
 
 
-def _learnt_best(report: TextReport) -> tuple[int, int] | None:
-    """Where the word for the blank is; None where no word of one token was masked."""
+def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
+    """Start and end of the word for the blank; None where no word of one token was masked."""
     text, predictions = report.text, report.predictions
     n_tokens = np.bincount(text.words)
     spans = text.word_spans
     spelt = [text.text[slice(*span)].lower() for span in spans]
     rise = predictions.after - predictions.before
     n_masked = np.bincount(predictions.input)[predictions.input]
-    found: list[tuple[bool, float, tuple[int, int]]] = []
+    ranked: list[tuple[bool, float, tuple[int, int]]] = []
     for token, word in enumerate(text.words.tolist()):
-        at = np.flatnonzero(predictions.token == token)
+        positions = np.flatnonzero(predictions.token == token)
         is_word = n_tokens[word] == 1 and not text.unknown[token]
-        if not is_word or not len(at) or not _HAS_LETTER.search(spelt[word]):
+        if not is_word or not len(positions) or not _HAS_LETTER.search(spelt[word]):
             continue
-        at = at[n_masked[at] == n_masked[at].min()]
+        positions = positions[n_masked[positions] == n_masked[positions].min()]
         begins = f"“{text.tokens[token]}” "
-        was, is_now = (
-            np.mean([words[i].startswith(begins) for i in at]) > 0.5
+        was_right, is_right = (
+            np.mean([words[i].startswith(begins) for i in positions]) > 0.5
             for words in (predictions.words_before, predictions.words_after)
         )
-        is_learnt = is_now and not was and spelt.count(spelt[word]) == 1
-        found.append((bool(is_learnt), float(rise[at].mean()), spans[word]))
-    return max(found)[2] if found else None
+        is_learnt = is_right and not was_right and spelt.count(spelt[word]) == 1
+        ranked.append((bool(is_learnt), float(rise[positions].mean()), spans[word]))
+    return max(ranked)[2] if ranked else None
 
 
-def _literal(text: str) -> str:
+def _hide_blanks(text: str) -> str:
     """A part of a text on one line, in which nothing would be read as a blank."""
     return _BLANKS.sub("_", text.replace("\n", " "))
 
 
-def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
+def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     """What the deltas have changed, in a sentence for each blank; plain text.
 
-    >>> blanks_in_words([blank], "micro-tuning")
+    >>> describe_blanks([blank], "micro-tuning")
     "Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%)."
 
     Args:
         blanks: as filled.
-        whose: what has been done, to stand behind *after*.
+        action: what has been done, to stand behind *after*.
     """
-    said = []
+    sentences = []
     for place, blank in enumerate(blanks, 1):
-        first, then = blank.before[0], blank.after[0]
-        where = f"Blank {place}: before" if len(blanks) > 1 else "Before"
-        still = "still " if then.token == first.token else ""
-        said.append(
-            f"{where}, the model's best guess was “{first.token}” ({percent(first.before)}); "
-            f"after {whose} it is {still}“{then.token}” ({percent(then.after)})."
+        first, last = blank.before[0], blank.after[0]
+        opening = f"Blank {place}: before" if len(blanks) > 1 else "Before"
+        still = "still " if last.token == first.token else ""
+        sentences.append(
+            f"{opening}, the model's best guess was “{first.token}” ({percent(first.before)}); "
+            f"after {action} it is {still}“{last.token}” ({percent(last.after)})."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
-def deltas_in_words(scaled: Sequence[tuple[float, int]]) -> str:
-    """What has been done to the weights, to stand behind *after*.
+def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
+    """The change of the weights in words that follow *after*.
 
     Args:
         scaled: pairs of a scale and the number of a text, counted from 0; a scale of 0 is left out

@@ -143,10 +143,10 @@ def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInp
         n_shifts = blueprint.period if n_tokens == 1 else min(blueprint.period, n_tokens)
         shift = np.arange(n_shifts)
         masked = (position[None, :] - shift[:, None]) % blueprint.period >= blueprint.keep
-        some = masked.any(axis=1)
-        rows.append(masked[some])
-        shifts.append(shift[some])
-        indices.append(np.full(int(some.sum()), index))
+        has_mask = masked.any(axis=1)
+        rows.append(masked[has_mask])
+        shifts.append(shift[has_mask])
+        indices.append(np.full(int(has_mask.sum()), index))
     return MaskedInputs(np.concatenate(rows), np.concatenate(indices), np.concatenate(shifts))
 
 

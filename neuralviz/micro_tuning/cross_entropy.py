@@ -61,14 +61,14 @@ def cross_entropy(
     loss = vectors.new_empty(len(vectors))
     grad = torch.empty_like(vectors)
     size = positions_at_once(weight)
-    for some in (slice(start, start + size) for start in range(0, len(vectors), size)):
-        total, grad[some] = softmax_mean(vectors[some], weight, bias)
-        label_word = weight[labels[some]].to(grad.dtype)
-        chosen = torch.einsum("pd,pd->p", vectors[some].to(weight.dtype).float(), label_word)
+    for rows in (slice(start, start + size) for start in range(0, len(vectors), size)):
+        total, grad[rows] = softmax_mean(vectors[rows], weight, bias)
+        label_word = weight[labels[rows]].to(grad.dtype)
+        chosen = torch.einsum("pd,pd->p", vectors[rows].to(weight.dtype).float(), label_word)
         if bias is not None:
-            chosen += bias[labels[some]]
-        loss[some] = (total - chosen).clamp_min_(0)  # below it by rounding alone
-        grad[some] -= label_word
+            chosen += bias[labels[rows]]
+        loss[rows] = (total - chosen).clamp_min_(0)  # below it by rounding alone
+        grad[rows] -= label_word
     return CrossEntropy(loss, grad, None)
 
 
@@ -95,9 +95,9 @@ def softmax_mean(
         look: shown every block of words: which words, [position, word] ``exp(logits - peak)``, and
             [position, 1] that peak. It must not keep them.
     """
-    given = vectors.to(weight.dtype)
-    peak = given.new_full((len(given), 1), -torch.inf)
-    total = vectors.new_zeros((len(given), 1))
+    inputs = vectors.to(weight.dtype)
+    peak = inputs.new_full((len(inputs), 1), -torch.inf)
+    total = vectors.new_zeros((len(inputs), 1))
     weighted = torch.zeros_like(vectors)
     on_cpu = weight.device.type == "cpu"
     size = CACHED_BYTES // (CACHED_POSITIONS * weight.itemsize) if on_cpu else len(weight)
@@ -105,9 +105,9 @@ def softmax_mean(
         words = slice(first, first + size)
         block, transposed = weight[words], weight[words].T
         if bias is None:
-            logits = torch.mm(given, transposed)
+            logits = torch.mm(inputs, transposed)
         else:
-            logits = torch.addmm(bias[words], given, transposed)
+            logits = torch.addmm(bias[words], inputs, transposed)
         before, peak = peak, torch.maximum(peak, logits.amax(dim=1, keepdim=True))
         scaled = logits.sub_(peak).exp_()  # probabilities, but for the factor 1 / total
         if look is not None:
@@ -138,17 +138,17 @@ def _with_own_bias(
     grad_bias = torch.zeros_like(bias)
     rows = rows_at_once(len(weight))
     for start in range(0, len(vectors), rows):
-        some = slice(start, start + rows)
-        given, target = vectors[some].to(weight.dtype), labels[some, None]
-        logits = torch.mm(given, weight.T).to(bias.dtype).add_(bias[text_of[some]])
+        block = slice(start, start + rows)
+        inputs, target = vectors[block].to(weight.dtype), labels[block, None]
+        logits = torch.mm(inputs, weight.T).to(bias.dtype).add_(bias[text_of[block]])
         chosen = logits.gather(1, target)
         peak = logits.amax(dim=1, keepdim=True)
         scaled = logits.sub_(peak).exp_()
         total = scaled.sum(dim=1, keepdim=True)
-        loss[some] = (total.log() + peak - chosen).squeeze(1)
+        loss[block] = (total.log() + peak - chosen).squeeze(1)
         probabilities = scaled.div_(total)
         mean = torch.mm(probabilities.to(weight.dtype), weight).to(grad.dtype)
-        grad[some] = mean.sub_(weight[labels[some]])
+        grad[block] = mean.sub_(weight[labels[block]])
         probabilities.scatter_add_(1, target, -torch.ones_like(chosen))
-        grad_bias.index_add_(0, text_of[some], probabilities * position_weight[some, None])
+        grad_bias.index_add_(0, text_of[block], probabilities * position_weight[block, None])
     return CrossEntropy(loss, grad, grad_bias)

@@ -1,4 +1,4 @@
-"""What a micro-tuning run tells while it goes on, and what it leaves behind."""
+"""The events of a micro-tuning run, and its result."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class TokenShares:
 
     def _shares(self) -> np.ndarray:
         """[token + 1] the tokens' shares and, last, the decay's."""
-        of_layers = []
+        layer_shares = []
         for tokens, decay in zip(self.tokens, self.decay, strict=True):
             parts = np.vstack([tokens, decay]).astype(np.float64)
             delta = parts.sum(axis=0)
             if delta.any():
-                of_layers.append(parts @ delta / (delta @ delta))
-        return np.mean(of_layers, axis=0) if of_layers else np.zeros(len(self.tokens[0]) + 1)
+                layer_shares.append(parts @ delta / (delta @ delta))
+        return np.mean(layer_shares, axis=0) if layer_shares else np.zeros(len(self.tokens[0]) + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class MicroTuning:
     shares: tuple[TokenShares, ...] | None = None
 
     def of_texts(self, texts: slice) -> MicroTuning:
-        """What has come of some of the texts."""
+        """The result of some of the texts."""
         return replace(
             self,
             texts=self.texts[texts],
@@ -137,12 +137,12 @@ class TuningEvent:
             self,
             loss=self.loss[texts],
             delta_norm=self.delta_norm[texts],
-            deltas=None if self.deltas is None else tuple(one[texts] for one in self.deltas),
+            deltas=None if self.deltas is None else tuple(delta[texts] for delta in self.deltas),
             result=None if self.result is None else self.result.of_texts(texts),
         )
 
 
-def finished(events: Iterable[TuningEvent]) -> MicroTuning:
+def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
     """Consume a run's events and return what the last one carries."""
     result = None
     for event in events:
@@ -151,11 +151,11 @@ def finished(events: Iterable[TuningEvent]) -> MicroTuning:
     return result
 
 
-def joined(results: Sequence[MicroTuning]) -> MicroTuning:
-    """One run of the texts of several, which have one model and settings."""
+def join_runs(results: Sequence[MicroTuning]) -> MicroTuning:
+    """Join several runs with the same model and settings into one run of all their texts."""
     if len(results) == 1:
         return results[0]
-    shares = [one for result in results for one in result.shares or ()]
+    shares = [text_shares for result in results for text_shares in result.shares or ()]
     return replace(
         results[0],
         texts=tuple(text for result in results for text in result.texts),

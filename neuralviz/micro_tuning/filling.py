@@ -60,18 +60,18 @@ def fill_blanks(
         raise SettingsError(
             f"The number of predictions must be from 1 to {model.vocab_size:,}, not {top}."
         )
-    ids, blanks = _read(model, sentence)
-    logits = _logits(model, ids, blanks, _summed(model, deltas))
+    ids, blanks = _encode_sentence(model, sentence)
+    logits = _compute_logits(model, ids, blanks, _sum_deltas(model, deltas))
     if not bool(logits.isfinite().all()):
         raise SettingsError(
             "With this delta the model's predictions are not finite numbers. Scale the delta down, "
             "or micro-tune with a lower learning rate."
         )
     before, after = logits.double().softmax(dim=-1)  # each [blank, vocab]
-    return tuple(_filled(model, *pair, top) for pair in zip(before, after, strict=True))
+    return tuple(_fill_blank(model, *pair, top) for pair in zip(before, after, strict=True))
 
 
-def _read(model: LanguageModel, sentence: str) -> tuple[list[int], list[int]]:
+def _encode_sentence(model: LanguageModel, sentence: str) -> tuple[list[int], list[int]]:
     """Vocabulary ids with the special tokens around them, and where among them the blanks are."""
     parts = split_at_blanks(sentence)
     # The blank before a masked token belongs to the token, in vocabularies that have it there.
@@ -92,7 +92,9 @@ def _read(model: LanguageModel, sentence: str) -> tuple[list[int], list[int]]:
     return [*ids, *model.suffix_ids], blanks
 
 
-def _summed(model: LanguageModel, deltas: Sequence[tuple[float, TextDelta]]) -> dict[str, Tensor]:
+def _sum_deltas(
+    model: LanguageModel, deltas: Sequence[tuple[float, TextDelta]]
+) -> dict[str, Tensor]:
     """Layer name to [2, dim]: the pretrained weights, and those with the deltas."""
     if not deltas:
         raise SettingsError("Choose at least one delta.")
@@ -123,7 +125,7 @@ def _summed(model: LanguageModel, deltas: Sequence[tuple[float, TextDelta]]) -> 
     }
 
 
-def _logits(
+def _compute_logits(
     model: LanguageModel, ids: list[int], blanks: list[int], values: dict[str, Tensor]
 ) -> Tensor:
     """[2, blank, vocab] logits at the blanks, for both rows of ``values``, each [2, dim]."""
@@ -132,34 +134,36 @@ def _logits(
     tokens = torch.tensor([ids], device=model.device)
     columns = torch.tensor(blanks, device=model.device)
     if network.cut == HEAD_ONLY:
-        below = network.below(tokens, torch.ones_like(tokens), (torch.zeros_like(columns), columns))
-        assert below is not None
-        out = network.at_positions(below.expand(2, -1, -1), rows)
+        frozen_output = network.run_frozen_part(
+            tokens, torch.ones_like(tokens), (torch.zeros_like(columns), columns)
+        )
+        assert frozen_output is not None
+        out = network.at_positions(frozen_output.expand(2, -1, -1), rows)
     else:
         twice = tokens.expand(2, -1)
         attention = torch.ones_like(twice)
-        below = network.below(twice, attention)
+        frozen_output = network.run_frozen_part(twice, attention)
         text_of = torch.arange(2, device=model.device)
-        out = network.at_tokens(twice, attention, below, rows, text_of)[:, columns]
+        out = network.at_tokens(twice, attention, frozen_output, rows, text_of)[:, columns]
     logits = out @ network.output_weight.T
     if network.output_bias_name is not None:
         return logits + values[network.output_bias_name][:, None]
     return logits if network.output_bias is None else logits + network.output_bias
 
 
-def _filled(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
-    """One blank, from [vocab] probabilities."""
+def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
+    """A filled blank from [vocab] probabilities before and after."""
 
-    def candidates(by: Tensor) -> tuple[Candidate, ...]:
+    def candidates(scores: Tensor) -> tuple[Candidate, ...]:
         return tuple(
-            Candidate(_spelt(model, token), float(before[token]), float(after[token]))
-            for token in by.topk(top).indices.tolist()
+            Candidate(_spell_token(model, token), float(before[token]), float(after[token]))
+            for token in scores.topk(top).indices.tolist()
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))
 
 
-def _spelt(model: LanguageModel, token: int) -> str:
+def _spell_token(model: LanguageModel, token: int) -> str:
     """A token as a reader writes it, without the marks of its vocabulary."""
     spelt = model.encoder.decode([token], skip_special_tokens=False).strip()
     return spelt or model.tokenizer.convert_ids_to_tokens(token)

@@ -119,7 +119,7 @@ class FrozenTail:
 
     @staticmethod
     def size_in_bytes(layer: OutputLayer, n_texts: int, n_slots: int, tolerance: float) -> int:
-        """About what one holds."""
+        """Approximate size of a tail in bytes."""
         vocab, width = layer.weight.shape
         n_words = count_candidates(vocab, tolerance, layer.weight.dtype)
         return n_texts * (width * (layer.weight.itemsize * n_words + 4 * 3 * n_slots) + 4 * vocab)
@@ -146,116 +146,117 @@ class FrozenTail:
         else:
             while self._passes:
                 self._freeze(vectors, *self._passes.pop())
-            loss, grad, drift = self._continued(vectors)
+            loss, grad, drift = self._continue_tails(vectors)
             n_left = self._epochs - self._epoch + 1
             is_stale = self._drift + n_left * drift > self._allowed
             stale = is_stale.nonzero()[:, 0]
             self._drift += torch.where(is_stale, 0, drift)
-        for some in stale.split(max(1, positions_at_once(self._layer.weight) // vectors.shape[1])):
-            if len(some):
-                loss[some], grad[some] = self._exactly(vectors[some], some)
+        for texts in stale.split(max(1, positions_at_once(self._layer.weight) // vectors.shape[1])):
+            if len(texts):
+                loss[texts], grad[texts] = self._compute_exactly(vectors[texts], texts)
         slope = torch.einsum("tp,tpd->td", self._share, grad)
         self._slope += slope.square().sum(dim=1)
         return loss, grad
 
-    def _exactly(self, vectors: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-        """As `loss`, of the texts ``at``; what `_freeze` needs of them is left behind."""
+    def _compute_exactly(self, vectors: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """As `loss`, of the texts ``rows``; what `_freeze` needs of them is left behind."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, _ = vectors.shape
-        labels, label_word = self._labels[at], self._label_word[at]
+        labels, label_word = self._labels[rows], self._label_word[rows]
         has_diverged = ~(vectors.abs().amax(dim=(1, 2)) < TOO_LARGE)
         vectors = vectors.masked_fill(has_diverged[:, None, None], 0)  # of no harm to the others
-        given = vectors.to(weight.dtype)
-        label_logit = torch.einsum("tpd,tpd->tp", given.float(), label_word)
+        inputs = vectors.to(weight.dtype)
+        label_logit = torch.einsum("tpd,tpd->tp", inputs.float(), label_word)
         if bias is not None:
             label_logit += bias[labels]
         is_last = self._epoch == self._epochs  # nothing follows that would need candidates
-        of_word = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
+        mass = vectors.new_zeros(n_texts, 0 if is_last else len(weight))
         total = vectors.new_full((n_texts, n_slots), math.log(len(weight)))
         mean_word = torch.zeros_like(vectors)
-        text, slot = self._is_used[at].nonzero(as_tuple=True)
+        text, slot = self._is_used[rows].nonzero(as_tuple=True)
         size = positions_at_once(weight)
-        for some in zip(text.split(size), slot.split(size), strict=True):
+        for part in zip(text.split(size), slot.split(size), strict=True):
             add = None
             if not is_last:
-                share = self._share.new_zeros(n_texts, len(some[0]))
-                share[some[0], torch.arange(len(some[0]), device=at.device)] = self._share[at][some]
+                share = self._share.new_zeros(n_texts, len(part[0]))
+                columns = torch.arange(len(part[0]), device=rows.device)
+                share[part[0], columns] = self._share[rows][part]
                 add = _SummedProbability(
-                    self._layer, given[some], label_logit[some], share, of_word
+                    self._layer, inputs[part], label_logit[part], share, mass
                 ).add
-            total[some], mean_word[some] = softmax_mean(vectors[some], weight, bias, add)
+            total[part], mean_word[part] = softmax_mean(vectors[part], weight, bias, add)
 
         if not is_last:
-            self._start[at], self._tail[at], self._tail_word[at] = vectors, total, mean_word
-            self._passes.append((at, of_word))
+            self._start[rows], self._tail[rows], self._tail_word[rows] = vectors, total, mean_word
+            self._passes.append((rows, mass))
         loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
-        above = (self._share[at] * loss).sum(dim=1) - math.log(len(weight))
-        self._distrust[at] = self._caution * (self._caution * above.clamp_(0, MOST_ABOVE)).exp_()
+        excess = (self._share[rows] * loss).sum(dim=1) - math.log(len(weight))
+        self._distrust[rows] = self._caution * (self._caution * excess.clamp_(0, MOST_ABOVE)).exp_()
         return loss, mean_word - label_word
 
-    def _freeze(self, vectors: Tensor, at: Tensor, of_word: Tensor) -> None:
+    def _freeze(self, vectors: Tensor, rows: Tensor, mass: Tensor) -> None:
         """Choose the candidates of some texts, and freeze their tails as they were at the pass.
 
         Until then, what is kept of a tail is of all words: the pass of the last epoch left it.
 
         Args:
             vectors: [text, slot, width] those of this epoch, of all texts.
-            at: [text] which of them had the pass.
-            of_word: [text, vocab] their words' probability at it, summed over positions, about.
+            rows: [text] which of them had the pass.
+            mass: [text, vocab] their words' probability at it, summed over positions, about.
         """
         weight, bias = self._layer.weight, self._layer.bias
-        total, mean_word = self._tail[at], self._tail_word[at]
-        labels, given = self._labels[at], self._start[at].to(weight.dtype)
-        step = torch.einsum("tp,tpd->td", self._share[at], vectors[at] - self._start[at])
+        total, mean_word = self._tail[rows], self._tail_word[rows]
+        labels, inputs = self._labels[rows], self._start[rows].to(weight.dtype)
+        step = torch.einsum("tp,tpd->td", self._share[rows], vectors[rows] - self._start[rows])
         step *= self._epochs - self._epoch + 1  # all that are left, taken to be like the last one
         rise = (step.to(weight.dtype) @ weight.T).float()
-        score = _most(of_word, rise).scatter_(1, labels, torch.inf)
+        score = _weigh_words(mass, rise).scatter_(1, labels, torch.inf)
         words = score.topk(self._n_words, dim=1).indices
         if self._is_spare is not None:  # a label again, which is masked below
-            words = torch.where(self._is_spare[at][:, 0], words[:, :1], words)
+            words = torch.where(self._is_spare[rows][:, 0], words[:, :1], words)
         candidates = weight[words]  # [text, word, width]
         transposed = candidates.transpose(1, 2)
         if bias is None:
-            logits = torch.bmm(given, transposed).float()
+            logits = torch.bmm(inputs, transposed).float()
         elif weight.dtype == torch.bfloat16:
             # The bias is added before the logits are rounded, as in the pass over all words: the
             # tail is what the candidates leave of that, and would hold all that differs.
-            logits = torch.baddbmm(bias[words][:, None], given, transposed).float()
+            logits = torch.baddbmm(bias[words][:, None], inputs, transposed).float()
         else:
-            logits = torch.bmm(given, transposed) + bias[words][:, None]
+            logits = torch.bmm(inputs, transposed) + bias[words][:, None]
         if self._is_spare is not None:
-            logits.masked_fill_(self._is_spare[at], -torch.inf)
+            logits.masked_fill_(self._is_spare[rows], -torch.inf)
         probability = logits.sub_(total[..., None]).exp_()
         tail = (1 - probability.sum(dim=2)).clamp_min_(_LEAST)
         tail_word = mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
         tail_word /= (tail + _ROUNDING[weight.dtype])[..., None]
 
-        self._tail[at] = total + tail.log()
-        self._tail_word[at] = tail_word
-        of_tail = of_word.scatter_(1, words, 0)
-        variance = self._variance_of(of_tail, tail, tail_word, at)
-        self._along[at], self._excess[at] = self._along_step(of_tail, rise, step, variance)
-        self._variance[at] = variance
-        self._words[at] = candidates
+        self._tail[rows] = total + tail.log()
+        self._tail_word[rows] = tail_word
+        tail_mass = mass.scatter_(1, words, 0)
+        variance = self._variance_of(tail_mass, tail, tail_word, rows)
+        self._along[rows], self._excess[rows] = self._along_step(tail_mass, rise, step, variance)
+        self._variance[rows] = variance
+        self._words[rows] = candidates
         if self._bias is not None and bias is not None:
-            self._bias[at] = bias[words][:, None].float()
-        place = torch.empty_like(of_word, dtype=torch.long)
-        order = torch.arange(self._n_words, device=at.device).expand_as(words)
+            self._bias[rows] = bias[words][:, None].float()
+        place = torch.empty_like(mass, dtype=torch.long)
+        order = torch.arange(self._n_words, device=rows.device).expand_as(words)
         place.scatter_reduce_(1, words, order, "amin", include_self=False)  # not a spare one
-        self._label_at[at] = place.gather(1, labels)[..., None]
+        self._label_at[rows] = place.gather(1, labels)[..., None]
 
-    def _variance_of(self, of_word: Tensor, tail: Tensor, tail_word: Tensor, at: Tensor) -> Tensor:
-        """[text] summed variance of the tails' words, whose probabilities are ``of_word``."""
+    def _variance_of(self, mass: Tensor, tail: Tensor, tail_word: Tensor, rows: Tensor) -> Tensor:
+        """[text] summed variance of the tails' words, whose probabilities are ``mass``."""
         _, squares = self._layer.spread()
-        mean_square = (of_word @ squares) / of_word.sum(dim=1).clamp_min(_LEAST)
-        share = self._share[at] * tail
+        mean_square = (mass @ squares) / mass.sum(dim=1).clamp_min(_LEAST)
+        share = self._share[rows] * tail
         mean = torch.einsum("tp,tpd->td", share, tail_word) / share.sum(dim=1, keepdim=True)
         return (mean_square - mean.square().sum(dim=1)).clamp_min_(0)
 
     def _along_step(
-        self, of_word: Tensor, rise: Tensor, step: Tensor, variance: Tensor
+        self, mass: Tensor, rise: Tensor, step: Tensor, variance: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What the tails' covariance has in a step's direction beyond that of all words.
+        """The excess of the tails' covariance over that of all words, in a step's direction.
 
         With the words that rise most among the candidates, there is less of it.
 
@@ -264,20 +265,20 @@ class FrozenTail:
         """
         covariance, _ = self._layer.spread()
         along = (step.to(covariance.dtype) @ covariance).float()
-        of_all = torch.einsum("td,td->t", along, step)
-        chance = of_word / of_word.sum(dim=1, keepdim=True).clamp_min(_LEAST)
+        whole = torch.einsum("td,td->t", along, step)
+        chance = mass / mass.sum(dim=1, keepdim=True).clamp_min(_LEAST)
         mean = (chance * rise).sum(dim=1, keepdim=True)
-        of_tail = (chance * (rise - mean).square()).sum(dim=1)
-        along /= of_all.sqrt()[:, None]
-        excess = of_tail / of_all - variance
-        is_unknown = ~((of_all > _LEAST) & of_all.isfinite() & excess.isfinite())
+        part = (chance * (rise - mean).square()).sum(dim=1)
+        along /= whole.sqrt()[:, None]
+        excess = part / whole - variance
+        is_unknown = ~((whole > _LEAST) & whole.isfinite() & excess.isfinite())
         return along.masked_fill(is_unknown[:, None], 0), excess.masked_fill(is_unknown, 0)
 
-    def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _continue_tails(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Loss and gradient with the tails as they were frozen, and [text] the drift."""
         covariance, _ = self._layer.spread()
-        given = vectors.to(self._words.dtype)
-        logits = torch.bmm(given, self._words.transpose(1, 2)).float()
+        inputs = vectors.to(self._words.dtype)
+        logits = torch.bmm(inputs, self._words.transpose(1, 2)).float()
         if self._bias is not None:
             logits += self._bias
         if self._is_spare is not None:
@@ -291,20 +292,20 @@ class FrozenTail:
         total = torch.logaddexp(logits.logsumexp(dim=2), tail)
         loss = total - logits.gather(2, self._label_at)[..., 0]
         probability = logits.sub_(total[..., None]).exp_()
-        of_tail = (tail - total).exp()
+        tail_share = (tail - total).exp()
         grad = torch.bmm(probability.to(self._words.dtype), self._words).float()
-        grad += bent.add_(self._tail_word).mul_(of_tail[..., None])
+        grad += bent.add_(self._tail_word).mul_(tail_share[..., None])
         grad -= self._label_word
-        third = (self._share * of_tail * spread).sum(dim=1) * self._variance.sqrt()
+        third = (self._share * tail_share * spread).sum(dim=1) * self._variance.sqrt()
         slope = (self._slope / (self._epoch - 1)).sqrt().clamp_min(_LEAST)
         return loss, grad, third / slope * self._distrust
 
 
-def _most(of_word: Tensor, rise: Tensor) -> Tensor:
+def _weigh_words(mass: Tensor, rise: Tensor) -> Tensor:
     """[text, vocab] how much words matter, now or when their logits have risen."""
-    now = of_word.clamp_min(_LEAST).log_()
-    then = (now + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
-    return now.log_softmax(dim=1).logaddexp(then)
+    current = mass.clamp_min(_LEAST).log_()
+    later = (current + rise).log_softmax(dim=1).nan_to_num_(-torch.inf)  # of a text that diverged
+    return current.log_softmax(dim=1).logaddexp(later)
 
 
 class _SummedProbability:
@@ -315,24 +316,24 @@ class _SummedProbability:
 
     Args:
         layer: the output layer.
-        given: [position, width] the vectors.
+        vectors: [position, width] inputs of the layer.
         label_logit: [position] those of their labels.
         share: [text, position] of each position in its text's sum, 0 in those of others.
-        of_word: [text, vocab] what the sums are added to.
+        mass: [text, vocab] what the sums are added to.
     """
 
     def __init__(
-        self, layer: OutputLayer, given: Tensor, label_logit: Tensor, share: Tensor, of_word: Tensor
+        self, layer: OutputLayer, vectors: Tensor, label_logit: Tensor, share: Tensor, mass: Tensor
     ) -> None:
-        sampled = given @ layer.weight[::_SAMPLED].T
+        sampled = vectors @ layer.weight[::_SAMPLED].T
         if layer.bias is not None:
             sampled += layer.bias[::_SAMPLED]
         total = sampled.float().logsumexp(dim=1) + math.log(_SAMPLED)
         self._total = total.logaddexp(label_logit)[:, None]
-        self._share, self._of_word = share, of_word
+        self._share, self._mass = share, mass
 
     def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:
         """As `softmax_mean` shows a block of words."""
         factor = (peak - self._total).exp_().clamp_max_(1)  # no word has more
         share = (self._share * factor.T).to(scaled.dtype)
-        self._of_word[:, words] += share @ scaled
+        self._mass[:, words] += share @ scaled

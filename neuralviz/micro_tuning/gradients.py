@@ -70,7 +70,7 @@ class Gradients:
         self.joined_by_token: Tensor | None = None
         self.by_token: dict[str, Tensor] | None = None
 
-    def of(self, inputs: Iterable[Prepared], weights: Tensor) -> Tensor:
+    def compute(self, inputs: Iterable[Prepared], weights: Tensor) -> Tensor:
         """Set the gradients and return the loss [text] in double precision.
 
         Args:
@@ -103,14 +103,14 @@ class Gradients:
             row.requires_grad_()
         with torch.enable_grad(), products_in(piece.ids.device, self._settings):
             if head_only:
-                assert prepared.below is not None
-                out = network.at_positions(prepared.below, rows)  # [piece text, slot, width]
-                at: tuple[Tensor, ...] = (piece.piece_text, piece.slot)
+                assert prepared.frozen_output is not None
+                out = network.at_positions(prepared.frozen_output, rows)  # [text, slot, width]
+                positions: tuple[Tensor, ...] = (piece.piece_text, piece.slot)
             else:
                 out = network.at_tokens(  # [row, token, width]
-                    piece.ids, piece.attention, prepared.below, rows, text_of_row
+                    piece.ids, piece.attention, prepared.frozen_output, rows, text_of_row
                 )
-                at = (piece.row, piece.column)
+                positions = (piece.row, piece.column)
         vectors = out.detach().float()
         if head_only and prepared.tail is not None:  # both are in slots
             loss, grad = prepared.tail.loss(vectors)  # [piece text, slot], … width]
@@ -118,7 +118,7 @@ class Gradients:
             grad_out = (grad * weight[..., None]).to(out.dtype)
             self._add_gradients(piece, rows, out, grad_out, head_only)
             return (loss.double() * weight).sum(dim=1)
-        vectors = vectors[at]  # [position, width]
+        vectors = vectors[positions]  # [position, width]
         result = self._loss(prepared, vectors, values.get(bias_name or ""))
         if bias_name:
             self.by_text[bias_name] += result.grad_bias
@@ -126,7 +126,7 @@ class Gradients:
                 self._follow_output_bias(piece, vectors, values[bias_name], bias_name)
         if rows:
             grad_out = torch.zeros_like(out)
-            grad_out[at] = (result.grad * piece.weight[:, None]).to(out.dtype)
+            grad_out[positions] = (result.grad * piece.weight[:, None]).to(out.dtype)
             self._add_gradients(piece, rows, out, grad_out, head_only)
         loss = result.loss.double() * piece.weight  # [position]
         return loss.new_zeros(len(piece.texts)).index_add_(0, piece.piece_text, loss)
@@ -143,14 +143,14 @@ class Gradients:
         tuned = list(rows.values())
         if head_only and self._follow:
             grads = torch.autograd.grad(out, tuned, grad_out)
-            of_position = [grad[piece.piece_text, piece.slot] for grad in grads]
-            self._sum_by_text(list(rows), of_position, piece.text_of, piece.token_of)
+            position_grads = [grad[piece.piece_text, piece.slot] for grad in grads]
+            self._sum_by_text(list(rows), position_grads, piece.text_of, piece.token_of)
         elif self._follow:
-            at = (piece.row, piece.column)
+            positions = (piece.row, piece.column)
             for token in piece.token_of.unique():
-                of_token = torch.zeros_like(grad_out)
-                of_token[at] = grad_out[at] * (piece.token_of == token)[:, None]
-                grads = torch.autograd.grad(out, tuned, of_token, retain_graph=True)
+                token_grad = torch.zeros_like(grad_out)
+                token_grad[positions] = grad_out[positions] * (piece.token_of == token)[:, None]
+                grads = torch.autograd.grad(out, tuned, token_grad, retain_graph=True)
                 self._sum_by_text(list(rows), grads, piece.text_of_row, token)
         else:
             grads = torch.autograd.grad(out, tuned, grad_out)
@@ -165,8 +165,8 @@ class Gradients:
         piece = prepared.piece
         if prepared.tail is not None:
             loss, grad = prepared.tail.loss(piece.in_slots(vectors))
-            at = (piece.piece_text, piece.slot)
-            return CrossEntropy(loss[at], grad[at], None)
+            positions = (piece.piece_text, piece.slot)
+            return CrossEntropy(loss[positions], grad[positions], None)
         return cross_entropy(
             vectors,
             self._output.weight,
@@ -186,24 +186,24 @@ class Gradients:
         """Add gradients [row, dim]; those of ``token``, [row] or one for all, if followed."""
         if self._follow:
             first = torch.as_tensor(self._first_token, device=text_of_row.device)
-            at = first[text_of_row] + token
-            has_token = at < first[text_of_row + 1]  # a short text has no such token
+            token_rows = first[text_of_row] + token
+            has_token = token_rows < first[text_of_row + 1]  # a short text has no such token
         for name, grad in zip(names, grads, strict=True):
             self.by_text[name].index_add_(0, text_of_row, grad)
             if self.by_token is not None:
-                self.by_token[name].index_add_(0, at[has_token], grad[has_token])
+                self.by_token[name].index_add_(0, token_rows[has_token], grad[has_token])
 
     def _follow_output_bias(self, piece: Piece, vectors: Tensor, bias: Tensor, name: str) -> None:
         """Each token's part of the gradient by [text, vocab] ``bias``, token by token."""
         for token in torch.stack([piece.text_of, piece.token_of]).unique(dim=1).T:
-            at = (piece.text_of == token[0]) & (piece.token_of == token[1])
+            mask = (piece.text_of == token[0]) & (piece.token_of == token[1])
             part = cross_entropy(
-                vectors[at],
+                vectors[mask],
                 self._output.weight,
                 bias[token[0]][None],
-                piece.labels[at],
-                text_of=torch.zeros_like(piece.text_of[at]),
-                position_weight=piece.weight[at],
+                piece.labels[mask],
+                text_of=torch.zeros_like(piece.text_of[mask]),
+                position_weight=piece.weight[mask],
             )
             assert self.by_token is not None and part.grad_bias is not None
             self.by_token[name][self._first_token[int(token[0])] + token[1]] += part.grad_bias[0]

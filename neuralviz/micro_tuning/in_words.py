@@ -40,77 +40,77 @@ def run_point(record: RunRecord, text: int) -> str:
         rate = record.settings.learning_rate
         return f"Micro-tuning on text {text + 1} diverged at a learning rate of {rate:g}."
     if text in record.reports:
-        return _learnt(record, text)
+        return _describe_learning(record, text)
     if not record.epochs_done(text):
         return f"Text {text + 1} has not been started."
-    return _so_far(record, text)
+    return _describe_losses(record, text)
 
 
-def _so_far(record: RunRecord, text: int) -> str:
+def _describe_losses(record: RunRecord, text: int) -> str:
     """The first and the last losses of the texts that are under way, as ``text`` is."""
-    curves = [record.loss_curve(i) for i in record.alike(text)]
-    known = [curve for curve in map(_finite, curves) if len(curve)]
-    if not known:
+    all_curves = [record.loss_curve(i) for i in record.alike(text)]
+    curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
+    if not curves:
         return f"Text {text + 1} has not finished its first epoch."
-    first, now = (_range([curve[at] for curve in known], ".2f") for at in (0, -1))
-    one = len(known) == 1
-    whose = "the loss" if one else f"the losses of {len(known):,} texts"
-    epochs = max(map(len, known)) - 1
+    first, last = (_format_range([curve[index] for curve in curves], ".2f") for index in (0, -1))
+    is_single = len(curves) == 1
+    subject = "the loss" if is_single else f"the losses of {len(curves):,} texts"
+    epochs = max(map(len, curves)) - 1
     if not epochs:
-        return f"{whose.capitalize()} start{'s' * one} at {first}."
-    are, began = ("is", "it") if one else ("are", "they")
+        return f"{subject.capitalize()} start{'s' * is_single} at {first}."
+    are, began = ("is", "it") if is_single else ("are", "they")
     return (
-        f"After {epochs:,} of {many(record.settings.epochs, 'epoch')}, {whose} {are} {now}; "
+        f"After {epochs:,} of {many(record.settings.epochs, 'epoch')}, {subject} {are} {last}; "
         f"{began} started at {first}."
     )
 
 
-def _learnt(record: RunRecord, text: int) -> str:
+def _describe_learning(record: RunRecord, text: int) -> str:
     if record.reports[text].text.unknown.mean() > UNREADABLE:
         return (
             f"The model cannot read text {text + 1}: it has no token for most of it. All it learnt "
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
-    reports = [one for i, one in record.reports.items() if i not in record.diverged]
+    reports = [report for i, report in record.reports.items() if i not in record.diverged]
     before, after = (
-        float(np.mean([getattr(one.predictions, when).mean() for one in reports]))
-        for when in ("before", "after")
+        float(np.mean([getattr(report.predictions, moment).mean() for report in reports]))
+        for moment in ("before", "after")
     )
     words = "words" if record.settings.predict_unmasked else "masked words"
-    sure, whose = "sure", f"this text's {words}"
+    sure, subject = "sure", f"this text's {words}"
     n = len(record.texts)
     if n > 1:
-        of_all = "" if len(reports) == n else f" of {n:,}"
-        texts = f"{len(reports):,}{of_all} texts" if of_all else many(len(reports), "text")
-        sure, whose = "sure, on average,", f"the {words} of {texts}"
+        total = "" if len(reports) == n else f" of {n:,}"
+        texts = f"{len(reports):,}{total} texts" if total else many(len(reports), "text")
+        sure, subject = "sure, on average,", f"the {words} of {texts}"
     epochs = many(record.settings.epochs, "epoch")
-    said = (
-        f"At first the model was {percent(before)} {sure} of {whose}; after {epochs} it is "
+    sentence = (
+        f"At first the model was {percent(before)} {sure} of {subject}; after {epochs} it is "
         f"{percent(after)} sure"
     )
-    if after < MUCH_SURER * before and (unlikely := _least_expected(reports)):
-        said += f". But {unlikely}"
+    if after < MUCH_SURER * before and (unlikely := _describe_least_expected(reports)):
+        sentence += f". But {unlikely}"
     elif after <= before:
-        said += f": it has not learnt {'it' if n == 1 else 'them'}"
+        sentence += f": it has not learnt {'it' if n == 1 else 'them'}"
     caused = _two_authors(record, text)
     if caused and n > 1:
         caused = f"In text {text + 1}, {caused}"
-    return f"{said}. {caused[:1].upper()}{caused[1:]}".rstrip()
+    return f"{sentence}. {caused[:1].upper()}{caused[1:]}".rstrip()
 
 
-def _least_expected(reports: Sequence[TextReport]) -> str:
+def _describe_least_expected(reports: Sequence[TextReport]) -> str:
     """How much likelier the words are that were least likely, to explain how far the loss fell.
 
     Empty where it hardly fell. A mean probability shows little of that: likely words decide it.
     """
-    positions = [one.predictions for one in reports]
+    positions = [report.predictions for report in reports]
     first, last = (
-        float(np.mean([getattr(one, when).mean() for one in positions]))
-        for when in ("loss_before", "loss_after")
+        float(np.mean([getattr(predictions, moment).mean() for predictions in positions]))
+        for moment in ("loss_before", "loss_after")
     )
     before, after = (
-        np.concatenate([getattr(one, when) for one in positions])
-        for when in ("loss_before", "loss_after")
+        np.concatenate([getattr(predictions, moment) for predictions in positions])
+        for moment in ("loss_before", "loss_after")
     )
     least = np.argsort(-before, kind="stable")[: max(1, len(before) // LEAST_EXPECTED)]
     factor = float(np.exp(np.mean(before[least] - after[least])))
@@ -125,31 +125,31 @@ def _least_expected(reports: Sequence[TextReport]) -> str:
 
 def words_point(record: RunRecord, text: int) -> str:
     """Which words have the largest shares of a text's embedding; empty where they are not known."""
-    most = _authors(record, text, 3)
-    if not most:
+    largest = _authors(record, text, 3)
+    if not largest:
         return ""
     if _cancels(record, text):
-        names = joined([f"“{word}”" for word, _ in most[:2]])
+        names = joined([f"“{word}”" for word, _ in largest[:2]])
         return (
             f"The words of text {text + 1} pull the weights in opposite directions: {names} "
             "pushed most, and others pulled back."
         )
-    (first, share), *others = most
+    (first, share), *rest = largest
     aside = ", punctuation aside," if _largest_mark(record, text) > share else ","
-    of_change = f"“{first}” ({percent(share)} of the change)"
-    if not others:
-        return f"In text {text + 1}{aside} the word that changed the weights most is {of_change}."
-    named = joined([of_change, *(f"“{word}” ({percent(share)})" for word, share in others)])
+    leader = f"“{first}” ({percent(share)} of the change)"
+    if not rest:
+        return f"In text {text + 1}{aside} the word that changed the weights most is {leader}."
+    named = joined([leader, *(f"“{word}” ({percent(share)})" for word, share in rest)])
     return f"In text {text + 1}{aside} the words that changed the weights most are {named}."
 
 
 def _two_authors(record: RunRecord, text: int) -> str:
     """The words of the two largest shares; empty where they are not known, or there are no two."""
-    most = _authors(record, text, 2)
-    if len(most) < 2 or _cancels(record, text):
+    largest = _authors(record, text, 2)
+    if len(largest) < 2 or _cancels(record, text):
         return ""
-    named = joined([f"“{word}”" for word, _ in most])
-    share = percent(sum(share for _, share in most))
+    named = joined([f"“{word}”" for word, _ in largest])
+    share = percent(sum(share for _, share in largest))
     return f"{named} caused {share} of the change in its weights."
 
 
@@ -186,11 +186,11 @@ def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
         if not _is_mark(word):
             spelt.setdefault(word.lower(), word)
             shares[word.lower()] = shares.get(word.lower(), 0.0) + share
-    most = sorted(shares, key=lambda name: -shares[name])[:n]
-    return [(spelt[name], shares[name]) for name in most if shares[name] > 0]
+    largest = sorted(shares, key=lambda name: -shares[name])[:n]
+    return [(spelt[name], shares[name]) for name in largest if shares[name] > 0]
 
 
-def how_far(record: RunRecord) -> str:
+def describe_progress(record: RunRecord) -> str:
     """How many texts are finished, which are half-learnt, which not started; empty of a whole run.
 
     A text with all its epochs on which there is no report is neither finished nor half-learnt.
@@ -199,91 +199,97 @@ def how_far(record: RunRecord) -> str:
     n_finished = len(record.reports)
     if n_finished == n:
         return ""
-    said = []
+    sentences = []
     if n_finished:
-        said.append(f"{n_finished:,} of {many(n, 'text')} {_are(range(n_finished))} finished.")
+        sentences.append(
+            f"{n_finished:,} of {many(n, 'text')} {_is_or_are(range(n_finished))} finished."
+        )
     by_epoch: dict[int, list[int]] = {}
     for text in sorted(set(range(n)) - set(record.reports)):
         by_epoch.setdefault(record.epochs_done(text), []).append(text)
     missing = by_epoch.pop(0, [])
     for epoch, texts in by_epoch.items():
         if epoch < epochs:
-            which = f"{_texts(texts)} {_are(texts)} half-learnt"
+            subject = f"{_name_texts(texts)} {_is_or_are(texts)} half-learnt"
             reached = "it has" if len(texts) == 1 else "they have"
-            said.append(f"{which}: {reached} reached epoch {epoch:,} of {epochs:,}.")
+            sentences.append(f"{subject}: {reached} reached epoch {epoch:,} of {epochs:,}.")
         else:
-            said.append(f"{_texts(texts)} {_have(texts)} no word shares and predictions.")
+            sentences.append(
+                f"{_name_texts(texts)} {_has_or_have(texts)} no word shares and predictions."
+            )
     if missing:
-        said.append(f"{_texts(missing)} {_have(missing)} not been started.")
-    return " ".join(said)
+        sentences.append(f"{_name_texts(missing)} {_has_or_have(missing)} not been started.")
+    return " ".join(sentences)
 
 
-def what_differs(settings: TuningSettings, earlier: TuningSettings) -> str:
+def describe_differences(settings: TuningSettings, earlier: TuningSettings) -> str:
     """``20 epochs instead of 10, learning rate 0.02 instead of 0.01``; empty where nothing does."""
-    found = []
+    differences = []
     if settings.epochs != earlier.epochs:
-        found.append(f"{many(settings.epochs, 'epoch')} instead of {earlier.epochs:,}")
+        differences.append(f"{many(settings.epochs, 'epoch')} instead of {earlier.epochs:,}")
     if settings.learning_rate != earlier.learning_rate:
-        found.append(
+        differences.append(
             f"learning rate {settings.learning_rate:g} instead of {earlier.learning_rate:g}"
         )
     n, m = len(settings.layers), len(earlier.layers)
     if n != m:
-        found.append(f"{many(n, 'layer')} instead of {m}")
+        differences.append(f"{many(n, 'layer')} instead of {m}")
     elif settings.layers != earlier.layers:
-        found.append("other layers")
+        differences.append("other layers")
     if settings.predict_unmasked != earlier.predict_unmasked:
         with_masks = "masks instead of none"
-        found.append("no masks" if settings.predict_unmasked else with_masks)
+        differences.append("no masks" if settings.predict_unmasked else with_masks)
     elif settings.blueprints != earlier.blueprints and not settings.predict_unmasked:
-        now, then = (", ".join(map(str, each.blueprints)) for each in (settings, earlier))
-        found.append(f"blueprints {now} instead of {then}")
+        blueprints, earlier_blueprints = (
+            ", ".join(map(str, run_settings.blueprints)) for run_settings in (settings, earlier)
+        )
+        differences.append(f"blueprints {blueprints} instead of {earlier_blueprints}")
     if settings.precision_in_words != earlier.precision_in_words:
-        found.append(
+        differences.append(
             f"precision {settings.precision_in_words} instead of {earlier.precision_in_words}"
         )
-    return ", ".join(found)
+    return ", ".join(differences)
 
 
-def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
+def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
     """How a run differs from an earlier one on the same texts, in settings and in result.
 
     Args:
         record, earlier: the two.
         numbers: theirs.
     """
-    differs = what_differs(record.settings, earlier.settings) or "the same settings"
-    how = "wide line" if earlier.progress == 1 else "wide line, unfinished"
-    said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({how})."
+    differs = describe_differences(record.settings, earlier.settings) or "the same settings"
+    line_note = "wide line" if earlier.progress == 1 else "wide line, unfinished"
+    sentence = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({line_note})."
     are_over = record.progress == earlier.progress == 1
     curves = [
-        (_finite(record.loss_curve(i)), _finite(earlier.loss_curve(i)))
+        (_select_finite(record.loss_curve(i)), _select_finite(earlier.loss_curve(i)))
         for i in range(len(record.texts))
     ]
-    known = [(a, b, min(len(a), len(b))) for a, b in curves if len(a) and len(b)]
-    if known:
-        ends = [(a[-1], b[-1]) if are_over else (a[n - 1], b[n - 1]) for a, b, n in known]
-        now, then = np.mean(ends, axis=0)
+    curve_pairs = [(a, b, min(len(a), len(b))) for a, b in curves if len(a) and len(b)]
+    if curve_pairs:
+        ends = [(a[-1], b[-1]) if are_over else (a[n - 1], b[n - 1]) for a, b, n in curve_pairs]
+        new_loss, old_loss = np.mean(ends, axis=0)
         kind = "Its loss" if len(ends) == 1 else "Its mean loss"
-        when = "" if are_over else " at the same epoch"
-        loss, before = (_loss(each) for each in (now, then))
+        suffix = "" if are_over else " at the same epoch"
+        loss, before = (_format_loss(value) for value in (new_loss, old_loss))
         if loss != before:
-            said += f" {kind} is {loss} instead of {before}{when}."
-        elif np.isclose(now, then, rtol=1e-4):
-            said += f" {kind} is the same{when}: {loss}."
+            sentence += f" {kind} is {loss} instead of {before}{suffix}."
+        elif np.isclose(new_loss, old_loss, rtol=1e-4):
+            sentence += f" {kind} is the same{suffix}: {loss}."
         else:
-            said += f" {kind} is nearly the same{when}: {loss}."
+            sentence += f" {kind} is nearly the same{suffix}: {loss}."
     if not are_over:
-        return said
-    both = sorted(set(record.started()) & set(earlier.started()))
-    if both and record.settings.layers == earlier.settings.layers:
-        mine, theirs = (
-            one.embeddings()[[one.started().index(i) for i in both]] for one in (record, earlier)
+        return sentence
+    common = sorted(set(record.started()) & set(earlier.started()))
+    if common and record.settings.layers == earlier.settings.layers:
+        embeddings, earlier_embeddings = (
+            run.embeddings()[[run.started().index(i) for i in common]] for run in (record, earlier)
         )
-        cosines = (mine * theirs).sum(axis=1).tolist()
-        of_one = "The two embeddings have" if len(both) == 1 else "A text's two embeddings have"
-        said += f" {of_one} a cosine similarity of {_range(cosines, '.2f')}."
-    return said
+        cosines = (embeddings * earlier_embeddings).sum(axis=1).tolist()
+        phrase = "The two embeddings have" if len(common) == 1 else "A text's two embeddings have"
+        sentence += f" {phrase} a cosine similarity of {_format_range(cosines, '.2f')}."
+    return sentence
 
 
 def neurons_point(delta: np.ndarray, layer: str) -> str:
@@ -296,12 +302,12 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
         return f"After one step every neuron has moved by about {size}: its sign is the gradient's."
     if not neurons_stand_out(delta):
         written = ".3f" if sizes.max() >= 0.01 else ".2g"
-        low, high, most = (number(size, written) for size in np.quantile(sizes, [0.25, 0.75, 1]))
-        if low == most:
-            return f"No neuron of {layer} stands out: most of {len(delta):,} changed by {most}."
+        low, high, highest = (number(size, written) for size in np.quantile(sizes, [0.25, 0.75, 1]))
+        if low == highest:
+            return f"No neuron of {layer} stands out: most of {len(delta):,} changed by {highest}."
         return (
             f"No neuron of {layer} stands out: half of all {len(delta):,} changed by {low} to "
-            f"{high}, the most by {most}."
+            f"{high}, the most by {highest}."
         )
     first, *rest = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]
@@ -328,21 +334,21 @@ def similar_point(vectors: np.ndarray, texts: Sequence[str]) -> str:
         return ""
     products = vectors @ vectors.T
     first, second = np.triu_indices(len(texts), 1)
-    of_pairs = products[first, second]
+    pair_products = products[first, second]
 
-    def pair(at: int) -> str:
-        names = joined([f"“{first_words(texts[i])}”" for i in (first[at], second[at])])
-        return f"{names} ({number(of_pairs[at], '.2f')})"
+    def pair(index: int) -> str:
+        names = joined([f"“{first_words(texts[i])}”" for i in (first[index], second[index])])
+        return f"{names} ({number(pair_products[index], '.2f')})"
 
-    if np.abs(of_pairs).max() < CLOSE_TO_0:
-        cosines = _range(of_pairs.tolist(), ".2f")
-        what = "cosine similarity" if len(of_pairs) == 1 else "cosine similarities"
-        return f"These texts taught the model different things: {what} {cosines}, close to 0."
-    if len(of_pairs) == 1:
-        cosine = number(of_pairs[0], ".2f")
+    if np.abs(pair_products).max() < CLOSE_TO_0:
+        cosines = _format_range(pair_products.tolist(), ".2f")
+        noun = "cosine similarity" if len(pair_products) == 1 else "cosine similarities"
+        return f"These texts taught the model different things: {noun} {cosines}, close to 0."
+    if len(pair_products) == 1:
+        cosine = number(pair_products[0], ".2f")
         return f"The embeddings of the two texts have a cosine similarity of {cosine}."
-    most, least = int(of_pairs.argmax()), int(of_pairs.argmin())
-    return f"The most similar are {pair(most)}, the least {pair(least)}."
+    highest, lowest = int(pair_products.argmax()), int(pair_products.argmin())
+    return f"The most similar are {pair(highest)}, the least {pair(lowest)}."
 
 
 def first_words(text: str, at_most: int = QUOTED) -> str:
@@ -350,26 +356,26 @@ def first_words(text: str, at_most: int = QUOTED) -> str:
     line = " ".join(text.split())
     if len(line) <= at_most:
         return line
-    begun = line[: at_most + 1].rpartition(" ")[0] or line[:at_most]
-    return f"{begun} …"
+    beginning = line[: at_most + 1].rpartition(" ")[0] or line[:at_most]
+    return f"{beginning} …"
 
 
-def _loss(value: float) -> str:
+def _format_loss(value: float) -> str:
     """``2.01``, ``0.0048``."""
     return number(value, ".2f" if value >= 0.1 else ".2g")
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
+def _select_finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
-def _range(values: Sequence[float], spec: str) -> str:
+def _format_range(values: Sequence[float], spec: str) -> str:
     """``2.24 to 2.92``, or one number where both ends read alike."""
     low, high = (number(end, spec) for end in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
-def _texts(texts: Sequence[int]) -> str:
+def _name_texts(texts: Sequence[int]) -> str:
     """``Text 4``, ``Texts 4 and 5``, ``Texts 4 to 19``; they follow each other."""
     first, last = texts[0] + 1, texts[-1] + 1
     if first == last:
@@ -377,9 +383,9 @@ def _texts(texts: Sequence[int]) -> str:
     return f"Texts {first:,} {'and' if last == first + 1 else 'to'} {last:,}"
 
 
-def _are(texts: Sequence[int]) -> str:
+def _is_or_are(texts: Sequence[int]) -> str:
     return "is" if len(texts) == 1 else "are"
 
 
-def _have(texts: Sequence[int]) -> str:
+def _has_or_have(texts: Sequence[int]) -> str:
     return "has" if len(texts) == 1 else "have"

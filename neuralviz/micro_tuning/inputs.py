@@ -32,13 +32,13 @@ class Prepared(NamedTuple):
 
     Attributes:
         piece: what goes through the network.
-        below: what lies below the tuned parameters: [piece text, slot, width] when only the head
-            is tuned, else [row, token, width]; None when nothing is reused.
+        frozen_output: of what lies below the tuned parameters: [piece text, slot, width] when only
+            the head is tuned, else [row, token, width]; None when nothing is reused.
         tail: its loss, when the precision is fast.
     """
 
     piece: Piece
-    below: Tensor | None
+    frozen_output: Tensor | None
     tail: FrozenTail | None
 
 
@@ -70,20 +70,20 @@ class PreparedInputs:
 
     def _prepare(self, number: int, inputs: Sequence[MaskedInput]) -> Prepared:
         piece = pack_inputs(self._model, inputs)
-        prepared = Prepared(piece, self._below(piece), self._tail_of(piece))
+        prepared = Prepared(piece, self._run_frozen_part(piece), self._tail_of(piece))
         size = self._size_of(prepared)
         if self._bytes + size <= KEPT_BYTES:
             self._bytes += size
             self._kept[number] = prepared
         return prepared
 
-    def _below(self, piece: Piece) -> Tensor | None:
-        at: tuple[Tensor, ...] = ()
+    def _run_frozen_part(self, piece: Piece) -> Tensor | None:
+        positions: tuple[Tensor, ...] = ()
         if self._network.cut == HEAD_ONLY:
-            at = (piece.in_slots(piece.row), piece.in_slots(piece.column))
+            positions = (piece.in_slots(piece.row), piece.in_slots(piece.column))
         with products_in(self._model.device, self._settings):
-            below = self._network.below(piece.ids, piece.attention, at)
-        return None if below is None else below.float()
+            frozen_output = self._network.run_frozen_part(piece.ids, piece.attention, positions)
+        return None if frozen_output is None else frozen_output.float()
 
     def _tail_of(self, piece: Piece) -> FrozenTail | None:
         settings = self._settings
@@ -105,7 +105,7 @@ class PreparedInputs:
         )
 
     def _size_of(self, prepared: Prepared) -> int:
-        size = 0 if prepared.below is None else prepared.below.nbytes
+        size = 0 if prepared.frozen_output is None else prepared.frozen_output.nbytes
         if prepared.tail is not None:
             n_texts, n_slots = prepared.piece.slots.shape
             size += FrozenTail.size_in_bytes(
@@ -114,8 +114,8 @@ class PreparedInputs:
         return size
 
 
-def until(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
-    """The same inputs, unless there is a stop between two of them.
+def stop_between(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
+    """Yield the inputs, and stop between two of them when asked to.
 
     Raises:
         Stopped: ``should_stop``, asked before each, said so.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import SettingsError, never
-from neuralviz.micro_tuning.events import joined
+from neuralviz.micro_tuning.events import join_runs
 from neuralviz.micro_tuning.frozen_tail import FrozenTail
 from neuralviz.micro_tuning.inputs import KEPT_BYTES
 from neuralviz.micro_tuning.loop import TuningRun
@@ -67,8 +67,8 @@ def learn_by_epoch(
         SettingsError: an epoch is not there, or is on the way of a fast run.
         Stopped: ``should_stop`` said so.
     """
-    found: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
-    for epoch in found:
+    by_epoch: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
+    for epoch in by_epoch:
         if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
             raise SettingsError(
                 f"A run of {many(settings.epochs, 'epoch')} with precision {settings.precision} "
@@ -79,9 +79,9 @@ def learn_by_epoch(
         run = TuningRun(model, batch, settings, should_stop=should_stop)
         for epoch in range(1, settings.epochs + 1):
             run.step()
-            if epoch in found:
-                found[epoch].append(run.result())
-    return {epoch: joined(results) for epoch, results in found.items()}
+            if epoch in by_epoch:
+                by_epoch[epoch].append(run.result())
+    return {epoch: join_runs(results) for epoch, results in by_epoch.items()}
 
 
 def batches(

@@ -12,7 +12,7 @@ import torch
 from neuralviz.errors import SettingsError, never
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
-from neuralviz.micro_tuning.inputs import PreparedInputs, until
+from neuralviz.micro_tuning.inputs import PreparedInputs, stop_between
 from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.plan import mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
@@ -163,11 +163,11 @@ class TuningRun:
         Raises:
             Stopped: ``should_stop``, asked before every pass through the network, said so.
         """
-        inputs = until(self._should_stop, self._inputs)
-        loss = self._gradients.of(inputs, self._optimizer.value)  # [text]
+        inputs = stop_between(self._should_stop, self._inputs)
+        loss = self._gradients.compute(inputs, self._optimizer.value)  # [text]
         grad = self._gradients.joined  # [text, value]
         step = self._optimizer.prepare(grad)
-        is_finite = loss.isfinite() & step.finite & grad.isfinite().all(dim=1)  # [text]
+        is_finite = loss.isfinite() & step.is_finite & grad.isfinite().all(dim=1)  # [text]
         moves = is_finite & ~self._diverged  # all layers of a text move, or none
         self._optimizer.take(step, moves, self._gradients.joined_by_token)
         self._diverged = ~moves
@@ -185,7 +185,7 @@ class TuningRun:
         return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
-        """What has come of it so far, as if the last epoch were the last one of the run."""
+        """The result so far, as if the latest epoch were the last of the run."""
         return MicroTuning(
             model_id=self._model.id,
             fingerprint=self._model.fingerprint,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.blueprints import Blueprint, MaskedInputs
 
 
-def masks_in_words(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str:
+def describe_masks(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str:
     """How often the tokens are masked; of several blueprints, how often by the first one alone.
 
     Args:
@@ -27,18 +27,18 @@ def masks_in_words(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str
     if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
         return "The last token is never masked: the model does not have to predict it."
     mask = "masks" if len(inputs.masked) == 1 else "mask"
-    which = "every token" if len(times) > 1 else "the only token"
-    said = f"{n_inputs} {mask} {which} {_how_often(times)}"
+    subject = "every token" if len(times) > 1 else "the only token"
+    sentence = f"{n_inputs} {mask} {subject} {_format_times(times)}"
     if len(blueprints) == 1:
-        return f"{said}."
-    alone = mask_inputs(len(times), blueprints[:1]).times_masked
-    each = "each token" if len(times) > 1 else "it"
-    return f"{said}; with {blueprints[0]} alone, {each} would be masked {_how_often(alone)}."
+        return f"{sentence}."
+    often = _format_times(mask_inputs(len(times), blueprints[:1]).times_masked)
+    pronoun = "each token" if len(times) > 1 else "it"
+    return f"{sentence}; with {blueprints[0]} alone, {pronoun} would be masked {often}."
 
 
-def _how_often(times: np.ndarray) -> str:
+def _format_times(times: np.ndarray) -> str:
     """``once``, ``twice``, ``7 times``, ``6 or 7 times``, ``3 to 7 times``."""
-    fewest, most = int(times.min()), int(times.max())
-    if fewest < most:
-        return f"{fewest} {'or' if most == fewest + 1 else 'to'} {most} times"
-    return {1: "once", 2: "twice"}.get(most, many(most, "time"))
+    lowest, highest = int(times.min()), int(times.max())
+    if lowest < highest:
+        return f"{lowest} {'or' if highest == lowest + 1 else 'to'} {highest} times"
+    return {1: "once", 2: "twice"}.get(highest, many(highest, "time"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralviz.errors import never
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
-from neuralviz.micro_tuning.inputs import PreparedInputs, until
+from neuralviz.micro_tuning.inputs import PreparedInputs, stop_between
 from neuralviz.micro_tuning.learning import batches
 from neuralviz.micro_tuning.plan import mask_texts
 from neuralviz.micro_tuning.probe import per_text_network
@@ -48,11 +48,11 @@ def loss_gradients(
     """
     network = per_text_network(model, settings.layers)
     layers = JoinedLayers(model, settings.layers)
-    found = []
+    per_batch = []
     for batch in batches(model, texts, settings):
         gradients = Gradients(model, network, layers, batch, settings, follow_tokens=False)
         weights = layers.weights.expand(len(batch), -1).clone()
         inputs = PreparedInputs(model, network, mask_texts(model, batch, settings), settings)
-        gradients.of(until(should_stop, inputs), weights)
-        found.append([layer.cpu().numpy() for layer in layers.split(gradients.joined).values()])
-    return tuple(map(np.concatenate, zip(*found, strict=True)))
+        gradients.compute(stop_between(should_stop, inputs), weights)
+        per_batch.append([layer.cpu().numpy() for layer in layers.split(gradients.joined).values()])
+    return tuple(map(np.concatenate, zip(*per_batch, strict=True)))

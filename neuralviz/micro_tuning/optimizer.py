@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """What AdamW would do next: its state after the step, and the parts of the change.
+    """AdamW's next step: the state after it, and the parts of the change.
 
     All are [text, dim]. The change of the weights is ``decay - scale * first``.
     """
@@ -26,7 +26,7 @@ class Step(NamedTuple):
     value: Tensor
 
     @property
-    def finite(self) -> Tensor:
+    def is_finite(self) -> Tensor:
         """[text] bool, true where the step leads to numbers."""
         return self.value.isfinite().all(dim=1) & self.second.isfinite().all(dim=1)
 
@@ -52,7 +52,7 @@ class RowAdamW:
         self.first = torch.zeros_like(self.value)
         self.second = torch.zeros_like(self.value)
         # steps so far; float64, because 1 - 0.999 loses its last digits in float32
-        self.taken = self.value.new_zeros((), dtype=torch.float64)
+        self.n_taken = self.value.new_zeros((), dtype=torch.float64)
         n_tokens, dim = len(self.text_of), self.value.shape[1]
         self.token_first = self.value.new_zeros(n_tokens, dim)
         self.token_part = self.value.new_zeros(n_tokens, dim)
@@ -66,11 +66,11 @@ class RowAdamW:
     def prepare(self, grad: Tensor) -> Step:
         """The step that the gradient [text, dim] asks for, not taken yet."""
         s, (beta1, beta2) = self.settings, self.settings.betas
-        taken = self.taken + 1
+        n_steps = self.n_taken + 1
         first = beta1 * self.first + (1 - beta1) * grad
         second = beta2 * self.second + (1 - beta2) * grad.square()
-        rate = (s.learning_rate / (1 - beta1**taken)).to(grad.dtype)
-        spread = (1 - beta2**taken).sqrt().to(grad.dtype)
+        rate = (s.learning_rate / (1 - beta1**n_steps)).to(grad.dtype)
+        spread = (1 - beta2**n_steps).sqrt().to(grad.dtype)
         scale = rate / (second.sqrt() / spread + s.eps)
         decay = -s.learning_rate * s.weight_decay * self.value
         value = self.value + decay - scale * first
@@ -96,4 +96,4 @@ class RowAdamW:
         self.value = torch.where(rows, step.value, self.value)
         self.first = torch.where(rows, step.first, self.first)
         self.second = torch.where(rows, step.second, self.second)
-        self.taken += 1
+        self.n_taken += 1

@@ -44,9 +44,9 @@ class OutputLayer:
 
 def output_layer(model: LanguageModel, dtype: torch.dtype = torch.float32) -> OutputLayer:
     """A model's output layer, made once for each type; in float32 the model's own tensors."""
-    made = _layers.setdefault(model, {})
-    if dtype not in made:
+    by_dtype = _layers.setdefault(model, {})
+    if dtype not in by_dtype:
         layer = model.network.get_output_embeddings()
         bias = None if layer.bias is None else layer.bias.detach().to(dtype)
-        made[dtype] = OutputLayer(layer.weight.detach().to(dtype), bias)
-    return made[dtype]
+        by_dtype[dtype] = OutputLayer(layer.weight.detach().to(dtype), bias)
+    return by_dtype[dtype]

@@ -20,11 +20,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from neuralviz.micro_tuning.tuned_modules import (
-    Given,
-    GivenEncoder,
     PerTextLayerNorm,
     PerTextLinear,
     PerTextModule,
+    PrecomputedEncoder,
+    PrecomputedOutput,
     TunedRows,
 )
 from neuralviz.models.passes import encode_last
@@ -46,8 +46,8 @@ def sharing_copy(network: nn.Module, paths: Iterable[str]) -> nn.Module:
     """
     within: dict[str, set[str]] = {}
     for path in filter(None, paths):
-        child, _, below = path.partition(".")
-        within.setdefault(child, set()).add(below)
+        child, _, remainder = path.partition(".")
+        within.setdefault(child, set()).add(remainder)
     copied = copy.copy(network)
     for name, value in vars(network).items():
         if isinstance(value, dict):  # of modules, of parameters, of hooks
@@ -111,15 +111,17 @@ class PerTextNetwork:
         network = sharing_copy(model.network, [*owners, output_path, given_path])
         self._tune_modules(network, owners)
         _replace(network, output_path, nn.Identity())
-        self._given = Given()  # in the network when something is reused
-        self._watched: nn.Module | None = None  # for `below`, made when it is first needed
+        self._precomputed = PrecomputedOutput()  # in the network when something is reused
+        self._watched: nn.Module | None = (
+            None  # for `run_frozen_part`, made when it is first needed
+        )
         if self.cut == HEAD_ONLY:
-            self._given = GivenEncoder()
-            _replace(network, encoder, self._given)
+            self._precomputed = PrecomputedEncoder()
+            _replace(network, encoder, self._precomputed)
         elif self.cut is not None:
             blocks = network.get_submodule(self._blocks_path)
-            self._given = Given(getattr(blocks[self.cut], "attention_type", None))
-            tail = nn.ModuleList([self._given, *blocks[self.cut :]])
+            self._precomputed = PrecomputedOutput(getattr(blocks[self.cut], "attention_type", None))
+            tail = nn.ModuleList([self._precomputed, *blocks[self.cut :]])
             _replace(network, self._blocks_path, tail)
         self._network = network
         self._entry = self._find_entry(model) if self.cut == HEAD_ONLY else None
@@ -128,21 +130,21 @@ class PerTextNetwork:
 
     def _find_entry(self, model: LanguageModel) -> PerTextLinear | None:
         """The head's linear layer that gets the encoder's output as it is: its weight is frozen."""
-        given = torch.zeros(1, 1, model.d_model, device=model.device)
-        found = []
+        probe = torch.zeros(1, 1, model.d_model, device=model.device)
+        modules = []
 
         def look(module: nn.Module, args: tuple) -> None:
-            if args and args[0] is given:
-                found.append(module)
+            if args and args[0] is probe:
+                modules.append(module)
 
         linears = [module for module in self._network.modules() if type(module) is PerTextLinear]
         hooks = [module.register_forward_pre_hook(look) for module in linears]
         parameters = dict(model.network.named_parameters())
         with torch.no_grad():
-            self.at_positions(given, {name: parameters[name][None] for name in self.names})
+            self.at_positions(probe, {name: parameters[name][None] for name in self.names})
         for hook in hooks:
             hook.remove()
-        return found[0] if len(found) == 1 else None
+        return modules[0] if len(modules) == 1 else None
 
     @staticmethod
     def _output_bias_name(network: nn.Module, names: tuple[str, ...]) -> str | None:
@@ -172,22 +174,24 @@ class PerTextNetwork:
             _replace(network, path, tuned)
 
     @torch.no_grad()
-    def below(self, ids: Tensor, attention: Tensor, at: tuple[Tensor, ...] = ()) -> Tensor | None:
-        """What lies below the cut gives for [row, token] inputs: [row, token, width].
+    def run_frozen_part(
+        self, ids: Tensor, attention: Tensor, positions: tuple[Tensor, ...] = ()
+    ) -> Tensor | None:
+        """Run what lies below the cut on [row, token] inputs: [row, token, width].
 
-        None when nothing is reused. With ``at``, head-only, indices of rows and of tokens in any
-        shape: […, width] what is there alone.
+        None when nothing is reused. ``positions``, for a head alone, are indices of rows and of
+        tokens in any shape: the result is then […, width], the vectors there alone.
         """
         if self.cut is None:
             return None
         if self.cut == HEAD_ONLY:
             states = encode_last(self._model, ids, attention)
-            states = states[at] if at else states
+            states = states[positions] if positions else states
             return states if self._entry is None else F.linear(states, self._entry.weight)
         if self._watched is None:
             self._watched = self._watch_block_at_the_cut()
         self._watched(input_ids=ids, attention_mask=attention)
-        return self._given.seen
+        return self._precomputed.block_input
 
     def _watch_block_at_the_cut(self) -> nn.Module:
         """A copy of the base model that notes what its block at the cut is given."""
@@ -196,37 +200,41 @@ class PerTextNetwork:
         path = self._blocks_path.removeprefix(f"{whole.base_model_prefix}.")
         network = sharing_copy(whole.base_model, [f"{path}.{self.cut}"])
         block = network.get_submodule(path)[self.cut]
-        given = self._given
+        precomputed = self._precomputed
 
         def note_input(_module: nn.Module, args: tuple, kwargs: dict) -> None:
-            given.seen = args[0] if args else kwargs["hidden_states"]
+            precomputed.block_input = args[0] if args else kwargs["hidden_states"]
 
         def note_output(_module: nn.Module, _args: tuple, output: object) -> None:
-            given.tuple_size = len(output) if isinstance(output, tuple) else None
+            precomputed.tuple_size = len(output) if isinstance(output, tuple) else None
 
         block.register_forward_pre_hook(note_input, with_kwargs=True)
         block.register_forward_hook(note_output)
         return network
 
-    def at_positions(self, below: Tensor, values: dict[str, Tensor]) -> Tensor:
-        """Head-only: [text, position, width] of `below` to the inputs of the output layer.
+    def at_positions(self, frozen_output: Tensor, values: dict[str, Tensor]) -> Tensor:
+        """Head-only: [text, position, width] of `run_frozen_part` to the output layer's inputs.
 
         ``values`` hold a row a text, or [text, position, dim] one a position.
         """
         self.rows.values = values
-        self.rows.text_of = torch.arange(len(below), device=below.device)
-        self._given.output = below
-        ids = torch.zeros(below.shape[:2], dtype=torch.long, device=below.device)
+        self.rows.text_of = torch.arange(len(frozen_output), device=frozen_output.device)
+        self._precomputed.output = frozen_output
+        ids = torch.zeros(frozen_output.shape[:2], dtype=torch.long, device=frozen_output.device)
         return self._network(input_ids=ids).logits
 
     def at_tokens(
-        self, ids: Tensor, attention: Tensor, below: Tensor | None, values: dict[str, Tensor],
+        self,
+        ids: Tensor,
+        attention: Tensor,
+        frozen_output: Tensor | None,
+        values: dict[str, Tensor],
         text_of: Tensor,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """[row, token] inputs to [row, token, width] output-layer inputs.
 
-        ``values`` hold a row a row of the inputs; ``below`` is what `below` gave for them.
+        ``values`` hold a row a row of the inputs; ``frozen_output`` is theirs of `run_frozen_part`.
         """
         self.rows.values, self.rows.text_of = values, text_of
-        self._given.output = below
+        self._precomputed.output = frozen_output
         return self._network(input_ids=ids, attention_mask=attention).logits

@@ -59,9 +59,9 @@ class Piece:
     piece_text: Tensor
     slot: Tensor
 
-    def in_slots(self, of_position: Tensor) -> Tensor:
+    def in_slots(self, values: Tensor) -> Tensor:
         """[position, …] to [piece text, slot, …]; what is in slots not used means nothing."""
-        return of_position[self.slots]
+        return values[self.slots]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +114,15 @@ def _mask_chunks(
     for chunk, rows in zip(text.chunks, labelled, strict=True):
         ids = text.ids[chunk]
         for row in rows:
-            at = np.flatnonzero(row)
-            shown = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
+            positions = np.flatnonzero(row)
+            visible_ids = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
             yield MaskedInput(
-                ids=np.concatenate([model.prefix_ids, shown, model.suffix_ids]).astype(np.int64),
-                masked=at + len(model.prefix_ids),
-                labels=ids[at],
-                tokens=at + chunk.start,
+                ids=np.concatenate([model.prefix_ids, visible_ids, model.suffix_ids]).astype(
+                    np.int64
+                ),
+                masked=positions + len(model.prefix_ids),
+                labels=ids[positions],
+                tokens=positions + chunk.start,
                 text=index,
                 number=number,
                 weight=weight,
@@ -135,14 +137,14 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
     groups: list[list[MaskedInput]] = []
     batch: list[MaskedInput] = []
     for _, alike in groupby(ordered, key=lambda entry: (len(entry.ids), entry.text)):
-        together = list(alike)  # in one piece, if one can hold them
-        length = len(together[0].ids)
+        entries = list(alike)  # in one piece, if one can hold them
+        length = len(entries[0].ids)
         room = 1 if habits.batching == "single" else TOKENS_PER_PIECE // length
         is_alike = not batch or habits.may_share_pass(len(batch[0].ids), length)
-        if batch and (len(batch) + len(together) > room >= len(together) or not is_alike):
+        if batch and (len(batch) + len(entries) > room >= len(entries) or not is_alike):
             groups.append(batch)
             batch = []
-        for entry in together:
+        for entry in entries:
             if batch and len(batch) + 1 > room:
                 groups.append(batch)
                 batch = []
@@ -152,7 +154,7 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
 
 def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
     """Some inputs as one piece; those of a text come to stand together."""
-    place = {text: at for at, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
+    place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     width = max(len(entry.ids) for entry in batch)
     ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)

@@ -85,8 +85,8 @@ def predict_masked(
         SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
         Stopped: ``should_stop`` said so.
     """
-    (found,) = predict_with_each(model, text, settings, [deltas], top, at_most, should_stop)
-    return found
+    (predictions,) = predict_with_each(model, text, settings, [deltas], top, at_most, should_stop)
+    return predictions
 
 
 @torch.no_grad()
@@ -94,7 +94,7 @@ def predict_with_each(
     model: LanguageModel,
     text: TokenizedText,
     settings: TuningSettings,
-    each: Sequence[Sequence[np.ndarray] | None],
+    all_deltas: Sequence[Sequence[np.ndarray] | None],
     top: int = 5,
     at_most: int | None = None,
     should_stop: ShouldStop = never,
@@ -103,7 +103,7 @@ def predict_with_each(
 
     Args:
         model, text, settings, top, at_most, should_stop: as of `predict_masked`.
-        each: deltas, as of `predict_masked`.
+        all_deltas: deltas, as of `predict_masked`.
 
     Raises:
         SettingsError, Stopped: as of `predict_masked`.
@@ -113,24 +113,26 @@ def predict_with_each(
             f"The number of predictions must be from 1 to {model.vocab_size:,}, not {top}."
         )
     network = per_text_network(model, settings.layers)
-    values = [_tuned_values(model, settings, deltas) for deltas in each]
-    parts: list[list[tuple[Tensor, ...]]] = [[] for _ in each]
+    values = [_tuned_values(model, settings, deltas) for deltas in all_deltas]
+    parts: list[list[tuple[Tensor, ...]]] = [[] for _ in all_deltas]
     inputs = mask_texts(model, [text], settings)
     if at_most is not None:
         n_before = np.cumsum([0, *(len(entry.masked) for entry in inputs)])[:-1]
         inputs = inputs[: np.searchsorted(n_before, at_most)]
     for group in group_inputs(model, inputs):
         piece = pack_inputs(model, group)
-        below = _below(network, piece)
-        for of_one, found in zip(values, parts, strict=True):
+        frozen_output = _run_frozen_part(network, piece)
+        for tuned, columns in zip(values, parts, strict=True):
             if should_stop():
                 raise Stopped
-            predicted = _predict(network, piece, below, of_one, top)
-            found.append((piece.input_of_row[piece.row], piece.token_of, piece.labels, *predicted))
-    return [_in_order(found, at_most) for found in parts]
+            predicted = _predict(network, piece, frozen_output, tuned, top)
+            columns.append(
+                (piece.input_of_row[piece.row], piece.token_of, piece.labels, *predicted)
+            )
+    return [_join_in_order(part, at_most) for part in parts]
 
 
-def _in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
+def _join_in_order(parts: Sequence[tuple[Tensor, ...]], at_most: int | None) -> MaskedPredictions:
     """The predictions of some pieces, input by input."""
     columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")[:at_most]
@@ -157,14 +159,14 @@ def _tuned_values(
 def _predict(
     network: PerTextNetwork,
     piece: Piece,
-    below: Tensor | None,
+    frozen_output: Tensor | None,
     values: dict[str, Tensor],
     top: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Probability and loss of the label [position], likeliest ids and theirs [position, top]."""
     weight = network.output_weight
     bias = values.get(network.output_bias_name or "", network.output_bias)
-    vectors = _output_layer_inputs(network, piece, below, values)
+    vectors = _output_layer_inputs(network, piece, frozen_output, values)
     rows = rows_at_once(len(weight))  # logits never exist all at once
     parts = []
     for block, labels in zip(vectors.split(rows), piece.labels.split(rows), strict=True):
@@ -178,20 +180,22 @@ def _predict(
     return tuple(torch.cat(part) for part in zip(*parts, strict=True))
 
 
-def _below(network: PerTextNetwork, piece: Piece) -> Tensor | None:
-    """What no tuned layer changes, of a piece."""
-    at = (piece.row, piece.column) if network.cut == HEAD_ONLY else ()
-    return network.below(piece.ids, piece.attention, at=at)
+def _run_frozen_part(network: PerTextNetwork, piece: Piece) -> Tensor | None:
+    """Run the part of the network below the tuned layers on a piece."""
+    positions = (piece.row, piece.column) if network.cut == HEAD_ONLY else ()
+    return network.run_frozen_part(piece.ids, piece.attention, positions=positions)
 
 
 def _output_layer_inputs(
-    network: PerTextNetwork, piece: Piece, below: Tensor | None, values: dict[str, Tensor]
+    network: PerTextNetwork, piece: Piece, frozen_output: Tensor | None, values: dict[str, Tensor]
 ) -> Tensor:
     """[position, width] what goes into the output layer at the masked positions of a piece."""
     rows = {name: value for name, value in values.items() if name != network.output_bias_name}
     if network.cut == HEAD_ONLY:
-        assert below is not None
-        return network.at_positions(below[None], rows)[0]
-    of_row = {name: value.expand(len(piece.ids), -1) for name, value in rows.items()}
-    out = network.at_tokens(piece.ids, piece.attention, below, of_row, piece.text_of_row)
+        assert frozen_output is not None
+        return network.at_positions(frozen_output[None], rows)[0]
+    row_values = {name: value.expand(len(piece.ids), -1) for name, value in rows.items()}
+    out = network.at_tokens(
+        piece.ids, piece.attention, frozen_output, row_values, piece.text_of_row
+    )
     return out[piece.row, piece.column]

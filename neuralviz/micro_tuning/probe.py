@@ -45,9 +45,11 @@ def per_text_network(
             "tuned. Use the layers of its head."
         )
     if not model.behaviour.is_plain and not only_head:
-        what = "draws random numbers" if model.behaviour.draws else "changes with what it has read"
+        behaviour = (
+            "draws random numbers" if model.behaviour.draws else "changes with what it has read"
+        )
         raise ModelError(
-            f"{model.id} ({model.family}) {what}, so that its blocks cannot be tuned. Use the "
+            f"{model.id} ({model.family}) {behaviour}, so that its blocks cannot be tuned. Use the "
             "layers of its head."
         )
     tried = _reusable.setdefault(model, {})
@@ -88,11 +90,12 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     padded = [entry + [model.pad_id] * (width - len(entry)) for entry in inputs]
     ids = torch.tensor(padded, device=model.device)
     attention = torch.tensor(
-        [[int(at < len(entry)) for at in range(width)] for entry in inputs], device=model.device
+        [[int(position < len(entry)) for position in range(width)] for entry in inputs],
+        device=model.device,
     )
     row, column = attention.nonzero(as_tuple=True)
     parameters = dict(model.network.named_parameters())
-    of_text = [  # each text has weights of its own, as after some steps
+    text_weights = [  # each text has weights of its own, as after some steps
         {
             name: (parameters[name].detach() * (1 + 0.1 * number) + 0.01 * number)
             for name in network.names
@@ -104,24 +107,26 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
         expected = torch.cat(
             [
                 _run_whole(model, weights, torch.tensor([entry], device=model.device))
-                for weights, entry in zip(of_text, inputs, strict=True)
+                for weights, entry in zip(text_weights, inputs, strict=True)
             ]
         )
     head_only = network.cut == HEAD_ONLY
     values = {
-        name: torch.stack([weights[name] for weights in of_text]).requires_grad_()
-        for name in of_text[0]
+        name: torch.stack([weights[name] for weights in text_weights]).requires_grad_()
+        for name in text_weights[0]
     }
     shared = [slice(None)] if model.behaviour.batching != "single" else [slice(0, 1), slice(1, 2)]
-    parts = [network.below(ids[rows], attention[rows]) for rows in shared]
-    below = None if parts[0] is None else torch.cat([part for part in parts if part is not None])
+    parts = [network.run_frozen_part(ids[rows], attention[rows]) for rows in shared]
+    frozen_output = (
+        None if parts[0] is None else torch.cat([part for part in parts if part is not None])
+    )
     with torch.enable_grad():
         if head_only:
-            assert below is not None
-            out = network.at_positions(below, values)[row, column]
+            assert frozen_output is not None
+            out = network.at_positions(frozen_output, values)[row, column]
         else:
             text_of = torch.arange(len(inputs), device=model.device)
-            out = network.at_tokens(ids, attention, below, values, text_of)[row, column]
+            out = network.at_tokens(ids, attention, frozen_output, values, text_of)[row, column]
         if values:  # raises where a layer plays no part
             torch.autograd.grad(out.square().sum(), list(values.values()))
     logits = out.detach() @ network.output_weight.T

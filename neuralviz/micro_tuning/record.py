@@ -19,7 +19,7 @@ HISTORY_BYTES = 1 << 26  # deltas kept epoch by epoch; of texts beyond it only t
 
 
 class RunRecord:
-    """What is known so far of a run over ``texts``; `having` makes another one of more events.
+    """The results so far of a run over ``texts``; `having` makes a new record with more events.
 
     Attributes:
         model_id, settings, texts: what is run.
@@ -58,19 +58,19 @@ class RunRecord:
         if event is None:
             return
         self._batch = len(event.loss)
-        epoch, at = event.epoch - 1, slice(first, first + self._batch)
-        self.loss[epoch, at] = event.loss
-        self.delta_norm[epoch, at] = event.delta_norm
+        epoch, columns = event.epoch - 1, slice(first, first + self._batch)
+        self.loss[epoch, columns] = event.loss
+        self.delta_norm[epoch, columns] = event.delta_norm
         if event.deltas is not None:
             if not self.last:
                 self._make_room([delta.shape[1] for delta in event.deltas])
             for last, history, delta in zip(self.last, self.history, event.deltas, strict=True):
-                last[at] = delta
-                kept = history[epoch, at]
+                last[columns] = delta
+                kept = history[epoch, columns]
                 kept[:] = delta[: len(kept)]
         self.epochs_reached = event.epoch
         if event.result is not None:
-            self.texts_done = at.stop
+            self.texts_done = columns.stop
             self.diverged |= {first + int(i) for i in np.flatnonzero(event.result.diverged)}
 
     def having(self, events: Sequence[WatchedEvent]) -> RunRecord:
@@ -111,9 +111,9 @@ class RunRecord:
             return 1.0
         inside = self.epochs_reached % self.settings.epochs / self.settings.epochs
         ends = np.cumsum([0, *map(len, self.texts)])
-        begun = min(self.texts_done + self._batch, len(self.texts))
-        done = ends[self.texts_done] + inside * (ends[begun] - ends[self.texts_done])
-        return float(done / ends[-1])
+        n_started = min(self.texts_done + self._batch, len(self.texts))
+        n_done = ends[self.texts_done] + inside * (ends[n_started] - ends[self.texts_done])
+        return float(n_done / ends[-1])
 
     def epochs_done(self, text: int) -> int:
         """Epochs that a text has been tuned for."""
@@ -167,10 +167,10 @@ class RunRecord:
         def how_far(i: int) -> tuple[bool, bool]:
             return i in self.reports, self.epochs_done(i) > 0
 
-        of_this = how_far(text)
-        return [i for i in range(len(self.texts)) if how_far(i) == of_this]
+        state = how_far(text)
+        return [i for i in range(len(self.texts)) if how_far(i) == state]
 
     def embeddings(self) -> np.ndarray:
         """[started text, dim] neural embeddings after the epochs done so far."""
-        at = self.started()
-        return neural_embeddings(tuple(last[at] for last in self.last))
+        started = self.started()
+        return neural_embeddings(tuple(last[started] for last in self.last))

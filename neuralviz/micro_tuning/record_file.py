@@ -45,7 +45,7 @@ def record_bytes(record: RunRecord) -> bytes:
         **{f"deltas_{i}": _compact(history) for i, history in enumerate(record.history)},
         **{f"last_{i}": last for i, last in enumerate(record.last)},
     }
-    about: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "model_id": record.model_id,
         "settings": asdict(record.settings),
         "texts": record.texts,
@@ -59,7 +59,7 @@ def record_bytes(record: RunRecord) -> bytes:
         arrays |= {f"{index}_{name}": getattr(predictions, name) for name in _PREDICTED_ARRAYS}
         if report.shares is not None:
             arrays[f"{index}_shares"] = report.shares
-        about["reports"].append(
+        metadata["reports"].append(
             {
                 "index": index,
                 "tokens": text.tokens,
@@ -70,7 +70,7 @@ def record_bytes(record: RunRecord) -> bytes:
                 "words_after": predictions.words_after,
             }
         )
-    return npz_bytes(about, arrays)
+    return npz_bytes(metadata, arrays)
 
 
 def _compact(values: np.ndarray) -> np.ndarray:
@@ -94,9 +94,9 @@ def read_record(content: bytes, name: str = "the file") -> RunRecord:
         SettingsError: it was made with a precision or settings that are not known here.
         ValueError: it is something else.
     """
-    about, arrays = read_npz(content)
-    settings = read_settings(about["settings"], name)
-    record = RunRecord(about["model_id"], settings, about["texts"])
+    metadata, arrays = read_npz(content)
+    settings = read_settings(metadata["settings"], name)
+    record = RunRecord(metadata["model_id"], settings, metadata["texts"])
     record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
     n_kept = sum(f"deltas_{i}" in arrays for i in range(record.n_layers))  # 0 before a step
     record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(n_kept)]
@@ -104,10 +104,10 @@ def read_record(content: bytes, name: str = "the file") -> RunRecord:
         arrays[f"last_{i}"].astype(np.float32) if f"last_{i}" in arrays else history[-1]
         for i, history in enumerate(record.history)
     ]
-    record.diverged = set(about.get("diverged", ()))
-    for entry in about["reports"]:
+    record.diverged = set(metadata.get("diverged", ()))
+    for entry in metadata["reports"]:
         record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
-    record.reached = about.get("reached", {"texts_done": len(record.texts), "batch": 0})
+    record.reached = metadata.get("reached", {"texts_done": len(record.texts), "batch": 0})
     return record
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_EPOCHS = 1000
 REVISION = 3
-"""Of how texts are learnt, a part of the keys of all that is kept: raise it with the numbers."""
+"""Version of the computation, in the keys of kept results: raise it when results change."""
 Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
@@ -130,20 +130,20 @@ def check_settings(
     if unknown := options.keys() - TuningOptions.__annotations__.keys():
         raise TypeError(f"Unknown setting: {', '.join(sorted(unknown))}.")
     base = TuningSettings(layers=()) if settings is None else settings
-    wanted: dict[str, Any] = {name: getattr(base, name) for name in TuningOptions.__annotations__}
-    wanted |= {"layers": base.layers or None, **options}
-    check_numbers(wanted["epochs"], wanted["learning_rate"], wanted["weight_decay"])
-    check_tolerance(wanted["tolerance"])
+    values: dict[str, Any] = {name: getattr(base, name) for name in TuningOptions.__annotations__}
+    values |= {"layers": base.layers or None, **options}
+    check_numbers(values["epochs"], values["learning_rate"], values["weight_decay"])
+    check_tolerance(values["tolerance"])
     return replace(
         base,
-        layers=model.check_layers(wanted["layers"]),
-        blueprints=check_blueprints(wanted["blueprints"]),
-        epochs=int(wanted["epochs"]),
-        learning_rate=float(wanted["learning_rate"]),
-        weight_decay=float(wanted["weight_decay"]),
-        predict_unmasked=bool(wanted["predict_unmasked"]),
-        precision=check_precision(wanted["precision"]),
-        tolerance=float(wanted["tolerance"]),
+        layers=model.check_layers(values["layers"]),
+        blueprints=check_blueprints(values["blueprints"]),
+        epochs=int(values["epochs"]),
+        learning_rate=float(values["learning_rate"]),
+        weight_decay=float(values["weight_decay"]),
+        predict_unmasked=bool(values["predict_unmasked"]),
+        precision=check_precision(values["precision"]),
+        tolerance=float(values["tolerance"]),
     )
 
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
 
-Told = list[tuple[int, "WatchedEvent | None"]]
-"""What a step brings to whom, by number; None says that it was the last."""
+WatcherEvents = list[tuple[int, "WatchedEvent | None"]]
+"""Events of one step: pairs of a watcher's number and an event, None after the last."""
 
 
 def go_together(
     model: LanguageModel, texts: Sequence[Sequence[TokenizedText]], settings: TuningSettings
 ) -> list[list[int]]:
-    """Who can be watched together, of watchers with some texts each.
+    """Group watchers, with some texts each, whose texts can be tuned on together.
 
     Their tokens are followed alike, and all fit a batch; a watcher whose texts take several batches
     is left out.
@@ -40,12 +40,12 @@ def go_together(
     """
     groups: list[list[int]] = []
     latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
-    for number, of_one in enumerate(texts):
-        alone = list(batches(model, of_one, settings))
-        if len(alone) != 1:
+    for number, watched in enumerate(texts):
+        own_batches = list(batches(model, watched, settings))
+        if len(own_batches) != 1:
             continue
-        follow = alone[0][1]
-        grown = [text for one in (*latest.get(follow, ()), number) for text in texts[one]]
+        follow = own_batches[0][1]
+        grown = [text for member in (*latest.get(follow, ()), number) for text in texts[member]]
         fits = fits_a_batch(grown) and can_follow(model, grown, settings) == follow
         if follow in latest and fits:
             latest[follow].append(number)
@@ -60,7 +60,7 @@ def watch_together(
     texts: Sequence[Sequence[TokenizedText]],
     settings: TuningSettings,
     should_stop: Sequence[ShouldStop],
-) -> Generator[Told, None, None]:
+) -> Generator[WatcherEvents, None, None]:
     """Micro-tune the texts of several watchers as one batch, each with the events of `watch`.
 
     Every text learns on its own, so that each watcher gets the numbers of a run alone but for the
@@ -75,41 +75,41 @@ def watch_together(
     Yields:
         After each step what it brings to every watcher, who is numbered by place.
     """
-    there = list(range(len(texts)))
-    ends = [sum(map(len, texts[: number + 1])) for number in there]
-    together = [text for of_one in texts for text in of_one]
+    active = list(range(len(texts)))
+    ends = [sum(map(len, texts[: number + 1])) for number in active]
+    all_texts = [text for watched in texts for text in watched]
 
-    def leaving() -> Told:
-        gone = [number for number in there if should_stop[number]()]
-        for number in gone:
-            there.remove(number)
-        return [(number, None) for number in gone]
+    def leaving() -> WatcherEvents:
+        leavers = [number for number in active if should_stop[number]()]
+        for number in leavers:
+            active.remove(number)
+        return [(number, None) for number in leavers]
 
-    def of(number: int) -> slice:
+    def slice_of(number: int) -> slice:
         return slice(ends[number] - len(texts[number]), ends[number])
 
     result: MicroTuning | None = None
     with suppress(Stopped):  # all have left
         for event in tune(
             model,
-            together,
+            all_texts,
             settings,
             with_deltas=True,
-            with_token_shares=can_follow(model, together, settings),
-            should_stop=lambda: all(should_stop[number]() for number in there),
+            with_token_shares=can_follow(model, all_texts, settings),
+            should_stop=lambda: all(should_stop[number]() for number in active),
         ):
             result = event.result
-            yield [*leaving(), *((n, WatchedEvent(0, event.of_texts(of(n)))) for n in there)]
+            yield [*leaving(), *((n, WatchedEvent(0, event.of_texts(slice_of(n)))) for n in active)]
     if result is None:
-        yield [(number, None) for number in there]
+        yield [(number, None) for number in active]
         return
     for number in range(len(texts)):
-        own = result.of_texts(of(number))
+        own_result = result.of_texts(slice_of(number))
         for index in range(len(texts[number])):
             yield leaving()
-            if number in there:
-                report = report_on(model, own, index, index)
+            if number in active:
+                report = report_on(model, own_result, index, index)
                 yield [(number, WatchedEvent(0, report=report))]
-        if number in there:
-            there.remove(number)
+        if number in active:
+            active.remove(number)
             yield [(number, None)]

@@ -79,26 +79,28 @@ class PerTextModule(nn.Module):
         if any(value.ndim == x.ndim for value in values.values()):  # one for each position
             flat = {part: value.flatten(0, -2) for part, value in values.items()}
             pieces = [
-                torch.func.functional_call(self.module, {p: v[i] for p, v in flat.items()}, (one,))
-                for i, one in enumerate(x.flatten(0, -2).split(1))
+                torch.func.functional_call(
+                    self.module, {p: v[i] for p, v in flat.items()}, (token,)
+                )
+                for i, token in enumerate(x.flatten(0, -2).split(1))
             ]
             return torch.cat(pieces).unflatten(0, x.shape[:-1])
         _, counts = torch.unique_consecutive(self.rows.text_of, return_counts=True)
         pieces, row = [], 0
         for piece in x.split(counts.tolist()):
-            of_text = {part: value[row] for part, value in values.items()}
-            pieces.append(torch.func.functional_call(self.module, of_text, (piece,)))
+            text_values = {part: value[row] for part, value in values.items()}
+            pieces.append(torch.func.functional_call(self.module, text_values, (piece,)))
             row += len(piece)
         return torch.cat(pieces)
 
 
-class Given(nn.Module):
+class PrecomputedOutput(nn.Module):
     """Stands for modules whose output is already known."""
 
     def __init__(self, attention_type: str | None = None) -> None:
         super().__init__()
         self.output: Tensor | None = None
-        self.seen: Tensor | None = None  # what the module that it stands for was last given
+        self.block_input: Tensor | None = None  # what the module that it stands for was last given
         self.tuple_size: int | None = None  # where the module returns a tuple, the output first
         if attention_type is not None:
             self.attention_type = attention_type  # ModernBERT asks each block for it
@@ -109,7 +111,7 @@ class Given(nn.Module):
         return (self.output, *[None] * (self.tuple_size - 1))
 
 
-class GivenEncoder(Given):
+class PrecomputedEncoder(PrecomputedOutput):
     def forward(self, *_args: object, **_kwargs: object) -> BaseModelOutput:
         # imported when the model is there: no two threads import transformers at once
         from transformers.modeling_outputs import BaseModelOutput

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
-from neuralviz.micro_tuning.events import MicroTuning, finished
+from neuralviz.micro_tuning.events import MicroTuning, collect_result
 from neuralviz.micro_tuning.loop import micro_tune
 from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
@@ -140,7 +140,7 @@ def walk_through(
     events = list(
         micro_tune(model, list(texts), epochs=epochs, with_deltas=True, should_stop=should_stop)
     )
-    tuning = finished(events)
+    tuning = collect_result(events)
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
     before = predict_masked(model, text, settings, None, should_stop=should_stop)
@@ -153,15 +153,17 @@ def walk_through(
         inputs=mask_inputs(len(text), settings.blueprints),
         before=before,
         after=after,
-        words_before=_in_words(model, before),
-        words_after=_in_words(model, after),
+        words_before=_spell_top_tokens(model, before),
+        words_after=_spell_top_tokens(model, after),
         weights=tuple(parameters[name].detach().cpu().numpy().copy() for name in settings.layers),
         gradients=tuple(layer[0] for layer in loss_gradients(model, [text], settings, should_stop)),
         deltas=tuple(np.stack(layer) for layer in zip(*(e.deltas for e in events), strict=True)),
     )
 
 
-def _in_words(model: LanguageModel, predictions: MaskedPredictions) -> tuple[tuple[str, ...], ...]:
+def _spell_top_tokens(
+    model: LanguageModel, predictions: MaskedPredictions
+) -> tuple[tuple[str, ...], ...]:
     return tuple(
         tuple(model.tokenizer.convert_ids_to_tokens(ids)) for ids in predictions.top_ids.tolist()
     )

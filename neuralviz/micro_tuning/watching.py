@@ -50,7 +50,7 @@ class Predictions:
 
 @dataclass(frozen=True, eq=False)
 class TextReport:
-    """What is known of one text when its tuning is over.
+    """The report on one text when its tuning is over.
 
     Attributes:
         index: number of the text in the run, counted from 0.
@@ -162,7 +162,7 @@ def report_on(
     index: int,
     should_stop: ShouldStop = never,
 ) -> TextReport:
-    """On the ``i``-th text of a batch, which is the ``index``-th of the run."""
+    """The report on the ``i``-th text of a batch, which is the ``index``-th of the run."""
     from neuralviz.micro_tuning.predictions import predict_with_each
 
     text, settings = result.texts[i], result.settings
@@ -183,14 +183,14 @@ def report_on(
             after=after.probability,
             loss_before=before.loss,
             loss_after=after.loss,
-            words_before=_in_words(model, before),
-            words_after=_in_words(model, after),
+            words_before=_spell_top_words(model, before),
+            words_after=_spell_top_words(model, after),
         ),
-        loss_after=loss_of(after, text, settings),
+        loss_after=compute_loss(after, text, settings),
     )
 
 
-def loss_of(
+def compute_loss(
     predictions: MaskedPredictions, text: TokenizedText, settings: TuningSettings
 ) -> float | None:
     """The loss that tuning minimises, in nats, from predictions of all masked positions.
@@ -200,7 +200,7 @@ def loss_of(
     return predictions.mean_loss if len(predictions) == count_masked(text, settings) else None
 
 
-def _in_words(
+def _spell_top_words(
     model: LanguageModel, predictions: MaskedPredictions, top: int = 3
 ) -> tuple[str, ...]:
     """[position] ``“word” 61%, “other” 12%``."""

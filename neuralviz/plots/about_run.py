@@ -1,10 +1,10 @@
-"""What is said of a micro-tuning run on what is downloaded of it."""
+"""The description of a micro-tuning run in the files that are downloaded of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralviz.micro_tuning.in_words import how_far
+from neuralviz.micro_tuning.in_words import describe_progress
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.standalone import About
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
 
 
-def about_run(record: RunRecord, text: int = 0) -> About:
-    """What figures and tables of a run say of it.
+def describe_run(record: RunRecord, text: int = 0) -> About:
+    """The description of a run for its figures and tables.
 
     Args:
         record: of the run.
-        text: the one that is looked at, by which files are named; of all texts, the first.
+        text: index of the text in view, after which files are named; the first for all texts.
     """
     settings = record.settings
     masking = "none: every token is predicted"
@@ -36,16 +36,16 @@ def about_run(record: RunRecord, text: int = 0) -> About:
             "learning rate": f"{settings.learning_rate:g}",
             "precision": settings.precision_in_words,
         }
-        | ({"so far": left} if (left := how_far(record)) else {}),
-        files=(record.texts[text], *_what_matters(settings)),
+        | ({"so far": progress} if (progress := describe_progress(record)) else {}),
+        files=(record.texts[text], *_changed_settings(settings)),
     )
 
 
-def _what_matters(settings: TuningSettings) -> list[str]:
-    """What names the files of a run beside its text."""
-    said = [many(settings.epochs, "epoch")]
+def _changed_settings(settings: TuningSettings) -> list[str]:
+    """Settings in the names of a run's files, behind the text."""
+    parts = [many(settings.epochs, "epoch")]
     if settings.learning_rate != TuningSettings.learning_rate:
-        said.append(f"rate {settings.learning_rate:g}")
+        parts.append(f"rate {settings.learning_rate:g}")
     if settings.precision != TuningSettings.precision:
-        said.append(settings.precision)
-    return said + ["no masks"] * settings.predict_unmasked
+        parts.append(settings.precision)
+    return parts + ["no masks"] * settings.predict_unmasked

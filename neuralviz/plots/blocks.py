@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from neuralviz.plots.room import FEW_COLUMNS, apart, cell_values
+from neuralviz.plots.room import FEW_COLUMNS, cell_values, spaced_ticks
 from neuralviz.plots.theme import LAYER_COLOURS, escape, shorten
 
 
@@ -18,7 +18,7 @@ def marks_figure(
     blocks: Sequence[int],
     *,
     measure: str,
-    when: str,
+    moment: str,
     full_kinds: Sequence[str] | None = None,
 ) -> go.Figure:
     """The delta of each kind of layer in each block.
@@ -28,7 +28,7 @@ def marks_figure(
         kinds: what the rows are called.
         blocks: numbers of the columns.
         measure: what is drawn, in words.
-        when: e.g. "after epoch 3".
+        moment: e.g. "after epoch 3".
         full_kinds: what the hover box calls the rows.
     """
     n_blocks = len(blocks)
@@ -44,14 +44,19 @@ def marks_figure(
             zmax=high,
             colorscale="Cividis",
             autocolorscale=False,
-            **cell_values(norms, _two_digits),
+            **cell_values(norms, _format_two_digits),
             customdata=[[escape(kind)] * n_blocks for kind in full_kinds or kinds],
             hovertemplate="block %{x}<br>%{customdata}<br>%{z:.4~g}<extra></extra>",
         )
     )
     figure.update_layout(
-        title=f"{measure}, {when}",
-        xaxis={"title": "block", "showgrid": False, "zeroline": False, "tickvals": apart(blocks)},
+        title=f"{measure}, {moment}",
+        xaxis={
+            "title": "block",
+            "showgrid": False,
+            "zeroline": False,
+            "tickvals": spaced_ticks(blocks),
+        },
         yaxis={
             "tickvals": np.arange(len(kinds)),
             "ticktext": [escape(shorten(kind, 28)) for kind in kinds],
@@ -91,7 +96,7 @@ def block_totals_figure(
         xaxis={
             "title": "epoch",
             "range": [-0.04 * epochs, epochs * 1.04],
-            "tickvals": apart(range(epochs + 1)),
+            "tickvals": spaced_ticks(range(epochs + 1)),
             "tickformat": "d",
         },
         yaxis={"title": measure, "rangemode": "tozero"},
@@ -100,7 +105,7 @@ def block_totals_figure(
     return figure
 
 
-def _two_digits(value: float) -> str:
+def _format_two_digits(value: float) -> str:
     """Two digits that count: ``0.034``, ``120``."""
     return np.format_float_positional(value, 2, unique=False, fractional=False, trim="-")
 

@@ -27,7 +27,7 @@ _LEGEND = 40  # px
 def grid_height(inputs: MaskedInputs, tokens: Sequence[str]) -> int:
     """px that `blueprint_grid` needs to draw these tokens."""
     tops, row = _rows(inputs)
-    return _above(tokens) + int(tops[-1] + row) + _BAND_HEAD + _STRIP + _LEGEND
+    return _token_height(tokens) + int(tops[-1] + row) + _BAND_HEAD + _STRIP + _LEGEND
 
 
 def blueprint_grid(
@@ -45,13 +45,13 @@ def blueprint_grid(
         window: the tokens to draw.
     """
     tops, row = _rows(inputs)
-    n_rows, shown = len(tops), slice(window.start, window.stop)
+    n_rows, drawn = len(tops), slice(window.start, window.stop)
     starts = np.flatnonzero(np.diff(inputs.blueprint[:n_rows], prepend=-1))
-    names = [escape(shorten(token, _LONGEST)) for token in tokens[shown]]
+    names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
     x = np.arange(window.start, window.stop) + 1
 
     figure = go.Figure()
-    edges, cells, hover = _with_band_heads(inputs, blueprints, names, shown, tops, row, starts)
+    edges, cells, hover = _with_band_heads(inputs, blueprints, names, drawn, tops, row, starts)
     figure.add_heatmap(
         x=x,
         y=edges,
@@ -67,7 +67,7 @@ def blueprint_grid(
         xgap=2 if len(x) <= 60 else 1,
         ygap=2 if row > 8 else 0,
     )
-    times = inputs.times_masked[shown]
+    times = inputs.times_masked[drawn]
     figure.add_bar(
         x=x,
         y=times,
@@ -95,7 +95,7 @@ def blueprint_grid(
     first_rows = set(starts.tolist())
     figure.update_layout(
         title=None,
-        margin={"t": _above(tokens[shown]), "b": _LEGEND, "l": 8, "r": 8},
+        margin={"t": _token_height(tokens[drawn]), "b": _LEGEND, "l": 8, "r": 8},
         bargap=0.12,
         xaxis={
             "side": "top",
@@ -133,7 +133,7 @@ def blueprint_grid(
     return figure
 
 
-def _above(tokens: Sequence[str]) -> int:
+def _token_height(tokens: Sequence[str]) -> int:
     """px for the tokens over the grid: lying flat when they are few, else upright."""
     longest = min(_LONGEST, max(map(len, tokens)))
     return 40 if len(tokens) <= 16 else 30 + 8 * longest
@@ -151,7 +151,7 @@ def _with_band_heads(
     inputs: MaskedInputs,
     blueprints: Sequence[Blueprint],
     names: list[str],
-    shown: slice,
+    drawn: slice,
     tops: np.ndarray,
     row: float,
     starts: np.ndarray,
@@ -160,12 +160,12 @@ def _with_band_heads(
 
     Heads are empty lines above each band.
     """
-    cells = inputs.masked[: len(tops), shown].astype(float)
+    cells = inputs.masked[: len(tops), drawn].astype(float)
     hover = np.array(
         [
             [
                 f"blueprint {blueprints[inputs.blueprint[i]]}, shift {inputs.shift[i]}<br>"
-                f"masked input {i + 1}, position {shown.start + j + 1}: <b>{name}</b><br>"
+                f"masked input {i + 1}, position {drawn.start + j + 1}: <b>{name}</b><br>"
                 f"{'masked' if masked else 'kept'}"
                 for j, (name, masked) in enumerate(zip(names, cells[i], strict=True))
             ]

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.similarity import pair_indices, rank_differences
-from neuralviz.plots.room import in_cells
+from neuralviz.plots.room import cell_labels
 from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
 from neuralviz.words import number
 
@@ -43,7 +43,7 @@ def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> lis
 
 def colour_range(similarities: Sequence[Similarity]) -> tuple[float, float]:
     """The lowest and the highest product of two different texts, which the colours span."""
-    products = np.concatenate([one.of_pairs for one in similarities] or [np.zeros(0)])
+    products = np.concatenate([similarity.of_pairs for similarity in similarities] or [np.zeros(0)])
     finite = products[np.isfinite(products)]
     if not finite.size:
         return 0.0, 1.0
@@ -131,8 +131,8 @@ def similarity_heatmaps(
         rows, columns, subplot_titles=[escape(s.method) for s in similarities],
         horizontal_spacing=0.12 / columns, vertical_spacing=0.16 / rows,
     )  # fmt: skip
-    for place, one in enumerate(similarities):
-        products = one.products.copy()
+    for place, similarity in enumerate(similarities):
+        products = similarity.products.copy()
         np.fill_diagonal(products, np.nan)
         figure.add_trace(
             _heatmap(products, names, order, "cosine similarity", ".3f").update(
@@ -215,18 +215,18 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     edges = np.linspace(low - 0.02, high + 0.02, _BINS + 1)
     figure = go.Figure()
-    colours = method_colours([one.method for one in similarities])
+    colours = method_colours([similarity.method for similarity in similarities])
     used: list[str] = []
-    for one, products in zip(similarities, values, strict=True):
-        colour = colours[one.method]
+    for similarity, products in zip(similarities, values, strict=True):
+        colour = colours[similarity.method]
         counts, _ = np.histogram(products, edges)
         figure.add_scatter(
             x=(edges[1:] + edges[:-1]) / 2,
             y=100 * counts / max(len(products), 1),
             mode="lines",
             line={"color": colour, "width": 3, "shape": "hvh", "dash": _DASHES[used.count(colour)]},
-            name=escape(one.method),
-            hovertemplate=f"{escape(one.method)}<br>around %{{x:.2f}}: %{{y:.1f}}% of pairs"
+            name=escape(similarity.method),
+            hovertemplate=f"{escape(similarity.method)}<br>around %{{x:.2f}}: %{{y:.1f}}% of pairs"
             "<extra></extra>",
         )
         used.append(colour)
@@ -270,20 +270,20 @@ def _heatmap(
     values: np.ndarray,
     names: Sequence[str],
     order: np.ndarray,
-    what: str,
+    measure: str,
     written: str,
 ) -> go.Heatmap:
     """The values as cells, written in them in short where there is room."""
     named = [names[i] for i in order]
-    shown = values[np.ix_(order, order)].astype(np.float32)
+    cells = values[np.ix_(order, order)].astype(np.float32)
     has_text = len(order) <= MAX_VALUES
-    in_short = written.replace(".3f", ".2f")
+    short_format = written.replace(".3f", ".2f")
     return go.Heatmap(
-        z=shown,
+        z=cells,
         x=named,
         y=named,
-        **(in_cells(shown, lambda value: number(value, in_short)) if has_text else {}),
-        hovertemplate=f"%{{y}}<br>%{{x}}<br>{what} %{{z:{written}}}<extra></extra>",
+        **(cell_labels(cells, lambda value: number(value, short_format)) if has_text else {}),
+        hovertemplate=f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}<extra></extra>",
         colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
     )
 
@@ -318,16 +318,16 @@ def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) 
     """
     if groups is None:
         return
-    of_place = [groups[i] for i in order]
-    starts = [at for at, group in enumerate(of_place) if at == 0 or of_place[at - 1] != group]
+    group_names = [groups[i] for i in order]
+    starts = [i for i, name in enumerate(group_names) if i == 0 or group_names[i - 1] != name]
     middles = [(a + b - 1) / 2 for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
-    for at in starts[1:]:
+    for start in starts[1:]:
         for across, along in (("x", "y"), ("y", "x")):
-            ends = {f"{across}0": at - 0.5, f"{across}1": at - 0.5,
+            ends = {f"{across}0": start - 0.5, f"{across}1": start - 0.5,
                     f"{along}0": -0.5, f"{along}1": len(order) - 0.5}  # fmt: skip
             figure.add_shape(type="line", line={"color": "#FFFFFF", "width": 2}, **ends)
     if len(starts) <= NAMED_GROUPS:
-        names = [escape(shorten(of_place[at], GROUP_NAME)) for at in starts]
+        names = [escape(shorten(group_names[start], GROUP_NAME)) for start in starts]
         figure.update_yaxes(tickvals=middles, ticktext=names, ticks="")
         figure.update_xaxes(showticklabels=False, ticks="")
 
@@ -336,7 +336,7 @@ def _frame(figure: go.Figure, order: np.ndarray, pair: tuple[int, int] | None) -
     """Frame the two cells of a pair."""
     if pair is None:
         return
-    place = {int(text): at for at, text in enumerate(order)}
+    place = {int(text): position for position, text in enumerate(order)}
     for a, b in {pair, pair[::-1]}:
         x, y = place[a], place[b]
         figure.add_shape(

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.evaluation import LABEL_LENGTH
-from neuralviz.plots.room import in_cells
+from neuralviz.plots.room import cell_labels
 from neuralviz.plots.theme import SMALL_FONT_SIZE, shorten_apart
 from neuralviz.words import percent
 
@@ -32,7 +32,7 @@ def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> g
             zmin=0,
             zmax=1,
             colorbar={"title": {"text": "share"}, "tickformat": ".0%"},
-            **in_cells(share, percent),
+            **cell_labels(share, percent),
             textfont={"size": SMALL_FONT_SIZE},
             customdata=counts,
             hovertemplate=(

@@ -96,9 +96,9 @@ def map_figure(
     flat = points.shape[1] == 2
     figure = go.Figure()
     if within is not None:
-        figure.add_trace(_left_out(points[~within], len(rows)))
+        figure.add_trace(_left_out_trace(points[~within], len(rows)))
         points, rows = points[within], rows[within]
-        colour = None if colour is None else colour.of(np.flatnonzero(within))
+        colour = None if colour is None else colour.select(np.flatnonzero(within))
         texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
     chosen = None if standout.selected is None else np.isin(rows, standout.selected)
     for group in point_groups(colour, len(rows), flat, bool(axes)):
@@ -109,7 +109,7 @@ def map_figure(
     return figure
 
 
-def _left_out(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
+def _left_out_trace(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
     """Points that a filter leaves out, of ``n`` points."""
     size, _ = marker_look(n)
     look = {
@@ -140,14 +140,14 @@ def add_marks(
         figure.add_trace(map_marks.ring(point))
     labels: list[dict[str, Any]] = []
     if standout.placed:
-        at = np.array([place for _, place in standout.placed], dtype=np.float32)
-        figure.add_traces(list(map(map_marks.lines, at, standout.near_placed)))
-        figure.add_trace(map_marks.stars(standout.placed, at))
-        labels = map_marks.star_labels(standout.placed, at, points)
+        positions = np.array([place for _, place in standout.placed], dtype=np.float32)
+        figure.add_traces(list(map(map_marks.lines, positions, standout.near_placed)))
+        figure.add_trace(map_marks.stars(standout.placed, positions))
+        labels = map_marks.star_labels(standout.placed, positions, points)
     if standout.names and len(points):
-        names, at = zip(*standout.names[:MOST_NAMED], strict=True)
-        in_short = list(map(cluster_label, names))
-        labels = map_marks.name_labels(in_short, np.stack(at), points, labels) + labels
+        names, positions = zip(*standout.names[:MOST_NAMED], strict=True)
+        short_names = list(map(cluster_label, names))
+        labels = map_marks.name_labels(short_names, np.stack(positions), points, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 
@@ -157,13 +157,13 @@ def even_out(figures: Sequence[go.Figure]) -> None:
     if not figures:
         return
     least = max(figure.layout.meta["from_width"][0][0] for figure in figures)
-    below = [
+    bottom_margins = [
         [width, {"margin.b": max(_room_below(figure, width) for figure in figures)}]
         for width in _WIDTHS
     ]
     for figure in figures:
         (_, title), (wide, legend) = figure.layout.meta["from_width"]
-        widths = [*below, [least, title], [wide, legend]]
+        widths = [*bottom_margins, [least, title], [wide, legend]]
         figure.update_layout(meta={**figure.layout.meta, "from_width": widths})
 
 
@@ -205,43 +205,43 @@ def _traces(
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
     size = size if flat else 0.6 * size  # in a scene they are drawn larger
-    parts = [(group.at, opacity)]
+    parts = [(group.positions, opacity)]
     if chosen is not None and not flat:
-        bright = chosen[group.at]
-        parts = [(group.at[~bright], FADED), (group.at[bright], opacity)]
+        bright = chosen[group.positions]
+        parts = [(group.positions[~bright], FADED), (group.positions[bright], opacity)]
         parts = [part for part in parts if len(part[0])]
-    for number, (at, how_opaque) in enumerate(parts):
+    for number, (positions, how_opaque) in enumerate(parts):
         marker = {"size": size, "opacity": how_opaque, **group.marker}
         if group.values is not None:
-            marker["color"] = group.values[at]
+            marker["color"] = group.values[positions]
         trace: dict[str, Any] = {
             "showlegend": True,
             **group.trace,
-            **places(points[at]),
+            **places(points[positions]),
             "mode": "markers",
             "marker": marker,
-            "customdata": rows[at],
+            "customdata": rows[positions],
         }
         if number < len(parts) - 1:
             trace["showlegend"] = marker["showscale"] = False  # both parts share one
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
-        add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in at])
+        add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in positions])
         if flat and chosen is not None:
             # a list: plotly.js does not read this one as a typed array
-            trace["selectedpoints"] = np.flatnonzero(chosen[at]).tolist()
+            trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
         yield go.Scattergl(trace) if flat else go.Scatter3d(trace)
 
 
 def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
-    """What is said where one points at a point of a trace: its text, if it is sent, and colour."""
-    says = trace.pop("hovertemplate", "")
+    """Set the hover box of a trace's points: the text, if it is sent, and the colour's meaning."""
+    hover = trace.pop("hovertemplate", "")
     if texts is not None:
         trace["text"] = texts
-        says = f"%{{text}}<br>{says}" if says else "%{text}"
-    if says:
-        trace["hovertemplate"] = f"{says}<extra></extra>"
+        hover = f"%{{text}}<br>{hover}" if hover else "%{text}"
+    if hover:
+        trace["hovertemplate"] = f"{hover}<extra></extra>"
     else:
         trace["hoverinfo"] = "none"  # the events come all the same
 
@@ -281,7 +281,7 @@ def lay_out(
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     # On narrow screens the title stands below the tools and the legend below the points.
     least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
-    beside = {
+    legend_beside = {
         "legend.orientation": "v",
         "legend.x": 1.01,
         "legend.y": 1,
@@ -289,9 +289,9 @@ def lay_out(
         "legend.yanchor": "top",
         "legend.maxheight": 1,
     }
-    below: dict[str, Any] = {}
+    legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
-        below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
+        legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
     figure.update_layout(
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
         margin={"l": 2, "r": 2, "t": 70},
@@ -301,20 +301,20 @@ def lay_out(
             "tracegroupgap": 0,
             "maxheight": 0.34,
             "uirevision": colour.name if colour else "",
-            **below,
+            **legend_below,
         },
         meta={
             "from_width": [
                 [least, {"title.pad.t": 8, "margin.t": 42}],
-                [_BESIDE_WIDTH, beside],
+                [_BESIDE_WIDTH, legend_beside],
             ],
-            "stage": _on_stage(figure, min(_ENTRY_WIDTH, 9 * longest)),
+            "stage": _stage_layout(figure, min(_ENTRY_WIDTH, 9 * longest)),
         },
     )
 
 
-def _on_stage(figure: go.Figure, entry_width: int) -> dict[str, float]:
-    """What is larger on the stage, where all other text is."""
+def _stage_layout(figure: go.Figure, entry_width: int) -> dict[str, float]:
+    """Sizes for the stage, where all text is larger."""
     names = range(len(figure.layout.annotations))
     return {
         "title.pad.t": 8,  # there are no tools beside it

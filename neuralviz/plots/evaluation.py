@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from neuralviz.plots.room import in_cells
+from neuralviz.plots.room import cell_labels
 from neuralviz.plots.theme import (
     DISSIMILAR,
     SIMILAR,
@@ -93,9 +93,9 @@ def interval_figure(
             name=f"row {place}",
         )
     diamonds = [
-        (name, *one)
-        for name, one in zip(names, published or [None] * len(names), strict=True)
-        if one
+        (name, *entry)
+        for name, entry in zip(names, published or [None] * len(names), strict=True)
+        if entry
     ]
     if diamonds:
         figure.add_trace(
@@ -121,21 +121,21 @@ def interval_figure(
 
 
 def lead_figure(
-    best: str, others: Sequence[str], leads: Sequence[WrittenLead], among: Sequence[str] = ()
+    best: str, rivals: Sequence[str], leads: Sequence[WrittenLead], among: Sequence[str] = ()
 ) -> go.Figure:
     """How far the best method is ahead of each other one, with intervals; a line at no lead.
 
     Args:
         best: label of the best method.
-        others: labels of the others, no two alike.
+        rivals: labels of the others, no two alike.
         leads: over each of them.
         among: as of `interval_figure`.
     """
     unit = leads[0].unit if leads else ""
     figure = interval_figure(
-        others,
-        [one.value for one in leads],
-        [one.interval for one in leads],
+        rivals,
+        [lead.value for lead in leads],
+        [lead.interval for lead in leads],
         f"Lead of {escape(shorten(best, LABEL_LENGTH))} over …",
         f"{unit or 'lead'} ↑",
         among=among,
@@ -143,8 +143,8 @@ def lead_figure(
     for trace, lead in zip(figure.data, leads, strict=True):
         trace.text = [lead.text]
     figure.add_vline(x=0, line={"color": "#8A9096", "width": 2}, layer="below")
-    ends = [0.0, *(one.value for one in leads)]
-    ends += [end for one in leads for end in one.interval or ()]
+    ends = [0.0, *(lead.value for lead in leads)]
+    ends += [end for lead in leads for end in lead.interval or ()]
     room = 0.08 * (max(ends) - min(ends) or 1)
     figure.update_xaxes(range=[min(ends) - room, max(ends) + room])
     return figure
@@ -261,20 +261,23 @@ def accuracy_figure(
     return figure
 
 
-def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figure:
+def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -> go.Figure:
     """How the cosine similarities of similar and of dissimilar texts are distributed.
 
     Args:
-        same, diff: cosine similarities, -1 … 1.
+        similar, dissimilar: cosine similarities, -1 … 1.
         title: of the figure.
     """
-    both = np.concatenate([same, diff])
-    low, high = (float(both.min()), float(both.max())) if len(both) else (0.0, 1.0)
-    fewer = min(len(same), len(diff))
+    cosines = np.concatenate([similar, dissimilar])
+    low, high = (float(cosines.min()), float(cosines.max())) if len(cosines) else (0.0, 1.0)
+    fewer = min(len(similar), len(dissimilar))
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     figure = go.Figure()
-    for values, name, colour in ((diff, "dissimilar", DISSIMILAR), (same, "similar", SIMILAR)):
+    for values, name, colour in (
+        (dissimilar, "dissimilar", DISSIMILAR),
+        (similar, "similar", SIMILAR),
+    ):
         counts, _ = np.histogram(values, edges)
         figure.add_bar(
             x=(edges[:-1] + edges[1:]) / 2,
@@ -314,7 +317,7 @@ def overlap_figure(
             zmin=0,
             zmax=1,
             colorbar={"title": {"text": "I"}},
-            **in_cells(share),
+            **cell_labels(share),
             textfont={"size": SMALL_FONT_SIZE},
             customdata=shared,
             hovertemplate=("%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared<extra></extra>"),
@@ -359,13 +362,13 @@ def quality_figure(
                 x=[f"{value:g}" for value in columns],
                 y=[f"{value:g}" for value in rows],
                 coloraxis="coloraxis",
-                **in_cells(matrix),
+                **cell_labels(matrix),
                 hovertemplate="others fixed at %{y} and %{x}: %{text}<extra></extra>",
             ),
             row=1,
             col=column,
         )
-    finite = np.concatenate([np.zeros(1), *(np.ravel(one) for one in matrices)])
+    finite = np.concatenate([np.zeros(1), *(np.ravel(matrix) for matrix in matrices)])
     finite = finite[np.isfinite(finite)]
     if is_ratio:
         low, high = -0.5, 0.5

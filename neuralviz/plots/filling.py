@@ -16,17 +16,17 @@ ON_STAGE = 6  # tokens whose bars have room for large letters
 
 
 def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
-    """Two bars for each of the likeliest tokens, those of ``blank.shown`` from top to bottom.
+    """Two bars for each of the likeliest tokens, those of ``blank.candidates`` from top to bottom.
 
     On the stage there are the likeliest after micro-tuning, and the likeliest before it.
     """
-    shown = blank.shown
-    places = list(range(len(shown)))
-    names = [f"“{escape(shorten(one.token, 18))}”" for one in shown]
+    entries = blank.candidates
+    places = list(range(len(entries)))
+    names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     figure = go.Figure()
     for name, colour, values in (
-        ("before", BEFORE, [one.before for one in shown]),
-        ("after", AFTER, [one.after for one in shown]),
+        ("before", BEFORE, [entry.before for entry in entries]),
+        ("after", AFTER, [entry.after for entry in entries]),
     ):
         figure.add_bar(
             x=values,
@@ -42,28 +42,28 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
             customdata=names,
             hovertemplate=f"%{{customdata}} {name}: %{{text}}<extra></extra>",
         )
-    most = max(max(one.before, one.after) for one in shown)
+    highest = max(max(entry.before, entry.after) for entry in entries)
     figure.update_layout(
         title=title,
         barmode="group",
         bargap=0.25,
         xaxis={
             "title": "probability",
-            "tickformat": ".0%" if most > 0.05 else "~p",
-            "range": [0, min(most * 1.25, 1.1)],
+            "tickformat": ".0%" if highest > 0.05 else "~p",
+            "range": [0, min(highest * 1.25, 1.1)],
             "nticks": 6,
         },
         yaxis={
             "tickvals": places,
             "ticktext": names,
-            "range": [len(shown) - 0.4, -0.6],
+            "range": [len(entries) - 0.4, -0.6],
             "showgrid": False,
         },
-        meta={"stage": {"yaxis.range": [min(len(shown), ON_STAGE) - 0.4, -0.6]}},
+        meta={"stage": {"yaxis.range": [min(len(entries), ON_STAGE) - 0.4, -0.6]}},
     )
     return figure
 
 
 def blank_height(blank: FilledBlank) -> int:
     """px at which the bars of `blank_figure` can be read."""
-    return 140 + 44 * len(blank.shown)
+    return 140 + 44 * len(blank.candidates)

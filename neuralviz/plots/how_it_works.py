@@ -30,7 +30,7 @@ def layer_label(name: str) -> str:
     return ".".join(name.split(".")[-2:])
 
 
-def way_figure(stations: Sequence[str]) -> go.Figure:
+def overview_figure(stations: Sequence[str]) -> go.Figure:
     """The whole way at a glance: a line of stations, from the first at the top to the last.
 
     Args:
@@ -78,10 +78,10 @@ def words_figure(
         ("after micro-tuning", after, AFTER),
         ("before", before, BEFORE),
     ):
-        shown = np.nan_to_num(np.asarray(values, dtype=float))
+        bar_lengths = np.nan_to_num(np.asarray(values, dtype=float))
         figure.add_bar(
             y=list(range(len(words))),
-            x=shown,
+            x=bar_lengths,
             orientation="h",
             name=name,
             marker_color=colour,
@@ -282,7 +282,7 @@ def embedding_figure(embedding: np.ndarray) -> go.Figure:
 
 
 def product_figure(
-    names: Sequence[str], sizes: Sequence[int], first: np.ndarray, others: Sequence[np.ndarray]
+    names: Sequence[str], sizes: Sequence[int], first: np.ndarray, embeddings: Sequence[np.ndarray]
 ) -> go.Figure:
     """The cosine similarities of an embedding to others as they add up, value by value.
 
@@ -290,16 +290,16 @@ def product_figure(
         names: [layer].
         sizes: [layer] values that each layer has in the embedding.
         first: [dim] the embedding.
-        others: [text] [dim] the others; the sum of the first of them has the layers' colours, the
-            other sums are dashed.
+        embeddings: [text] [dim] the others; the sum of the first of them has the layers'
+            colours, the other sums are dashed.
     """
     ends = np.cumsum(sizes)
     figure = go.Figure()
-    by_text = [np.append(0.0, np.cumsum(first * other)) for other in others]
+    by_text = [np.append(0.0, np.cumsum(first * embedding)) for embedding in embeddings]
     low, high = min(map(np.min, by_text)), max(map(np.max, by_text))
     room = 0.12 * (high - low)  # for a line of text
     for text, sums in enumerate(by_text, 2):
-        is_below = any(0 <= other[-1] - sums[-1] < room for other in by_text if other is not sums)
+        is_below = any(0 <= curve[-1] - sums[-1] < room for curve in by_text if curve is not sums)
         is_main = text == 2
         colours = _layer_colours(len(names)) if is_main else [BEFORE] * len(names)
         for name, size, end, colour in zip(names, sizes, ends, colours, strict=True):

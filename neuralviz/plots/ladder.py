@@ -14,7 +14,7 @@ from neuralviz.evaluation.ladder_table import PUBLISHED_OF
 from neuralviz.evaluation.normal_plot import normal_plot
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.room import apart
+from neuralviz.plots.room import spaced_ticks
 from neuralviz.plots.theme import (
     BEFORE,
     BLUE,
@@ -59,15 +59,15 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     names = [line.name for line in lines if line.rung is None]
     names += [RUNG_NAMES[rung] for rung in rungs]
     rung_of = {RUNG_NAMES[rung]: rung for rung in rungs}
-    found = [by_name.get(name) for name in names]
+    drawn_lines = [by_name.get(name) for name in names]
     published = [
         (line.published, PUBLISHED_OF) if line and line.published is not None else None
-        for line in found
+        for line in drawn_lines
     ]
     figure = interval_figure(
         names,
-        [line.spearman if line else np.nan for line in found],
-        [line.interval if line else None for line in found],
+        [line.spearman if line else np.nan for line in drawn_lines],
+        [line.interval if line else None for line in drawn_lines],
         "Spearman on the test pairs",
         "Spearman ↑",
         published,
@@ -76,18 +76,20 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         rung = rung_of.get(name)
         trace.marker.color = RUNG_COLOURS[rung] if rung else _BASELINE_COLOURS.get(name, BEFORE)
         trace.marker.symbol = "circle" if rung else "square"
-    several = [(line.name, one) for line in lines for one in line.seeds if len(line.seeds) > 1]
+    several = [(line.name, score) for line in lines for score in line.seeds if len(line.seeds) > 1]
     if several:
         figure.add_scatter(
-            x=[one for _, one in several],
+            x=[score for _, score in several],
             y=[name for name, _ in several],
             mode="markers",
             name="single seeds",
             marker={"size": 9, "symbol": "line-ns-open", "color": BEFORE, "line": {"width": 2}},
             hovertemplate="one seed: %{x:.3f}<extra></extra>",
         )
-    ends = [one for line in lines for one in (line.spearman, *(line.interval or ()), *line.seeds)]
-    ends = [one for one in [*ends, *(p[0] for p in published if p)] if np.isfinite(one)]
+    ends = [
+        value for line in lines for value in (line.spearman, *(line.interval or ()), *line.seeds)
+    ]
+    ends = [value for value in [*ends, *(p[0] for p in published if p)] if np.isfinite(value)]
     if ends:
         room = _ROOM * (max(ends) - min(ends) or 1)
         figure.update_xaxes(range=[min(ends) - room, max(ends) + room])
@@ -107,20 +109,20 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
     figure = make_subplots(
         rows=2, shared_xaxes=True, vertical_spacing=0.16, subplot_titles=(_ON_DEV, "Loss")
     )
-    seen: set[Rung] = set()
+    drawn_rungs: set[Rung] = set()
     for (rung, seed), curve in curves.items():
         dev, losses = np.asarray(curve.dev, float), np.asarray(curve.losses, float)
         if not len(losses):
             continue
         if rung == "log-variance":
             losses = np.exp(losses)
-        for row, values, what in ((1, dev, "Spearman"), (2, losses, "loss")):
+        for row, values, quantity in ((1, dev, "Spearman"), (2, losses, "loss")):
             figure.add_scatter(
                 x=np.arange(1, len(values) + 1), y=values, mode="lines", row=row, col=1,
-                opacity=0.5 if rung in seen else 1,
+                opacity=0.5 if rung in drawn_rungs else 1,
                 line={"color": RUNG_COLOURS[rung], "width": 3},
-                hovertemplate=f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {what} %{{y:.3f}}"
-                "<extra></extra>",
+                hovertemplate=f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {quantity} "
+                "%{y:.3f}<extra></extra>",
             )  # fmt: skip
         if np.isfinite(dev).any():
             best = int(np.nanargmax(dev))
@@ -128,7 +130,7 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
                 x=[best + 1], y=[dev[best]], mode="markers", hoverinfo="skip", row=1, col=1,
                 marker={"size": 11, "color": RUNG_COLOURS[rung]},
             )  # fmt: skip
-        seen.add(rung)
+        drawn_rungs.add(rung)
     figure.update_annotations(x=0, xanchor="left", font={"size": FONT_SIZE})
     figure.update_layout(
         xaxis={"rangemode": "tozero"},
@@ -145,25 +147,25 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
     return figure
 
 
-def heard_figure(rung: Rung, heard: np.ndarray) -> go.Figure:
+def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
     """The layers that a rung listens to, as bars.
 
     Args:
         rung: that was trained.
-        heard: [layer] shares, together 1.
+        shares: [layer] shares, together 1.
     """
-    layers = np.arange(len(heard))
+    layers = np.arange(len(shares))
     figure = go.Figure(
         go.Bar(
             x=layers,
-            y=heard,
+            y=shares,
             marker={"color": RUNG_COLOURS[rung]},
             hovertemplate="layer %{x}: %{y:.1%}<extra></extra>",
         )
     )
     figure.update_layout(
         title="What the score depends on",
-        xaxis={"title": "layer", "tickvals": apart(layers), "showgrid": False},
+        xaxis={"title": "layer", "tickvals": spaced_ticks(layers), "showgrid": False},
         yaxis={"title": "share", "tickformat": ".0%", "rangemode": "tozero"},
         bargap=0.3,
     )
@@ -194,7 +196,7 @@ def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.
         )
     figure.update_layout(
         title="What the autoencoders lose",
-        xaxis={"title": "layer", "tickvals": apart(layers)},
+        xaxis={"title": "layer", "tickvals": spaced_ticks(layers)},
         yaxis={"title": "share of variance ↓", "tickformat": ".0%", "rangemode": "tozero"},
         showlegend=len(drawn) > 1,
     )
@@ -267,12 +269,12 @@ def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
         rung: whose predictions.
         pairs: at least one.
     """
-    predicted = np.array([one.predicted for one in pairs])
-    scores = np.array([one.score for one in pairs])
+    predicted = np.array([pair.predicted for pair in pairs])
+    scores = np.array([pair.score for pair in pairs])
     figure = scatter_figure(
         predicted,
         scores,
-        [one.sentences for one in pairs],
+        [pair.sentences for pair in pairs],
         None,
         "Predictions and human scores",
         axis="prediction",
@@ -286,10 +288,10 @@ def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
     return figure
 
 
-def two_figure(
+def pair_scores_figure(
     pair: Mapping[Rung, float], equal: Mapping[Rung, float], low: float, high: float
 ) -> go.Figure:
-    """What every rung scores two texts, as bars, with a line at the score of identical texts.
+    """The scores of two texts by every rung as bars, with a line at that of identical texts.
 
     Args:
         pair: the scores.

@@ -20,7 +20,7 @@ from neuralviz.plots.corpus_map import (
     marker_look,
 )
 from neuralviz.plots.map_marks import places
-from neuralviz.plots.point_columns import PointColumns, bits, points_between
+from neuralviz.plots.point_columns import PointColumns, describe_span, encode_bits
 from neuralviz.plots.point_groups import point_groups
 from neuralviz.plots.theme import YELLOW, escape, shorten
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from neuralviz.plots.point_colours import PointColour
 
 DENSITY_BINS = 256  # across or up, at most
-BESIDE = "selected"  # name of the trace with selected points that are not among the others
+UNDRAWN_SELECTION = (
+    "selected"  # name of the trace with selected points that are not among the others
+)
 _SHADE = "154, 159, 165"  # seen on light and on dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
@@ -36,7 +38,7 @@ _LEVELS = 255
 
 @dataclass(frozen=True, eq=False)
 class LargePoints:
-    """What is drawn of a large map, whatever stands out on it.
+    """The points and the density of a large map, without what stands out on it.
 
     Attributes:
         columns: the points, and the density.
@@ -71,12 +73,12 @@ def large_points(
         axes: names of the axes where they mean something.
     """
     groups = list(point_groups(colour, len(rows), True, bool(axes), everywhere))
-    order = np.concatenate([group.at for group in groups]) if groups else np.arange(0)
+    order = np.concatenate([group.positions for group in groups]) if groups else np.arange(0)
     size, opacity = marker_look(len(rows))
     figure = go.Figure([_density_trace(counts, covered)])
     end = 0
     for group in groups:
-        start, end = end, end + len(group.at)
+        start, end = end, end + len(group.positions)
         by_values = group.values is not None
         trace: dict[str, Any] = {
             "showlegend": True,
@@ -88,7 +90,7 @@ def large_points(
         if start == end:
             trace |= {"x": [None], "y": [None]}  # for the legend
         else:
-            trace["meta"] = points_between(start, end, by_values=by_values)
+            trace["meta"] = describe_span(start, end, by_values=by_values)
         add_hover(trace, None)
         figure.add_trace(go.Scattergl(trace))
     values = None
@@ -101,8 +103,8 @@ def large_points(
 
 def levels(counts: np.ndarray) -> np.ndarray:
     """uint8 of the counts of bins, by the logarithm: 0 for none alone, 255 for the most."""
-    most = np.log1p(counts.max(initial=1))
-    scaled = np.rint(_LEVELS * np.log1p(counts) / most)
+    highest = np.log1p(counts.max(initial=1))
+    scaled = np.rint(_LEVELS * np.log1p(counts) / highest)
     return np.maximum(scaled, counts > 0).astype(np.uint8)  # a single point is seen, too
 
 
@@ -112,7 +114,7 @@ def large_map_figure(
     title: str,
     bounds: tuple[float, float, float, float],
     selected: np.ndarray | None = None,
-    beside: tuple[np.ndarray, np.ndarray] | None = None,
+    undrawn: tuple[np.ndarray, np.ndarray] | None = None,
     highlighted: np.ndarray | None = None,
     standout: Standout = NO_STANDOUT,
     axes: Sequence[str] | None = None,
@@ -126,15 +128,15 @@ def large_map_figure(
         bounds: of all points: left, right, bottom, top. The whole map shows them.
         selected: [drawn] whether each point of the columns is selected; the others fade. None where
             nothing is.
-        beside: row numbers and [point, 2] coordinates of selected points that are not drawn.
+        undrawn: row numbers and [point, 2] coordinates of selected points that are not drawn.
         highlighted: [2] place of the point with a ring, drawn or not.
         standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
         axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     figure = go.Figure(drawn.traces)
-    left, right, bottom, top = bounds
-    corners = np.array([[left, bottom], [right, top]], dtype=np.float32)
+    x_min, x_max, y_min, y_max = bounds
+    corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
     figure.add_trace(
         go.Scattergl(
             x=corners[:, 0].tolist(),
@@ -145,21 +147,21 @@ def large_map_figure(
             showlegend=False,
         )
     )
-    if beside is not None and len(beside[0]):
-        figure.add_trace(_beside(*beside))
+    if undrawn is not None and len(undrawn[0]):
+        figure.add_trace(_undrawn_selection(*undrawn))
     points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
     add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     lay_out(figure, drawn.colour, True, axes)
     figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
-    figure.update_layout(meta={**figure.layout.meta, "selected": bits(selected)})
+    figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
     return figure
 
 
-def _beside(rows: np.ndarray, points: np.ndarray) -> go.Scattergl:
+def _undrawn_selection(rows: np.ndarray, points: np.ndarray) -> go.Scattergl:
     """Selected points that are not among those that are drawn."""
     return go.Scattergl(
-        name=BESIDE,
+        name=UNDRAWN_SELECTION,
         **places(points.astype(np.float32)),
         mode="markers",
         marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
@@ -175,14 +177,14 @@ def _density_trace(
 ) -> dict[str, Any]:
     """The density as shades of grey, without its levels."""
     up, across = counts.shape
-    left, right, bottom, top = covered
-    wide, high = (right - left) / across, (top - bottom) / up
+    x_min, x_max, y_min, y_max = covered
+    wide, high = (x_max - x_min) / across, (y_max - y_min) / up
     return {
         "type": "heatmap",
         "meta": {"density": True},
-        "x0": left + wide / 2,
+        "x0": x_min + wide / 2,
         "dx": wide,
-        "y0": bottom + high / 2,
+        "y0": y_min + high / 2,
         "dy": high,
         "zmin": 0,
         "zmax": _LEVELS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.plots.room import FEW_COLUMNS, apart, cell_values, in_cells
+from neuralviz.plots.room import FEW_COLUMNS, cell_labels, cell_values, spaced_ticks
 from neuralviz.plots.theme import (
     DISSIMILAR,
     GREEN,
@@ -32,12 +32,12 @@ def floor_to(value: float, step: float) -> float:
     return float(np.floor(value / step + 1e-9) * step)
 
 
-def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
+def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     """Layer by layer cosines (SBERT-WK, Figure 1 a-d).
 
     Args:
         cosines: [layer, layer], -1 … 1.
-        of_what: whose they are, e.g. "token mean"; escaped here.
+        subject: whose they are, e.g. "token mean"; escaped here.
     """
     n_layers = len(cosines)
     layers = np.arange(n_layers)
@@ -57,9 +57,14 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
     )
     axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_layout(
-        title=f"Cosine between layers: {escape(of_what)}",
-        xaxis={**axis, "tickvals": apart(layers)},
-        yaxis={**axis, "tickvals": apart(layers), "autorange": "reversed", "scaleanchor": "x"},
+        title=f"Cosine between layers: {escape(subject)}",
+        xaxis={**axis, "tickvals": spaced_ticks(layers)},
+        yaxis={
+            **axis,
+            "tickvals": spaced_ticks(layers),
+            "autorange": "reversed",
+            "scaleanchor": "x",
+        },
     )
     return figure
 
@@ -106,7 +111,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
             "title": "layer",
             "zeroline": False,
             "range": [0.7, n_steps + 0.3],
-            "tickvals": apart(range(1, n_steps + 1)),
+            "tickvals": spaced_ticks(range(1, n_steps + 1)),
         },
         yaxis={"title": "cosine (1: no turn)", "zeroline": False},
         showlegend=True,
@@ -114,12 +119,12 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     return figure
 
 
-def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Figure:
+def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
     """Cosines of layers some steps apart (SBERT-WK, Figure 1 e-h).
 
     Args:
         diagonals: by offset, [layer - offset] cosines.
-        of_what: as of `cosine_map_figure`.
+        subject: as of `cosine_map_figure`.
     """
     figure = go.Figure()
     for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
@@ -135,12 +140,12 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
         )
     n_layers = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     figure.update_layout(
-        title=f"Cosine by layer distance: {escape(of_what)}",
+        title=f"Cosine by layer distance: {escape(subject)}",
         xaxis={
             "title": "earlier layer",
             "zeroline": False,
             "range": [-0.3, n_layers - 1.7],
-            "tickvals": apart(range(n_layers - 1)),
+            "tickvals": spaced_ticks(range(n_layers - 1)),
         },
         yaxis={"title": "cosine", "zeroline": False},
         showlegend=True,
@@ -158,12 +163,14 @@ def weights_figure(
         layers: [layer] their numbers.
         tokens: [token].
     """
-    shown = tokens[:MAX_TOKENS]
-    drawn = {name: values[: len(shown)] for name, values in weights.items()}
-    every = np.stack(list(drawn.values()))
-    low, high = (0.0, float(every.max())) if every.min() >= 0 else symmetric_range(every)
-    names = [escape(shorten(token, 14)) for token in shown]
-    places = np.arange(len(shown))
+    drawn_tokens = tokens[:MAX_TOKENS]
+    drawn = {name: values[: len(drawn_tokens)] for name, values in weights.items()}
+    all_weights = np.stack(list(drawn.values()))
+    low, high = (
+        (0.0, float(all_weights.max())) if all_weights.min() >= 0 else symmetric_range(all_weights)
+    )
+    names = [escape(shorten(token, 14)) for token in drawn_tokens]
+    places = np.arange(len(drawn_tokens))
     figure = go.Figure()
     axes: dict[str, dict] = {}
     gap, n = 0.04, len(drawn)
@@ -176,22 +183,22 @@ def weights_figure(
             y=places,
             xaxis=axis,
             coloraxis="coloraxis",
-            **(in_cells(values) if len(layers) <= FEW_COLUMNS else {}),
-            customdata=[[escape(token)] * len(layers) for token in shown],
+            **(cell_labels(values) if len(layers) <= FEW_COLUMNS else {}),
+            customdata=[[escape(token)] * len(layers) for token in drawn_tokens],
             hovertemplate=f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}"
             "<extra></extra>",
         )
-        left = i * (width + gap)
+        start = i * (width + gap)
         axes[f"xaxis{i + 1 if i else ''}"] = {
-            "domain": [left, left + width],
+            "domain": [start, start + width],
             "title": "layer",
             "showgrid": False,
             "zeroline": False,
-            "tickvals": apart(layers),
+            "tickvals": spaced_ticks(layers),
         }
         figure.add_annotation(
             text=f"<b>{name}</b>",
-            x=left,
+            x=start,
             y=1,
             xref="paper",
             yref="paper",
@@ -269,7 +276,7 @@ def settings_figure(
             "title": "first layer",
             "showgrid": False,
             "zeroline": False,
-            "tickvals": apart(layer_starts),
+            "tickvals": spaced_ticks(layer_starts),
         },
         yaxis={
             "title": "layer window",

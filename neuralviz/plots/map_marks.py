@@ -49,10 +49,12 @@ def ring(point: np.ndarray) -> go.Scattergl | go.Scatter3d:
     return go.Scattergl(look) if flat else go.Scatter3d(look)
 
 
-def stars(placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray) -> go.Scattergl | go.Scatter3d:
-    flat = at.shape[1] == 2
+def stars(
+    placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray
+) -> go.Scattergl | go.Scatter3d:
+    flat = positions.shape[1] == 2
     look = {
-        **places(at),
+        **places(positions),
         "mode": "markers",
         "marker": {
             "symbol": "star" if flat else "diamond",
@@ -68,12 +70,12 @@ def stars(placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray) -> go.Scatte
 
 
 def star_labels(
-    placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray, points: np.ndarray
+    placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray, points: np.ndarray
 ) -> list[dict[str, Any]]:
     """How each new sentence begins, on the side of its star where there is room."""
-    everything = np.concatenate([points, at])[:, :2]
+    everything = np.concatenate([points, positions])[:, :2]
     low, high = everything.min(axis=0), everything.max(axis=0)
-    thirds = np.clip(3 * (at[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
+    thirds = np.clip(3 * (positions[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
     return [
         {
             **dict(zip("xyz", place.tolist(), strict=False)),
@@ -84,7 +86,7 @@ def star_labels(
             "yanchor": "top" if up == 2 else "bottom",
             "yshift": -10 if up == 2 else 10,
         }
-        for (text, _), place, (across, up) in zip(placed, at, thirds, strict=True)
+        for (text, _), place, (across, up) in zip(placed, positions, thirds, strict=True)
     ]
 
 
@@ -109,9 +111,9 @@ def lines(point: np.ndarray, near: np.ndarray) -> go.Scattergl | go.Scatter3d:
 
 def name_labels(
     names: Sequence[str],
-    at: np.ndarray,
+    positions: np.ndarray,
     points: np.ndarray,
-    beside: Sequence[dict[str, Any]] = (),
+    obstacles: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """Names at places of a map, moved up or down where they would lie on each other.
 
@@ -119,24 +121,24 @@ def name_labels(
 
     Args:
         names: of users' words; escaped here.
-        at: [name, 2 or 3] their places.
+        positions: [name, 2 or 3] their places.
         points: [text, 2 or 3] of the whole map.
-        beside: labels from `star_labels`, on which no name may lie.
+        obstacles: labels from `star_labels`, on which no name may lie.
     """
-    flat = at.shape[1] == 2
+    flat = positions.shape[1] == 2
     low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
     per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
-    taken: list[tuple[float, float, float]] = []  # middle and half of the width, px
-    for label in beside:
+    occupied: list[tuple[float, float, float]] = []  # middle and half of the width, px
+    for label in obstacles:
         x, y = ((np.array([label["x"], label["y"]]) - low) * per_unit).tolist()
         written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
         half = max(map(len, written)) * _CHARACTER / 2
         x += {"left": half, "center": 0, "right": -half}[label["xanchor"]]
         up = 1 if label["yanchor"] == "bottom" else -1
         middles = [label["yshift"] + up * _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
-        taken += [(x, y + middle, half) for middle in middles]
+        occupied += [(x, y + middle, half) for middle in middles]
     labels = []
-    for name, place in zip(names, at, strict=True):
+    for name, place in zip(names, positions, strict=True):
         x, y = ((place[:2] - low) * per_unit).tolist()
         half = len(name) * _CHARACTER / 2
         hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
@@ -146,13 +148,13 @@ def name_labels(
             for step in (_NAME_STEPS[is_lone:] if flat else (0,))
             if all(
                 abs(y + step - other_y) >= _NAME_HEIGHT or abs(x - other_x) >= half + other_half
-                for other_x, other_y, other_half in taken
+                for other_x, other_y, other_half in occupied
             )
         )
         step = next(free, None)
         if flat and step is None:
             continue
-        taken.append((x, y + (step or 0), half))
+        occupied.append((x, y + (step or 0), half))
         labels.append(
             {
                 **dict(zip("xyz", place.tolist(), strict=False)),

@@ -27,7 +27,7 @@ MOST_CHARACTERS = 8_000_000  # of all texts on a page
 LONGEST_TEXT = 2_000  # characters of a text on a page
 FEWEST_CHARACTERS = 120  # of a text on a page, which are read by pointing at it
 _HEIGHT = 560  # px, of a map
-_BELOW = 110  # px for its legend or colour bar
+_LEGEND_HEIGHT = 110  # px for its legend or colour bar
 _SCRIPT = Path(__file__).with_name("map_page.js")
 _STYLE = f"""
 h2 {{ font-size: 1.15rem; margin: 0 }} .note {{ color: #5A6169 }}
@@ -58,7 +58,7 @@ class PageMap:
     axes: Sequence[str] | None = None
 
 
-def map_page(maps: Sequence[PageMap], texts: Sequence[str], about: About) -> str:
+def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:
     """A page with one map or more: plotly.js, about 5 MB, is in it, and nothing is sent anywhere.
 
     Points that contain what is searched for stand out on all maps. Of long texts the page holds the
@@ -67,89 +67,96 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], about: About) -> str
     Args:
         maps: of the same texts.
         texts: [text].
-        about: title and settings.
+        provenance: title and settings.
     """
-    most = min(LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts))))
+    max_characters = min(
+        LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
+    )
     figures = [
         style(
             map_figure(
-                one.coordinates,
+                page_map.coordinates,
                 np.arange(len(texts)),
-                next(iter(one.colours.values())),
+                next(iter(page_map.colours.values())),
                 title="",
-                standout=Standout(names=one.names),
-                axes=one.axes,
+                standout=Standout(names=page_map.names),
+                axes=page_map.axes,
             ),
             dark=False,
         )
-        for one in maps
+        for page_map in maps
     ]
     data = {
-        "texts": [text[:most] for text in texts],
+        "texts": [text[:max_characters] for text in texts],
         "faded": FADED,
-        "maps": [_map(one, figure.layout) for one, figure in zip(maps, figures, strict=True)],
+        "maps": [
+            _map(page_map, figure.layout) for page_map, figure in zip(maps, figures, strict=True)
+        ],
     }
-    cut = any(len(text) > most for text in texts)
-    note = f" Search covers the first {most:,} characters of each text." if cut else ""
-    sections = "".join(_section(place, one) for place, one in enumerate(maps))
+    cut = any(len(text) > max_characters for text in texts)
+    note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
+    sections = "".join(_section(place, page_map) for place, page_map in enumerate(maps))
     body = f"""<label for="search">Search</label>
 <input id="search" type="search" size="30" autocomplete="off" placeholder="Find words in the texts">
 <span id="found" aria-live="polite"></span>
 <p class="note">Each point is a text. Point at it to read it.{note}</p>
 <main>{sections}</main>
 <script>{get_plotlyjs()}</script>
-<script id="data" type="application/json">{_embedded(data)}</script>
+<script id="data" type="application/json">{_embed_json(data)}</script>
 <script>{_SCRIPT.read_text("utf-8")}</script>
 """
-    return page_html(about, body, style=_STYLE)
+    return page_html(provenance, body, style=_STYLE)
 
 
-def _section(place: int, one: PageMap) -> str:
+def _section(place: int, page_map: PageMap) -> str:
     options = "".join(
         f'<option value="{number}">{escape(name)}</option>'
-        for number, name in enumerate(one.colours)
+        for number, name in enumerate(page_map.colours)
     )
     return (
-        f'<section><h2>{escape(one.title)}</h2><label for="colour-{place}">Colour by</label>'
+        f'<section><h2>{escape(page_map.title)}</h2><label for="colour-{place}">Colour by</label>'
         f'<select id="colour-{place}">{options}</select>'
-        f'<div class="map" id="map-{place}" role="figure" aria-label="{escape(one.title)}"></div>'
-        "</section>"
+        f'<div class="map" id="map-{place}" role="figure" aria-label="{escape(page_map.title)}">'
+        "</div></section>"
     )
 
 
-def _map(one: PageMap, layout: Any) -> dict[str, Any]:
-    n, dimensions = one.coordinates.shape
+def _map(page_map: PageMap, layout: Any) -> dict[str, Any]:
+    n, dimensions = page_map.coordinates.shape
     size, opacity = marker_look(n)
     look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}
-    look["margin"] = look["margin"] | {"t": 36, "b": _BELOW}  # whatever colour is chosen
+    look["margin"] = look["margin"] | {"t": 36, "b": _LEGEND_HEIGHT}  # whatever colour is chosen
     return {
-        "points": [[_short(value) for value in axis] for axis in one.coordinates.T.tolist()],
+        "points": [[_short(value) for value in axis] for axis in page_map.coordinates.T.tolist()],
         "size": size if dimensions == 2 else 0.6 * size,
         "opacity": opacity,
         "layout": {name: value for name, value in look.items() if name != "meta"},
         "colours": [
-            [_group(group) for group in point_groups(colour, n, dimensions == 2, bool(one.axes))]
-            for colour in one.colours.values()
+            [
+                _group(group)
+                for group in point_groups(colour, n, dimensions == 2, bool(page_map.axes))
+            ]
+            for colour in page_map.colours.values()
         ],
     }
 
 
 def _group(group: PointGroup) -> dict[str, Any]:
     trace = dict(group.trace)
-    says = trace.pop("hovertemplate", "")
-    found = {"at": group.at.tolist(), "trace": trace, "marker": group.marker, "says": says}
+    hover = trace.pop("hovertemplate", "")
+    entry = {"at": group.positions.tolist(), "trace": trace, "marker": group.marker, "says": hover}
     if group.values is not None:
-        found["values"] = [
+        entry["values"] = [
             _short(value) if np.isfinite(value) else None for value in group.values.tolist()
         ]
-    return found
+    return entry
 
 
 def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _embedded(data: object) -> str:
+def _embed_json(data: object) -> str:
     """JSON that ends no script element, whatever the texts are."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=_plain)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

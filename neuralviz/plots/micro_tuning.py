@@ -16,7 +16,7 @@ from neuralviz.plots.theme import (
     BEFORE,
     LAYER_COLOURS,
     escape,
-    live,
+    make_live_figure,
     shorten,
     symmetric_range,
 )
@@ -60,19 +60,19 @@ def loss_figure(
         runs: numbers of the run and of the earlier one.
     """
     traces: list[dict[str, Any]] = []
-    for of_run, pale in ((earlier, True), (curves, False)):
-        if of_run is None:
+    for run_curves, pale in ((earlier, True), (curves, False)):
+        if run_curves is None:
             continue
-        if len(of_run) > MAX_LINES:
-            traces += _band(of_run, pale)
+        if len(run_curves) > MAX_LINES:
+            traces += _band(run_curves, pale)
         else:
-            traces += _others(of_run, chosen, pale)
+            traces += _other_curves(run_curves, chosen, pale)
         name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
         if earlier is not None:
             name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
         traces.append(
             _curve(
-                of_run[chosen],
+                run_curves[chosen],
                 name=_pale_name(runs) if pale else name,
                 line={"color": AFTER, "width": PALE_WIDTH if pale else 4},
                 opacity=PALE if pale else 1,
@@ -80,8 +80,10 @@ def loss_figure(
                 marker={"size": 8},
             )
         )
-    n_epochs = max(len(of_run[0]) for of_run in (curves, earlier) if of_run is not None) - 1
-    return live(
+    n_epochs = (
+        max(len(run_curves[0]) for run_curves in (curves, earlier) if run_curves is not None) - 1
+    )
+    return make_live_figure(
         traces,
         {
             "title": "Loss at the masked positions",
@@ -96,28 +98,28 @@ def _pale_name(runs: tuple[int, int]) -> str:
     return f"run {runs[1]} (wide line)"
 
 
-def _curve(curve: np.ndarray, *, said: str = "", **settings: Any) -> dict[str, Any]:
-    """A line of losses; ``said`` stands in what it says when the pointer is on it, or its name."""
-    hover = f"{said or settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
+def _curve(curve: np.ndarray, *, hover_name: str = "", **settings: Any) -> dict[str, Any]:
+    """A line of losses; ``hover_name`` stands in its hover box, by default its own name."""
+    hover = f"{hover_name or settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
     x = np.arange(len(curve))
     return {"type": "scatter", "x": x, "y": curve, "hovertemplate": hover, **settings}
 
 
-def _others(curves: np.ndarray, chosen: int, pale: bool) -> list[dict[str, Any]]:
+def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[dict[str, Any]]:
     """A grey line for every other text, with one entry in the legend."""
-    others = [i for i in range(len(curves)) if i != chosen]
+    other_texts = [i for i in range(len(curves)) if i != chosen]
     return [
         _curve(
             curves[i],
-            said=f"text {i + 1}",
-            name="the other text" if len(others) == 1 else "the other texts",
+            hover_name=f"text {i + 1}",
+            name="the other text" if len(other_texts) == 1 else "the other texts",
             mode="lines",
             line={"color": BEFORE, "width": PALE_WIDTH / 2 if pale else 2},
             opacity=PALE if pale else 1,
             legendgroup="others",
-            showlegend=not pale and i == others[0],
+            showlegend=not pale and i == other_texts[0],
         )
-        for i in others
+        for i in other_texts
     ]
 
 
@@ -136,7 +138,7 @@ def _band(curves: np.ndarray, pale: bool) -> list[dict[str, Any]]:
         _curve(high, name="highest", mode="lines", line=edge, showlegend=False),
         _curve(
             low,
-            said="lowest",
+            hover_name="lowest",
             name="lowest to highest",
             mode="lines",
             line=edge,
@@ -178,28 +180,28 @@ def delta_norm_figure(
         runs: their numbers.
     """
     traces: list[dict[str, Any]] = []
-    both = [*norms.layers, *(earlier.layers if earlier else ())]
-    layers = list(dict.fromkeys(both))  # a layer has one colour in both runs
+    all_layers = [*norms.layers, *(earlier.layers if earlier else ())]
+    layers = list(dict.fromkeys(all_layers))  # a layer has one colour in both runs
     names = dict(zip(layers, _names_of_kind(layers), strict=True))
-    few = len(norms.layers) <= MAX_LINES
-    for one, pale in ((earlier, True), (norms, False)):
-        if one is None:
+    has_few_layers = len(norms.layers) <= MAX_LINES
+    for run_norms, pale in ((earlier, True), (norms, False)):
+        if run_norms is None:
             continue
-        epochs = np.arange(len(one.values) + 1)
-        for i, layer in enumerate(one.layers):
+        epochs = np.arange(len(run_norms.values) + 1)
+        for i, layer in enumerate(run_norms.layers):
             name = escape(names[layer])
             traces.append(
                 {
                     "type": "scatter",
                     "x": epochs,
-                    "y": np.append(0.0, one.values[:, i]),
-                    "mode": "lines+markers" if few and not pale else "lines",
+                    "y": np.append(0.0, run_norms.values[:, i]),
+                    "mode": "lines+markers" if has_few_layers and not pale else "lines",
                     "name": name,
                     "legendgroup": name,
                     "showlegend": not pale and 1 < len(norms.layers) <= MAX_LINES,
                     "line": {
                         "color": _layer_colour(layers.index(layer), len(layers)),
-                        "width": PALE_WIDTH if pale else 3 if few else 2,
+                        "width": PALE_WIDTH if pale else 3 if has_few_layers else 2,
                     },
                     "opacity": PALE if pale else 1,
                     "marker": {"size": 8},
@@ -218,13 +220,13 @@ def delta_norm_figure(
                 "opacity": PALE,
             }
         )
-    n_epochs = max(len(one.values) for one in (norms, earlier) if one is not None)
+    n_epochs = max(len(run_norms.values) for run_norms in (norms, earlier) if run_norms is not None)
     kind = _shared_kind(layers)
-    whose = f"each block's {escape(kind)}" if kind else "each layer's delta"
-    return live(
+    subject = f"each block's {escape(kind)}" if kind else "each layer's delta"
+    return make_live_figure(
         traces,
         {
-            "title": f"Norm of {whose}",
+            "title": f"Norm of {subject}",
             "xaxis": _epoch_axis(n_epochs),
             "yaxis": {"title": "norm of the delta", "rangemode": "tozero"},
             "showlegend": earlier is not None or 1 < len(norms.layers) <= MAX_LINES,
@@ -233,7 +235,7 @@ def delta_norm_figure(
 
 
 def _shared_kind(layers: Sequence[str]) -> str:
-    """What several layers are in their blocks, where it is the same; else empty."""
+    """The kind that all of several layers have; empty where they differ."""
     kinds = {name.partition(" · ")[2] for name in short_layer_names(layers)}
     return kinds.pop() if len(kinds) == 1 and len(layers) > 1 else ""
 
@@ -244,16 +246,16 @@ def _names_of_kind(layers: Sequence[str]) -> list[str]:
     return [name.partition(" · ")[0] for name in names] if _shared_kind(layers) else names
 
 
-def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go.Figure:
+def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False) -> go.Figure:
     """The delta of one layer, neurons × epochs, sorted by the latest delta; epochs run upwards.
 
     Args:
         deltas: [epoch, dim] the delta after each epoch; NaN where not known.
         layer: its full name.
-        every: all neurons, rather than those that fell and those that rose most.
+        all_neurons: all neurons, rather than those that fell and those that rose most.
     """
     n_epochs, dim = deltas.shape
-    order = neurons_in_order(deltas, every=every)
+    order = neurons_in_order(deltas, all_neurons=all_neurons)
     n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     low, high = symmetric_range(deltas)
@@ -269,15 +271,15 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go
     }
     shapes = []
     name = escape(short_layer_names([layer])[0])
-    title, wide = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
+    title, wide_title = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
     if len(order) < dim:
-        wide = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
-        at = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
+        wide_title = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
+        position = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
         line = {"dash": "dot", "width": 2, "color": BEFORE}
-        shapes = [{"type": "line", "xref": "x", **at, "line": line}]
+        shapes = [{"type": "line", "xref": "x", **position, "line": line}]
     if len(drawn) < n_epochs:
-        wide += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
-    return live(
+        wide_title += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
+    return make_live_figure(
         [heatmap],
         {
             "title": title,
@@ -294,28 +296,32 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go
                 "title": "epoch",
                 "range": [0.5, n_epochs + 0.5],
                 "showgrid": False,
-                "tickvals": _epochs_to_name(n_epochs),
+                "tickvals": _labelled_epochs(n_epochs),
             },
             "meta": {
-                "from_width": [[560, {"title.text": wide, "xaxis.dtick": 1}]],
+                "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
                 "stage": {"xaxis.tickfont.size": 18},
             },
         },
     )
 
 
-def neurons_in_order(deltas: np.ndarray, *, every: bool = False) -> np.ndarray:
+def neurons_in_order(deltas: np.ndarray, *, all_neurons: bool = False) -> np.ndarray:
     """Numbers of the neurons that `neurons_figure` draws, from left to right."""
-    known = np.flatnonzero(np.isfinite(deltas).all(axis=1))
-    order = np.argsort(deltas[known[-1]] if len(known) else deltas[0], kind="stable")
-    if every or len(order) <= 2 * EXTREME:
+    finite_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
+    order = np.argsort(
+        deltas[finite_epochs[-1]] if len(finite_epochs) else deltas[0], kind="stable"
+    )
+    if all_neurons or len(order) <= 2 * EXTREME:
         return order
     return np.concatenate([order[:EXTREME], order[-EXTREME:]])
 
 
-def products_figure(texts: Sequence[str], products: np.ndarray, at: Sequence[int]) -> go.Figure:
-    """Cosine similarities [text, text] of embeddings, -1 … 1, of the texts ``at`` these numbers."""
-    names = [f"{i + 1}" for i in at]
+def products_figure(
+    texts: Sequence[str], products: np.ndarray, numbers: Sequence[int]
+) -> go.Figure:
+    """Cosine similarities [text, text] of embeddings, -1 … 1; ``numbers`` of the texts from 0."""
+    names = [f"{i + 1}" for i in numbers]
     hover = [
         [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in texts] for a in texts
     ]
@@ -358,11 +364,11 @@ def _epoch_axis(n: int) -> dict:
     }
 
 
-def _epochs_to_name(n: int) -> list[int]:
+def _labelled_epochs(n: int) -> list[int]:
     """The first epoch, the last, and round numbers between them that stay apart from both."""
     step = next((step for step in (5, 10, 20, 50, 100) if n <= 8 * step), 200)
-    between = [epoch for epoch in range(step, n, step) if n - epoch > step // 2]
-    return sorted({1, *between, n})
+    inner_epochs = [epoch for epoch in range(step, n, step) if n - epoch > step // 2]
+    return sorted({1, *inner_epochs, n})
 
 
 def _layer_colour(i: int, n: int) -> str:

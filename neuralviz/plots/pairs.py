@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES
-from neuralviz.plots.room import apart
+from neuralviz.plots.room import spaced_ticks
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -98,7 +98,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
             y=[name.replace(", ", ",<br>") for name in names],
             orientation="h",
             marker={"color": colours[: len(names)]},
-            text=["undefined" if np.isnan(one) else number(one, ".3f") for one in numbers],
+            text=["undefined" if np.isnan(value) else number(value, ".3f") for value in numbers],
             textposition="auto",
             textfont={"size": SMALL_FONT_SIZE},
             insidetextfont={"color": "white"},
@@ -180,7 +180,7 @@ def scatter_figure(
         axis: what the cosines are called.
     """
     hover = np.array(
-        [f"{_quoted(first)}<br>{_quoted(second)}" for first, second in sentences],
+        [f"{_quote(first)}<br>{_quote(second)}" for first, second in sentences],
         dtype=object,
     )
     names = list(dict.fromkeys(kinds or ()))
@@ -218,7 +218,7 @@ def scatter_figure(
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 
 
-def _quoted(sentence: str) -> str:
+def _quote(sentence: str) -> str:
     return f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”"
 
 
@@ -228,6 +228,6 @@ def _whole_numbers(title: str, first: int, last: int) -> dict:
     return {
         "title": title,
         "range": [first - room, last + room],
-        "tickvals": apart(range(first, last + 1)),
+        "tickvals": spaced_ticks(range(first, last + 1)),
         "tickformat": "d",
     }

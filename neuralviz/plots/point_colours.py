@@ -52,7 +52,7 @@ class PointColour:
     missing: str = "no value"
     ends: tuple[float, float] | None = None
 
-    def of(self, rows: np.ndarray) -> PointColour:
+    def select(self, rows: np.ndarray) -> PointColour:
         """The colours of some texts, which look as they do among all."""
         codes = None if self.codes is None else self.codes[rows]
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
@@ -77,7 +77,9 @@ def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str
     return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
 
 
-def by_category(name: str, labels: Sequence[object], missing: str = "no value") -> PointColour:
+def colour_by_category(
+    name: str, labels: Sequence[object], missing: str = "no value"
+) -> PointColour:
     """Colours by label: the largest categories first, those that are numbers in their order.
 
     Args:
@@ -87,16 +89,16 @@ def by_category(name: str, labels: Sequence[object], missing: str = "no value") 
     """
     by_label = {label: cell_text(label).strip() for label in set(labels)}
     names = [by_label[label] for label in labels]
-    ordered = _in_order(Counter(label for label in names if label))
+    ordered = _sort_categories(Counter(label for label in names if label))
     place = {label: code for code, label in enumerate(ordered)}
     codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
     return PointColour(name, ordered, codes=codes, missing=missing)
 
 
-def by_code(
+def colour_by_code(
     name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
 ) -> PointColour:
-    """`by_category` of labels that are numbers already.
+    """`colour_by_category` of labels that are numbers already.
 
     Args:
         name: of the labels.
@@ -105,22 +107,24 @@ def by_code(
         missing: what texts without a label are called.
     """
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
-    ordered = _in_order(Counter({one: n for one, n in zip(names, sizes, strict=True) if n}))
+    ordered = _sort_categories(
+        Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
+    )
     place = {label: code for code, label in enumerate(ordered)}
     new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
     return PointColour(name, ordered, codes=new[codes], missing=missing)
 
 
-def _in_order(sizes: Counter[str]) -> tuple[str, ...]:
+def _sort_categories(sizes: Counter[str]) -> tuple[str, ...]:
     """The largest categories first; the first of those that are numbers as numbers."""
     by_size = [label for label, _ in sizes.most_common()]
     if all(finite_number(label) is not None for label in by_size):
-        shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
-        by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
+        coloured, uncoloured = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
+        by_size = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
     return tuple(by_size)
 
 
-def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
+def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
     """Colours by a number of each text; what is not finite is missing.
 
     Args:

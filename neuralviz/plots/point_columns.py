@@ -36,7 +36,7 @@ class PointColumns:
     @cached_property
     def content(self) -> bytes:
         """A line of JSON that says how long they are, and the columns, little-endian."""
-        about = {
+        header = {
             "n": len(self.rows),
             "values": self.values is not None,
             "density": list(self.density.shape),
@@ -47,7 +47,7 @@ class PointColumns:
             np.ascontiguousarray(column, dtype=kind).tobytes()
             for column, kind in zip(columns, types, strict=False)
         ]
-        return b"".join([json.dumps(about).encode(), b"\n", *parts, self.density.tobytes()])
+        return b"".join([json.dumps(header).encode(), b"\n", *parts, self.density.tobytes()])
 
     @cached_property
     def digest(self) -> str:
@@ -55,7 +55,7 @@ class PointColumns:
         return hashlib.blake2b(self.content, digest_size=16).hexdigest()
 
 
-def points_between(start: int, end: int, *, by_values: bool) -> dict[str, Any]:
+def describe_span(start: int, end: int, *, by_values: bool) -> dict[str, Any]:
     """``meta`` of a trace with the points from one place in the columns to before another.
 
     Args:
@@ -65,7 +65,7 @@ def points_between(start: int, end: int, *, by_values: bool) -> dict[str, Any]:
     return {"points": [start, end], "values": by_values}
 
 
-def bits(selected: np.ndarray | None) -> str | None:
+def encode_bits(selected: np.ndarray | None) -> str | None:
     """[point] whether it is selected, as base64 of a bit a point, the lowest first."""
     if selected is None:
         return None

@@ -24,9 +24,9 @@ _HOVERED_NAME = 40
 
 @dataclass(frozen=True, eq=False)
 class PointGroup:
-    """Points that look alike: where they are among all, and what sets their trace apart."""
+    """Points that look alike: their positions among all points, and the settings of their trace."""
 
-    at: np.ndarray
+    positions: np.ndarray
     trace: dict[str, Any]
     marker: dict[str, Any]
     values: np.ndarray | None = None  # [text], of all texts
@@ -49,9 +49,9 @@ def point_groups(
         everywhere: colour of all points, of which these are some: every group of those is there,
             with points or without.
     """
-    every = np.arange(n)
+    all_points = np.arange(n)
     if colour is None:
-        yield PointGroup(every, {"showlegend": False}, {"color": BLUE})
+        yield PointGroup(all_points, {"showlegend": False}, {"color": BLUE})
     elif colour.values is not None:
         yield from _number_groups(colour, colour.values, axes)
     else:
@@ -59,13 +59,13 @@ def point_groups(
 
 
 def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
     is_finite = np.isfinite(values)
     if not is_finite.all():
         trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
         yield PointGroup(np.flatnonzero(~is_finite), trace, {"color": GREY})
-    says = f"{name}: %{{marker.color:{colour.number_format}}}"
-    trace = {"hovertemplate": says, "showlegend": False}
+    hover = f"{name}: %{{marker.color:{colour.number_format}}}"
+    trace = {"hovertemplate": hover, "showlegend": False}
     marker = {"showscale": True, **_scale_of(colour, values, axes)}
     yield PointGroup(np.flatnonzero(is_finite), trace, marker, values)
 
@@ -107,33 +107,33 @@ def _category_groups(
     colour: PointColour, flat: bool, everywhere: PointColour | None
 ) -> Iterator[PointGroup]:
     assert colour.codes is not None
-    of_all = colour.codes if everywhere is None else everywhere.codes
-    assert of_all is not None
+    all_codes = colour.codes if everywhere is None else everywhere.codes
+    assert all_codes is not None
     symbols = SYMBOLS if flat else SYMBOLS_3D
     n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
     grey = [
-        (colour.codes < 0, of_all < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, of_all >= MAX_CATEGORIES,
+        (colour.codes < 0, all_codes < 0, escape(colour.missing), 2001),
+        (colour.codes >= MAX_CATEGORIES, all_codes >= MAX_CATEGORIES,
          f"other ({n_others:,} more)", 2000),
     ]  # fmt: skip
-    for which, anywhere, name, rank in grey:
+    for mask, anywhere, name, rank in grey:
         if anywhere.any():
             trace = {"name": name, "legendrank": rank}
-            yield PointGroup(np.flatnonzero(which), trace, {"color": GREY})
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
+            yield PointGroup(np.flatnonzero(mask), trace, {"color": GREY})
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
     for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
-        at = np.flatnonzero(colour.codes == code)
+        positions = np.flatnonzero(colour.codes == code)
         trace = {
             "name": escape(shorten(category, _NAME_CHARACTERS)),
             "legendrank": 1000 + code,
-            "hovertemplate": f"{name}: {_in_template(shorten(category, _HOVERED_NAME))}",
+            "hovertemplate": f"{name}: {_escape_template(shorten(category, _HOVERED_NAME))}",
         }
         colour_of_category, symbol = category_look(code, symbols)
         marker = {"color": colour_of_category, "symbol": symbol}
-        if len(at) or everywhere is not None:
-            yield PointGroup(at, trace, marker)
+        if len(positions) or everywhere is not None:
+            yield PointGroup(positions, trace, marker)
 
 
-def _in_template(name: str) -> str:
+def _escape_template(name: str) -> str:
     """A user's name within a hover template, where ``%{`` begins a variable."""
     return escape(name).replace("%", "&#37;")

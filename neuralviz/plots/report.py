@@ -78,87 +78,87 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
             )
             drawn += 1
 
-    parts = [f"<h1>{title}</h1>{_about(results)}"]
+    parts = [f"<h1>{title}</h1>{_summary_html(results)}"]
     for number in range(len(results.data)):
-        parts += _first(results, number)
+        parts += _finding_html(results, number)
         parts += draw(proof_figures(results, number))
-        parts += _worst(results, number)
-        parts += _numbers(results, number)
+        parts += _worst_html(results, number)
+        parts += _tables_html(results, number)
         parts += draw(other_figures(results, number))
-        parts += _source(results, number)
+        parts += _source_html(results, number)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{title}</title><style>{_STYLE}{TABLE_STYLE}</style></head><body>{''.join(parts)}"
-        f"{_how_to_read(results)}{_settings(results)}</body></html>"
+        f"{_explanation_html(results)}{_settings_html(results)}</body></html>"
     )
 
 
-def _about(results: Results) -> str:
-    """When, with what, how far."""
-    begun = results.begun.replace("T", " ").removesuffix("Z")
+def _summary_html(results: Results) -> str:
+    """When and with what the experiment ran, and how much of it is finished."""
+    started = results.begun.replace("T", " ").removesuffix("Z")
     labels = ", ".join(row.label for row in results.rows)
     return (
-        f"<p class='note'>{escape(begun)} UTC, neuralviz {escape(results.version)}. "
+        f"<p class='note'>{escape(started)} UTC, neuralviz {escape(results.version)}. "
         f"{len(results.cells)} of {many(results.plan.n_cells, 'result')} finished.<br>"
         f"Methods: {escape(labels)}. Models: {escape(results.models())}. "
         "All settings are listed at the end.</p>"
     )
 
 
-def _first(results: Results, number: int) -> list[str]:
-    """What a data set is, and what was found on it, in a sentence."""
+def _finding_html(results: Results, number: int) -> list[str]:
+    """The finding on a data set in a sentence, and a description of the data set."""
     data = results.data[number]
-    said = verdict(
+    finding = verdict(
         results, number, name=lambda label: f"<strong>{escape(label)}</strong>", quote=escape
     )
     heading = f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else ""
-    point = f"<p class='point'>{said}</p>" if said else ""
+    point = f"<p class='point'>{finding}</p>" if finding else ""
     return [heading, point, f"<p>{escape(data.describe())}.</p>"]
 
 
-def _numbers(results: Results, number: int) -> list[str]:
+def _tables_html(results: Results, number: int) -> list[str]:
     """The tables: all values, who is ahead of whom, what was published."""
     parts = ["<h3>All numbers</h3>"]
-    parts += [table_html(one) for one in results.tables(number) if one.heads]
-    parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
+    parts += [table_html(table) for table in results.tables(number) if table.heads]
+    parts += [f"<p class='note'>{escape(sentence)}</p>" for sentence in results.sentences(number)]
     if left_out := results.left_out(number):
         parts.append(f"<p class='note'>{escape(left_out)}</p>")
-    parts.append(_leads(results, number))
-    parts.append(_published(results, number))
+    parts.append(_leads_html(results, number))
+    parts.append(_published_html(results, number))
     return parts
 
 
-def _leads(results: Results, number: int) -> str:
+def _leads_html(results: Results, number: int) -> str:
     """Who is ahead of whom in the main yardstick, with intervals."""
-    for by in yardsticks_of(results, number)[:1]:
-        found = leads(results, number, by)
-        if not any(one.interval for one in found):
+    for yardstick in yardsticks_of(results, number)[:1]:
+        all_leads = leads(results, number, yardstick)
+        if not any(lead.interval for lead in all_leads):
             return ""
-        listed = found if len(found) <= MAX_LEADS else found[: len(results.rows) - 1]
+        listed = all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]
         lines = []
         for lead in listed:
-            value, bounds = written_lead(by, lead)
+            value, bounds = written_lead(yardstick, lead)
             decided = f"{lead.first} is better" if lead.is_decided else "not decided"
             lines.append([lead.first, lead.second, value, bounds, decided])
-        heads = ["A", "B", f"A − B, lead in {by.title}", "95% interval", "the data say"]
+        heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
         table = Table(heads, lines, [""] * len(heads))
         return f"<h3>Differences on the same data</h3>{table_html(table)}"
     return ""
 
 
-def _worst(results: Results, number: int) -> list[str]:
+def _worst_html(results: Results, number: int) -> list[str]:
     """What each method gets most wrong, in a sentence and as texts, the best method first."""
     data = results.data[number]
     name = spoken_by(results, lambda label: f"<strong>{escape(label)}</strong>")
     parts = []
-    by = next(iter(yardsticks_of(results, number)), None)
-    for label, measured in best_first(results, number, by) if by else ():
-        said = worst_in_words(data, measured, name(label), _quote)
-        parts += [f"<p>{said}</p>"] if said else []
+    yardstick = next(iter(yardsticks_of(results, number)), None)
+    for label, measured in best_first(results, number, yardstick) if yardstick else ():
+        sentence = worst_in_words(data, measured, name(label), _quote)
+        parts += [f"<p>{sentence}</p>"] if sentence else []
         for cases in worst_cases(data, measured)[:1]:
             lines = [
-                [one if isinstance(one, str) else _digits(one) for one in line]
+                [cell if isinstance(cell, str) else _digits(cell) for cell in line]
                 for line in cases.lines[:WORST_LISTED]
             ]
             parts.append(texts_html(cases.heads, lines))
@@ -171,7 +171,7 @@ def _quote(text: str) -> str:
     return f"“{escape(shorten(text, QUOTED))}”"
 
 
-def _source(results: Results, number: int) -> list[str]:
+def _source_html(results: Results, number: int) -> list[str]:
     """Where the data are from, and what was left out of them."""
     data = results.data[number]
     parts = [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
@@ -184,38 +184,43 @@ def _digits(value: float) -> str:
     return written(value, ".3g" if value == round(value, 1) else ".2f")
 
 
-def _how_to_read(results: Results) -> str:
+def _explanation_html(results: Results) -> str:
     sentences = dict.fromkeys(
         sentence for number in range(len(results.data)) for sentence in explained(results, number)
     )
-    lines = "".join(f"<p>{escape(one)}</p>" for one in [*sentences, INTERVALS])
+    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in [*sentences, INTERVALS])
     return f"<h2>How to read this</h2>{lines}"
 
 
 def proof_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
     """What proves the verdict on a data set, with heights in px: the values, and the leads."""
-    for by in yardsticks_of(results, number)[:1]:
-        for found in (yardstick_figure(results, number, by), lead_of_best(results, number, by)):
-            if found:
-                yield found[0], rows_height(found[1])
+    for yardstick in yardsticks_of(results, number)[:1]:
+        for drawn in (
+            yardstick_figure(results, number, yardstick),
+            lead_of_best(results, number, yardstick),
+        ):
+            if drawn:
+                yield drawn[0], rows_height(drawn[1])
 
 
 def other_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
     """The other figures of a data set with their heights in px."""
-    for by in yardsticks_of(results, number)[1:]:
-        if by.name not in LEFT_OUT and (found := yardstick_figure(results, number, by)):
-            yield found[0], rows_height(found[1])
+    for yardstick in yardsticks_of(results, number)[1:]:
+        if yardstick.name not in LEFT_OUT and (
+            drawn := yardstick_figure(results, number, yardstick)
+        ):
+            yield drawn[0], rows_height(drawn[1])
     for _, figure, n_rows in common_figures(results, number):
         yield figure, 180 + 60 * n_rows
-    for _, _, shown, figure in islice(confusion_figures(results, number), MAX_HISTOGRAMS):
-        yield figure, 240 + 36 * len(shown.labels)
+    for _, _, confusion, figure in islice(confusion_figures(results, number), MAX_HISTOGRAMS):
+        yield figure, 240 + 36 * len(confusion.labels)
     for _, figure in islice(histograms(results, number), MAX_HISTOGRAMS):
         yield figure, 380
     for _, _, figure in quality_figures(results, number):
         yield figure, 420
 
 
-def _settings(results: Results) -> str:
+def _settings_html(results: Results) -> str:
     settings = results.settings()
     rows = [
         [
@@ -232,9 +237,9 @@ def _settings(results: Results) -> str:
         for row in settings["rows"]
     ]
     measures = settings["measures"]
-    asked = measures if isinstance(measures, str) else ", ".join(measures)
+    measure_names = measures if isinstance(measures, str) else ", ".join(measures)
     return (
-        f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; "
+        f"<h2>Settings</h2><p class='note'>Measures: {escape(measure_names)}; "
         f"{many(settings['neighbours'], 'neighbour')}; "
         f"{many(settings['bootstrap resamples'], 'bootstrap resample')}, seed "
         f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
@@ -243,7 +248,7 @@ def _settings(results: Results) -> str:
     )
 
 
-def _published(results: Results, number: int) -> str:
+def _published_html(results: Results, number: int) -> str:
     table = results.published_table(number)
     if not table.lines:
         return ""

@@ -54,19 +54,25 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
         data: number of the data set.
         name: of `Correlation`, e.g. ``spearman``.
     """
-    measured = [(at, label, one) for at, label, one in results.finished(data) if one.correlations]
+    measured = [
+        (row, label, result) for row, label, result in results.finished(data) if result.correlations
+    ]
     if not measured:
         return None
-    theirs = [results.published(data, at) for at, _, _ in measured]
+    papers = [results.published(data, row) for row, _, _ in measured]
     published = [
-        (getattr(one, name), one.model) if one and getattr(one, name, None) is not None else None
-        for one in theirs
+        (getattr(paper, name), paper.model)
+        if paper and getattr(paper, name, None) is not None
+        else None
+        for paper in papers
     ]
-    values = [getattr(one.correlations, name) for _, _, one in measured]
-    intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
+    values = [getattr(result.correlations, name) for _, _, result in measured]
+    intervals = [
+        getattr(result.intervals, name) if result.intervals else None for _, _, result in measured
+    ]
     title, axis = COEFFICIENT_NAMES[name], f"{NAMES[name]} ↑"
     return _swept_figure(
-        results, [at for at, _, _ in measured], values, intervals, title, axis, published
+        results, [row for row, _, _ in measured], values, intervals, title, axis, published
     ) or (
         interval_figure(
             [label for _, label, _ in measured],
@@ -83,20 +89,20 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
 
 def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
     """The share of ``pairs`` or ``triplets`` that every row breaks, and how many rows."""
-    counted = [(at, label, getattr(one, name)) for at, label, one in results.finished(data)]
-    measured = [(at, label, one) for at, label, one in counted if one is not None]
+    counted = [(row, label, getattr(result, name)) for row, label, result in results.finished(data)]
+    measured = [(row, label, result) for row, label, result in counted if result is not None]
     if not measured:
         return None
-    errors = [one.error for _, _, one in measured]
+    errors = [result.error for _, _, result in measured]
     title = f"{BROKEN_NAMES[name]} (of {measured[0][2].total:,})"
     return _swept_figure(
-        results, [at for at, _, _ in measured], [100 * error for error in errors],
+        results, [row for row, _, _ in measured], [100 * error for error in errors],
         [None] * len(measured), title, "error, % ↓",
     ) or (
         error_figure(
             [label for _, label, _ in measured],
             errors,
-            [one.wrong_strict / one.total for _, _, one in measured],
+            [result.wrong_strict / result.total for _, _, result in measured],
             title,
             _labels(results),
         ),
@@ -104,21 +110,26 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     )  # fmt: skip
 
 
-def shares_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+def shares_figure(
+    results: Results, data: int, yardstick: Yardstick
+) -> tuple[go.Figure, int] | None:
     """How often labels are told, by the nearest texts or by a probe, and how many rows."""
-    told = [(at, label, one.accuracy_of(by.measure)) for at, label, one in results.finished(data)]
-    measured = [(at, label, one) for at, label, one in told if one is not None]
+    shares = [
+        (row, label, result.accuracy_of(yardstick.measure))
+        for row, label, result in results.finished(data)
+    ]
+    measured = [(row, label, result) for row, label, result in shares if result is not None]
     if not measured:
         return None
-    accuracies = [one.accuracy for _, _, one in measured]
-    intervals = [one.interval for _, _, one in measured]
+    accuracies = [result.accuracy for _, _, result in measured]
+    intervals = [result.interval for _, _, result in measured]
     first = measured[0][2]
     baselines = {"majority baseline": first.baseline}
     if isinstance(first, Probed) and first.tfidf is not None:
         baselines["TF-IDF baseline"] = first.tfidf
-    title = by.title[:1].upper() + by.title[1:]
+    title = yardstick.title[:1].upper() + yardstick.title[1:]
     return _swept_figure(
-        results, [at for at, _, _ in measured], accuracies, intervals, title, "accuracy ↑",
+        results, [row for row, _, _ in measured], accuracies, intervals, title, "accuracy ↑",
         baselines=baselines,
     ) or (
         accuracy_figure(
@@ -129,45 +140,49 @@ def shares_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure
     )  # fmt: skip
 
 
-def yardstick_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+def yardstick_figure(
+    results: Results, data: int, yardstick: Yardstick
+) -> tuple[go.Figure, int] | None:
     """The figure of a yardstick for all rows, and how many rows it is high."""
-    if by.measure == "correlations":
-        return correlation_figure(results, data, by.name)
-    if by.measure in ("neighbours", "probe"):
-        return shares_figure(results, data, by)
-    if by.measure in ("pairs", "triplets"):
-        return broken_figure(results, data, by.measure)
+    if yardstick.measure == "correlations":
+        return correlation_figure(results, data, yardstick.name)
+    if yardstick.measure in ("neighbours", "probe"):
+        return shares_figure(results, data, yardstick)
+    if yardstick.measure in ("pairs", "triplets"):
+        return broken_figure(results, data, yardstick.measure)
     return None
 
 
-def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.Figure, int] | None:
     """How far the best row is ahead of the others, and how many rows it is high.
 
     None where there are fewer than two rows, where nobody knows an interval, or where the rows are
     a sweep, whose figure is a line.
     """
-    found = leads(results, data, by)
-    of_best = [one for one in found if one.first == found[0].first]
-    if not any(one.interval for one in of_best) or swept(results.rows):
+    all_leads = leads(results, data, yardstick)
+    best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
+    if not any(lead.interval for lead in best_leads) or swept(results.rows):
         return None
-    scale, unit = (100, "percentage points") if by.is_share else (1, "")
+    scale, unit = (100, "percentage points") if yardstick.is_share else (1, "")
     written = [
         WrittenLead(
-            scale * one.value,
-            None if one.interval is None else (scale * one.interval[0], scale * one.interval[1]),
+            scale * lead.value,
+            None if lead.interval is None else (scale * lead.interval[0], scale * lead.interval[1]),
             unit,
-            written_lead(by, one)[0].partition(" ")[0],
+            written_lead(yardstick, lead)[0].partition(" ")[0],
         )
-        for one in of_best
+        for lead in best_leads
     ]
-    figure = lead_figure(found[0].first, [one.second for one in of_best], written, _labels(results))
-    if by.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
-        figure.update_layout(margin={"t": WITH_BASELINE + 18 * (by.measure == "probe")})
-    return figure, len(of_best)
+    figure = lead_figure(
+        all_leads[0].first, [lead.second for lead in best_leads], written, _labels(results)
+    )
+    if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
+        figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
+    return figure, len(best_leads)
 
 
 def _labels(results: Results) -> list[str]:
-    """Of all rows, finished or not: so none changes its colour."""
+    """Labels of all rows, finished or not, so that no row changes its colour."""
     return [row.label for row in results.rows]
 
 
@@ -188,28 +203,30 @@ def _swept_figure(
     options = swept(results.rows)
     names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
-        (of_all,) = options.values()
-        of_option = [of_all[at] for at in rows]
-        theirs = published or [None] * len(rows)
-        figure = line_figure(names[0], of_option, values, intervals, title, axis, theirs, baselines)
+        (all_values,) = options.values()
+        option_values = [all_values[row] for row in rows]
+        references = published or [None] * len(rows)
+        figure = line_figure(
+            names[0], option_values, values, intervals, title, axis, references, baselines
+        )
         if baselines:
             figure.update_yaxes(tickformat=".0%")
         return figure, LINE_ROWS
     if len(names) == 2:
         down, across = options.values()
-        found = dict(zip(rows, values, strict=True))
-        of_rows = [found.get(at, np.nan) for at in range(len(results.rows))]
-        figure = grid_figure((names[0], names[1]), (down, across), of_rows, title, axis)
+        by_row = dict(zip(rows, values, strict=True))
+        row_values = [by_row.get(row, np.nan) for row in range(len(results.rows))]
+        figure = grid_figure((names[0], names[1]), (down, across), row_values, title, axis)
         return figure, 1 + len(set(down))
     return None
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     """Row and its cosine similarities of similar and of dissimilar texts."""
-    for at, label, one in results.finished(data):
-        if len(one.same) and len(one.diff):
+    for row, label, result in results.finished(data):
+        if len(result.same) and len(result.diff):
             title = f"Cosines by {escape(label)}"
-            yield at, product_histogram(one.same, one.diff, title)
+            yield row, product_histogram(result.same, result.diff, title)
 
 
 def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure, int]]:
@@ -217,42 +234,42 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
     compared = results.compared.get(data)
     if compared is None:
         return
-    labels = [results.rows[at].label for at in compared.rows]
-    for name, one in compared.overlaps.items():
-        if np.isfinite(one.share).sum() < 2 * 2:  # fewer than two rows break anything
+    labels = [results.rows[row].label for row in compared.rows]
+    for name, overlap in compared.overlaps.items():
+        if np.isfinite(overlap.share).sum() < 2 * 2:  # fewer than two rows break anything
             continue
         title = f"Shared errors: {name}"
-        yield name, overlap_figure(labels, one.share, one.shared, title), len(labels)
+        yield name, overlap_figure(labels, overlap.share, overlap.shared, title), len(labels)
 
 
 def confusion_figures(
     results: Results, data: int
 ) -> Iterator[tuple[int, Measure, Confusion, go.Figure]]:
     """Row, measure, and which labels it takes for which, as many as can be read."""
-    for at, label, one in results.finished(data):
+    for row, label, result in results.finished(data):
         measures: tuple[Measure, ...] = ("neighbours", "probe")
         for measure in measures:
-            confusion = one.confusion_of(measure)
+            confusion = result.confusion_of(measure)
             if confusion is not None:
-                shown = confusion.at_most()
+                reduced = confusion.at_most()
                 title = f"Confused labels by {escape(label)} ({measure})"
-                yield at, measure, shown, confusion_figure(shown.labels, shown.counts, title)
+                yield row, measure, reduced, confusion_figure(reduced.labels, reduced.counts, title)
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:
     """Row, ``tau-c`` or ``ratio``, and its maps; ratios are those of the first row by this one."""
     first = None
-    for at, label, one in results.finished(data):
-        maps = one.paraphrases
+    for row, label, result in results.finished(data):
+        maps = result.paraphrases
         if not maps:
             continue
-        names = [each.quality for each in maps]
-        fixed = [(each.fixed1, each.fixed2) for each in maps]
-        matrices: list[np.ndarray] = [each.kendall_c for each in maps]
-        yield at, "tau-c", quality_figure(names, matrices, fixed, f"tau-c by {escape(label)}")
+        names = [quality_map.quality for quality_map in maps]
+        fixed = [(quality_map.fixed1, quality_map.fixed2) for quality_map in maps]
+        matrices: list[np.ndarray] = [quality_map.kendall_c for quality_map in maps]
+        yield row, "tau-c", quality_figure(names, matrices, fixed, f"tau-c by {escape(label)}")
         if first is None:
             first = (label, maps)
             continue
         ratios = [ratio(a, b) for a, b in zip(first[1], maps, strict=True)]
         title = f"tau-c: {escape(first[0])} divided by {escape(label)}"
-        yield at, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)
+        yield row, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)

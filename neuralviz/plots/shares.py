@@ -33,13 +33,13 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
             hovertemplate="%{customdata}: %{y:,.1f}%<extra></extra>",
         )
     )
-    named = _named(percent)
+    named = _named_places(percent)
     figure.update_layout(
         title=title,
         coloraxis={"cmin": low, "cmax": high, "showscale": False},
         xaxis={
             "tickvals": named,
-            "ticktext": [escape(shorten(words[at], 14)) for at in named],
+            "ticktext": [escape(shorten(words[place], 14)) for place in named],
             "tickangle": _word_angle(words),
             "tickfont": {"size": 13} if len(words) > UPRIGHT_WORDS else None,
             "showgrid": False,
@@ -51,14 +51,14 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
     return figure
 
 
-def _named(shares: np.ndarray) -> list[int]:
+def _named_places(shares: np.ndarray) -> list[int]:
     """Places of the words to write: all, or the largest that have room for a line of text."""
     if len(shares) <= ALL_NAMED:
         return list(range(len(shares)))
     named: list[int] = []
-    for at in np.argsort(-np.abs(shares), kind="stable").tolist():
-        if all(abs(at - other) * LINES >= len(shares) for other in named):
-            named.append(at)
+    for place in np.argsort(-np.abs(shares), kind="stable").tolist():
+        if all(abs(place - named_place) * LINES >= len(shares) for named_place in named):
+            named.append(place)
         if len(named) == MOST_NAMED:
             break
     return sorted(named)

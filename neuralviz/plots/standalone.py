@@ -21,7 +21,7 @@ _NOT_IN_ASCII_NAMES = re.compile(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+")
 
 @dataclass(frozen=True)
 class About:
-    """What a figure says of itself where the app is not around it.
+    """The title, settings and file names of a figure outside the app.
 
     Attributes:
         title: in a few words; plain text.
@@ -49,7 +49,7 @@ dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top:
 """
 
 
-def standalone_html(figure: go.Figure, about: About = NOTHING) -> str:
+def standalone_html(figure: go.Figure, provenance: About = NOTHING) -> str:
     """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it.
 
     Title and settings stand above it, the day and the version below it. There is room for what
@@ -61,28 +61,29 @@ def standalone_html(figure: go.Figure, about: About = NOTHING) -> str:
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
     config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
     drawn = page.to_html(full_html=False, include_plotlyjs=True, config=config)
-    return page_html(about, drawn, title=figure.layout.title.text or "")
+    return page_html(provenance, drawn, title=figure.layout.title.text or "")
 
 
-def page_html(about: About, body: str, *, style: str = "", title: str = "") -> str:
+def page_html(provenance: About, body: str, *, style: str = "", title: str = "") -> str:
     """A page that says what it shows, how it was made, and when.
 
     Args:
-        about: title and settings, above the body.
+        provenance: title and settings, above the body.
         body: HTML.
         style: CSS beside that of all pages.
-        title: in the browser's tab where ``about`` has none.
+        title: in the browser's tab where ``provenance`` has none.
     """
     settings = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.settings.items()
+        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+        for name, value in provenance.settings.items()
     )
-    heading = f"<h1>{escape(about.title)}</h1>" if about.title else ""
+    heading = f"<h1>{escape(provenance.title)}</h1>" if provenance.title else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>{escape(about.title or title or "neuralviz")}</title>
+<title>{escape(provenance.title or title or "neuralviz")}</title>
 <style>{_STYLE}{style}</style>
 </head>
 <body>
@@ -95,17 +96,17 @@ def page_html(about: About, body: str, *, style: str = "", title: str = "") -> s
 """
 
 
-def file_name(name: str, about: About = NOTHING) -> str:
+def file_name(name: str, provenance: About = NOTHING) -> str:
     """``name`` in small letters, with hyphens for whatever is no letter, digit, + or full stop.
 
-    Behind it stands what ``about`` says of its files, in ASCII, at most 40 characters of each:
+    Behind it stands what ``provenance`` says of its files, in ASCII, at most 40 characters of each:
     ``losses-the-river-rose-10-epochs``.
     """
     named = _NOT_IN_FILE_NAMES.sub("-", name).strip("-.").lower()
-    return "-".join(filter(None, [named, *map(_in_file_name, about.files)])) or "neuralviz"
+    return "-".join(filter(None, [named, *map(_file_name_part, provenance.files)])) or "neuralviz"
 
 
-def _in_file_name(words: str) -> str:
+def _file_name_part(words: str) -> str:
     """The first words, of letters, digits and decimal points in ASCII alone; empty without any."""
     plain = unicodedata.normalize("NFKD", words[:1000]).encode("ascii", "ignore").decode().lower()
     joined = _NOT_IN_ASCII_NAMES.sub("-", plain).strip("-")

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.evaluation import published_trace
-from neuralviz.plots.room import in_cells
+from neuralviz.plots.room import cell_labels
 from neuralviz.plots.theme import BLUE, SMALL_FONT_SIZE, escape
 from neuralviz.words import number
 
@@ -21,7 +21,7 @@ _BAND = "rgba(0, 114, 178, 0.16)"
 def line_figure(
     setting: str,
     values: Sequence[float],
-    found: Sequence[float],
+    measured: Sequence[float],
     intervals: Sequence[tuple[float, float] | None],
     title: str,
     axis: str,
@@ -33,22 +33,22 @@ def line_figure(
     Args:
         setting: what it is called.
         values: of the setting, no two alike.
-        found: the measure; NaN where there is none, and the line goes on behind.
+        measured: the measure; NaN where there is none, and the line goes on behind.
         intervals: lower and upper bound at 95%; None where there is none.
         title: of the figure.
         axis: what the measure is.
         published: what a paper has for a value, and the model there; None where it has nothing.
         baselines: what is reached without embeddings, by name: a line each.
     """
-    order = [at for at in np.argsort(values) if np.isfinite(found[at])]
-    x = [values[at] for at in order]
+    order = [index for index in np.argsort(values) if np.isfinite(measured[index])]
+    x = [values[index] for index in order]
     figure = go.Figure()
-    bounds = [intervals[at] for at in order]
-    if bounds and all(one is not None for one in bounds):
+    bounds = [intervals[index] for index in order]
+    if bounds and all(interval is not None for interval in bounds):
         for side in (0, 1):
             figure.add_scatter(
                 x=x,
-                y=[one[side] for one in bounds if one is not None],
+                y=[interval[side] for interval in bounds if interval is not None],
                 mode="lines",
                 line={"width": 0},
                 fill="tonexty" if side else None,
@@ -59,7 +59,7 @@ def line_figure(
             )
     figure.add_scatter(
         x=x,
-        y=[found[at] for at in order],
+        y=[measured[index] for index in order],
         mode="lines+markers",
         line={"color": BLUE, "width": 2.5},
         marker={"size": 9, "color": BLUE},
@@ -67,13 +67,15 @@ def line_figure(
         showlegend=False,
         hovertemplate=f"{escape(setting)} %{{x}}: %{{y:.3f}}<extra></extra>",
     )
-    theirs = [(value, *one) for value, one in zip(values, published, strict=True) if one]
-    if theirs:
+    references = [
+        (value, *reference) for value, reference in zip(values, published, strict=True) if reference
+    ]
+    if references:
         figure.add_trace(
             published_trace(
-                [value for value, _, _ in theirs],
-                [value for _, value, _ in theirs],
-                [model for _, _, model in theirs],
+                [value for value, _, _ in references],
+                [value for _, value, _ in references],
+                [model for _, _, model in references],
                 value="y",
             )
         )
@@ -83,8 +85,8 @@ def line_figure(
             annotation={"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"},
         )  # fmt: skip
     if baselines and x:
-        bounded = [end for one in bounds for end in one or ()]
-        ends = [*baselines.values(), *(found[at] for at in order), *bounded]
+        bounded = [end for interval in bounds for end in interval or ()]
+        ends = [*baselines.values(), *(measured[index] for index in order), *bounded]
         room = 0.08 * (max(ends) - min(ends) or 1)
         figure.update_yaxes(range=[min(ends) - room, max(ends) + room])
     is_wide = min(values) > 0 and max(values) > WIDE_RANGE * min(values)
@@ -101,7 +103,7 @@ def line_figure(
 def grid_figure(
     settings: tuple[str, str],
     values: tuple[Sequence[float], Sequence[float]],
-    found: Sequence[float],
+    measured: Sequence[float],
     title: str,
     axis: str,
 ) -> go.Figure:
@@ -110,13 +112,13 @@ def grid_figure(
     Args:
         settings: what they are called.
         values: of each setting, one a row of the experiment.
-        found: the measure, one a row; NaN where there is none.
+        measured: the measure, one a row; NaN where there is none.
         title: of the figure.
         axis: what the measure is.
     """
-    down, across = (sorted(set(one)) for one in values)
+    down, across = (sorted(set(setting_values)) for setting_values in values)
     matrix = np.full((len(down), len(across)), np.nan)
-    for a, b, value in zip(*values, found, strict=True):
+    for a, b, value in zip(*values, measured, strict=True):
         matrix[down.index(a), across.index(b)] = value
     figure = go.Figure(
         go.Heatmap(
@@ -124,7 +126,7 @@ def grid_figure(
             x=[f"{value:g}" for value in across],
             y=[f"{value:g}" for value in down],
             colorbar={"title": {"text": axis}},
-            **in_cells(matrix, _rounded),
+            **cell_labels(matrix, _format_rounded),
             textfont={"size": SMALL_FONT_SIZE},
             hovertemplate=f"{escape(settings[0])} %{{y}}, {escape(settings[1])} %{{x}}: %{{text}}"
             "<extra></extra>",
@@ -138,6 +140,6 @@ def grid_figure(
     return figure
 
 
-def _rounded(value: float) -> str:
+def _format_rounded(value: float) -> str:
     """Three digits that count, and no lone point."""
     return number(value, "#.3g").rstrip(".")

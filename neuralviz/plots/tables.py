@@ -31,11 +31,15 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
         table: everything in it is escaped.
         columns: numbers of those that are shown; all by default.
     """
-    shown = range(len(table.heads)) if columns is None else columns
-    heads = "".join(f"<th>{_head(table.heads[at], table.better[at])}</th>" for at in shown)
+    visible_columns = range(len(table.heads)) if columns is None else columns
+    heads = "".join(
+        f"<th>{_head(table.heads[column], table.better[column])}</th>" for column in visible_columns
+    )
     lines = "".join(
-        f"<tr>{''.join(_cell(line[at], (place, at) in table.best) for at in shown)}</tr>"
-        for place, line in enumerate(table.lines)
+        "<tr>"
+        + "".join(_cell(line[column], (row, column) in table.best) for column in visible_columns)
+        + "</tr>"
+        for row, line in enumerate(table.lines)
     )
     return (
         f"<div class='results'><table><thead><tr>{heads}</tr></thead>"
@@ -45,7 +49,7 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
 
 def texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A table whose cells may be long texts, left-aligned and broken into lines."""
-    head = "".join(f"<th class='text'>{escape(one)}</th>" for one in heads)
+    head = "".join(f"<th class='text'>{escape(title)}</th>" for title in heads)
     body = "".join(
         f"<tr>{''.join(f'<td class=text>{escape(cell)}</td>' for cell in line)}</tr>"
         for line in lines
@@ -57,8 +61,8 @@ def texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def _head(head: str, better: str) -> str:
-    way = f"<small>{ARROWS[better]} {better}</small>" if better else ""
-    return f"{escape(head)}{way}"
+    direction = f"<small>{ARROWS[better]} {better}</small>" if better else ""
+    return f"{escape(head)}{direction}"
 
 
 def _cell(text: str, is_best: bool) -> str:

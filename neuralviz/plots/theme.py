@@ -145,8 +145,8 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     return figure
 
 
-def live(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
-    """A figure that is made again and again: in one go, which is much faster than bit by bit.
+def make_live_figure(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
+    """A figure that is redrawn often, made in one go: much faster than trace by trace.
 
     Args:
         traces: with their ``type``.
@@ -165,7 +165,8 @@ def unstyled_json(figure: go.Figure) -> str:
 def templates_json() -> str:
     """The templates of `style` as JSON, by ``light`` and ``dark``."""
     return pio.to_json(
-        {name.removeprefix("neuralviz_"): one for name, one in _TEMPLATES.items()}, validate=False
+        {name.removeprefix("neuralviz_"): template for name, template in _TEMPLATES.items()},
+        validate=False,
     )
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.maps.frames import moved_most
+from neuralviz.maps.frames import find_moved_most
 from neuralviz.plots.point_colours import COLOURS
-from neuralviz.plots.room import FEW_COLUMNS, apart
+from neuralviz.plots.room import FEW_COLUMNS, spaced_ticks
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import BEFORE, PAIR_COLOURS, escape, shorten
 from neuralviz.training.in_words import trained_part
@@ -27,13 +27,13 @@ FAR = 0.005  # share of the points that may lie beyond each side: a few must not
 _GROUPS = COLOURS[:10]
 
 
-def about_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
-    """What figures and tables of a training say of it."""
+def describe_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
+    """The description of a training for its figures and tables."""
     first = lessons[0].settings
     return About(
         f"Training on “{corpus}”",
         {
-            "pairs": " and ".join(one.settings.pairs.kind for one in lessons),
+            "pairs": " and ".join(lesson.settings.pairs.kind for lesson in lessons),
             "model": model_id,
             "trained": trained_part(first),
             "steps": f"{lessons[0].steps:,}",
@@ -61,7 +61,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
             hovertemplate=f"{kind}<br>step %{{x}}: loss %{{y:.3f}}<extra></extra>",
         )  # fmt: skip
         figure.add_scatter(
-            x=steps, y=smoothed(lesson.loss), name=kind, mode="lines",
+            x=steps, y=smooth(lesson.loss), name=kind, mode="lines",
             line={"color": colour, "width": 4}, hoverinfo="skip",
         )  # fmt: skip
     n_steps = max([lesson.steps for lesson in lessons] or [1])
@@ -74,11 +74,11 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
     return figure
 
 
-def smoothed(values: np.ndarray) -> np.ndarray:
+def smooth(values: np.ndarray) -> np.ndarray:
     """[step] mean of each value and those just before it, ten in all; NaN is left out."""
-    known = np.isfinite(values)
-    sums = np.cumsum(np.concatenate([[0.0], np.where(known, values, 0.0)]))
-    counts = np.cumsum(np.concatenate([[0], known]))
+    is_known = np.isfinite(values)
+    sums = np.cumsum(np.concatenate([[0.0], np.where(is_known, values, 0.0)]))
+    counts = np.cumsum(np.concatenate([[0], is_known]))
     ends = np.arange(1, len(sums))
     starts = np.maximum(0, ends - SMOOTHED)
     n = counts[ends] - counts[starts]
@@ -93,19 +93,19 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
         label: what texts are told apart by.
     """
     figure = go.Figure()
-    known = [lesson for lesson in lessons if len(lesson.accuracy)]
-    if known:
-        before = known[0].accuracy[0]
+    measured = [lesson for lesson in lessons if len(lesson.accuracy)]
+    if measured:
+        before = measured[0].accuracy[0]
         _add_layers(figure, before, "before", BEFORE, "dot")
-    for lesson in known:
+    for lesson in measured:
         if len(lesson.accuracy) > 1:
             kind = lesson.settings.pairs.kind
             name = kind if lesson.is_over else f"{kind}, so far"
             _add_layers(figure, lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid")
-    n_layers = known[0].accuracy.shape[1] if known else 1
+    n_layers = measured[0].accuracy.shape[1] if measured else 1
     figure.update_layout(
         title=f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
-        xaxis={"title": "layer", "tickvals": apart(range(n_layers))},
+        xaxis={"title": "layer", "tickvals": spaced_ticks(range(n_layers))},
         yaxis=_accuracy_axis(lessons),
         showlegend=True,
     )
@@ -125,13 +125,15 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
             continue
         kind = lesson.settings.pairs.kind
         figure.add_scatter(
-            x=[one.step for one in lesson.snapshots], y=lesson.accuracy[:, -1], name=kind,
+            x=[snapshot.step for snapshot in lesson.snapshots], y=lesson.accuracy[:, -1], name=kind,
             mode="lines+markers", line={"color": PAIR_COLOURS[kind], "width": 4},
             marker={"size": 9},
             hovertemplate=f"{kind}<br>step %{{x}}: %{{y:.1%}}<extra></extra>",
         )  # fmt: skip
     steps = max([lesson.steps for lesson in lessons] or [1])
-    if whole := next((one.untrained for one in lessons if one.untrained is not None), None):
+    if whole := next(
+        (lesson.untrained for lesson in lessons if lesson.untrained is not None), None
+    ):
         figure.add_scatter(
             x=[0, steps], y=[whole, whole], name="whole model, untrained", mode="lines",
             line={"color": BEFORE, "width": 3, "dash": "dot"},
@@ -149,10 +151,12 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
 def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[str, Any]:
     """An axis around all accuracies, or those at one layer; one value has ten points around it."""
     chosen = slice(None) if layer is None else layer
-    found = [one.accuracy[:, chosen].ravel() for one in lessons if len(one.accuracy)]
+    accuracies = [lesson.accuracy[:, chosen].ravel() for lesson in lessons if len(lesson.accuracy)]
     if layer is not None:
-        found += [np.array([one.untrained]) for one in lessons if one.untrained is not None]
-    values = np.concatenate(found or [np.array([0.5])])
+        accuracies += [
+            np.array([lesson.untrained]) for lesson in lessons if lesson.untrained is not None
+        ]
+    values = np.concatenate(accuracies or [np.array([0.5])])
     margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
     low, high = float(values.min()) - margin, float(values.max()) + margin
     return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
@@ -170,31 +174,33 @@ def _add_layers(figure: go.Figure, accuracy: np.ndarray, name: str, colour: str,
     )
 
 
-def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson], *, name: str = "") -> go.Figure:
+def accuracy_map_figure(
+    lesson: Lesson, drawn_lessons: Sequence[Lesson], *, name: str = ""
+) -> go.Figure:
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
     Args:
         lesson: with at least one snapshot with an accuracy.
-        beside: all that are drawn side by side, to share their colours.
+        drawn_lessons: all that are drawn side by side, to share their colours.
         name: of the training; by default how its pairs are made.
     """
     name = escape(shorten(name, 40)) or lesson.settings.pairs.kind.capitalize()
     accuracy = lesson.accuracy
-    known = [one.accuracy for one in beside if len(one.accuracy)]
-    steps = [one.step for one in lesson.snapshots]
-    few = len(steps) <= FEW_COLUMNS
+    accuracies = [drawn.accuracy for drawn in drawn_lessons if len(drawn.accuracy)]
+    steps = [snapshot.step for snapshot in lesson.snapshots]
+    is_narrow = len(steps) <= FEW_COLUMNS
     columns = np.arange(len(steps))
-    shown = apart(columns)
+    ticks = spaced_ticks(columns)
     figure = go.Figure(
         go.Heatmap(
             z=accuracy.T,
             x=columns,
             y=np.arange(accuracy.shape[1]),
             customdata=np.tile(steps, (accuracy.shape[1], 1)),
-            zmin=min(one.min() for one in known),
-            zmax=max(one.max() for one in known),
-            texttemplate="%{z:.0%}" if few else None,
-            showscale=not few,
+            zmin=min(values.min() for values in accuracies),
+            zmax=max(values.max() for values in accuracies),
+            texttemplate="%{z:.0%}" if is_narrow else None,
+            showscale=not is_narrow,
             colorbar={"tickformat": ".0%"},
             hovertemplate="step %{customdata}, layer %{y}: %{z:.1%}<extra></extra>",
         )
@@ -203,13 +209,13 @@ def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson], *, name: str =
         title=f"{name}: accuracy at every layer",
         xaxis={
             "title": "step",
-            "tickvals": shown,
-            "ticktext": [f"{steps[i]:,}" if steps[i] else "before" for i in shown],
+            "tickvals": ticks,
+            "ticktext": [f"{steps[i]:,}" if steps[i] else "before" for i in ticks],
             "showgrid": False,
         },
         yaxis={
             "title": "layer",
-            "tickvals": apart(range(accuracy.shape[1])),
+            "tickvals": spaced_ticks(range(accuracy.shape[1])),
             "showgrid": False,
             "zeroline": False,
         },
@@ -219,13 +225,15 @@ def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson], *, name: str =
 
 def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
     """Colours of the largest groups, by name; all others are grey."""
-    largest = [name for name, _ in Counter(one for one in groups if one).most_common(len(_GROUPS))]
+    largest = [
+        name for name, _ in Counter(group for group in groups if group).most_common(len(_GROUPS))
+    ]
     return dict(zip(sorted(largest), _GROUPS, strict=False))
 
 
 def moving_map_figure(
     maps: np.ndarray,
-    shown: int,
+    snapshot: int,
     steps: Sequence[int],
     texts: Sequence[str],
     groups: Sequence[str],
@@ -237,15 +245,15 @@ def moving_map_figure(
 
     Args:
         maps: [snapshot, text, 2] in one frame.
-        shown: number of the snapshot.
+        snapshot: number of the snapshot.
         steps: [snapshot] that were made.
         texts, groups: of every point; the groups have ``colours``.
         colours: by group; what has none is grey.
     """
     figure = go.Figure()
-    if shown:
-        for text in moved_most(maps[: shown + 1], TRAILS):
-            trail = maps[: shown + 1, text]
+    if snapshot:
+        for text in find_moved_most(maps[: snapshot + 1], TRAILS):
+            trail = maps[: snapshot + 1, text]
             figure.add_scatter(
                 x=trail[:, 0], y=trail[:, 1], mode="lines", showlegend=False, hoverinfo="skip",
                 line={"color": colours.get(groups[text], BEFORE), "width": 1.5},
@@ -258,8 +266,8 @@ def moving_map_figure(
         if not members:
             continue
         figure.add_scatter(
-            x=maps[shown, members, 0],
-            y=maps[shown, members, 1],
+            x=maps[snapshot, members, 0],
+            y=maps[snapshot, members, 1],
             mode="markers",
             name=escape(shorten(name, 24)) if name else "others",
             marker={"color": colours.get(name, BEFORE), "size": 7, "opacity": 0.85},
@@ -269,9 +277,9 @@ def moving_map_figure(
     low, high = np.quantile(maps, FAR, axis=(0, 1)), np.quantile(maps, 1 - FAR, axis=(0, 1))
     margin = 0.08 * (high - low)
     axis = {"visible": False}
-    when = f"after {many(steps[shown], 'step')}" if steps[shown] else "before"
+    moment = f"after {many(steps[snapshot], 'step')}" if steps[snapshot] else "before"
     figure.update_layout(
-        title=f"Map {when}",
+        title=f"Map {moment}",
         xaxis={**axis, "range": [low[0] - margin[0], high[0] + margin[0]]},
         yaxis={**axis, "range": [low[1] - margin[1], high[1] + margin[1]]},
         showlegend=True,

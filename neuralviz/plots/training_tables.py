@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.evaluation.training_frames import training_numbers
-from neuralviz.plots.room import apart
+from neuralviz.plots.room import spaced_ticks
 from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 
 if TYPE_CHECKING:
@@ -36,23 +36,23 @@ def training_table_figure(
     numbers = training_numbers(table, cells).drop(columns=_NOT_DRAWN)
     draw = {"accuracy": _bars, "layers": _lines, "epochs": _lines, "spaces": _map}
     figure = draw[table.columns](numbers)
-    where = "last layer" if table.columns == "accuracy" else table.columns
+    place = "last layer" if table.columns == "accuracy" else table.columns
     figure.update_layout(
-        title=f"10-NN accuracy of “{escape(shorten(label, 30))}”, {where}; higher is better"
+        title=f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
     )
     return figure
 
 
 def _colour(row: str) -> str:
-    """Of a row: as its pairs have it on the page, grey before."""
+    """A row's colour: that of its kind of pairs on the page, grey before training."""
     if "before" in row:
         return BEFORE
     return next((PAIR_COLOURS[kind] for kind in PAIR_COLOURS if kind in row), AFTER)
 
 
 def _bars(numbers: pd.DataFrame) -> go.Figure:
-    of_rows = numbers.groupby("row", sort=False)["last layer"]
-    mean, low, high = of_rows.mean(), of_rows.min(), of_rows.max()
+    accuracies = numbers.groupby("row", sort=False)["last layer"]
+    mean, low, high = accuracies.mean(), accuracies.min(), accuracies.max()
     figure = go.Figure(
         go.Bar(
             y=[escape(row) for row in mean.index],
@@ -81,8 +81,8 @@ def _lines(numbers: pd.DataFrame) -> go.Figure:
     figure = go.Figure()
     names = [name for name in numbers.columns if name not in ("row", "seed")]
     places = np.arange(len(names))
-    for row, of_row in numbers.groupby("row", sort=False):
-        values = of_row[names].to_numpy(float)
+    for row, row_numbers in numbers.groupby("row", sort=False):
+        values = row_numbers[names].to_numpy(float)
         mean = np.nanmean(values, axis=0)
         figure.add_scatter(
             x=places, y=mean, name=str(row), mode="lines+markers",
@@ -98,13 +98,13 @@ def _lines(numbers: pd.DataFrame) -> go.Figure:
             },
             hovertemplate=f"{escape(str(row))}<br>%{{x}}: %{{y:.1%}}<extra></extra>",
         )  # fmt: skip
-    shown = apart(range(len(names)))
-    what = "layer" if names[-1].startswith("layer") else "epoch"
+    ticks = spaced_ticks(range(len(names)))
+    axis = "layer" if names[-1].startswith("layer") else "epoch"
     figure.update_layout(
         xaxis={
-            "tickvals": list(shown),
-            "ticktext": [names[place].removeprefix(f"{what} ") for place in shown],
-            "title": what,
+            "tickvals": list(ticks),
+            "ticktext": [names[place].removeprefix(f"{axis} ") for place in ticks],
+            "title": axis
         },
         yaxis={"tickformat": ".0%", "title": "accuracy"},
         showlegend=True,

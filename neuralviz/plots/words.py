@@ -37,7 +37,7 @@ def words_figure(
     rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
     low, high = limits
     logarithmic = low > 0 and high > 4 * low
-    places = DIMMEST + (1 - DIMMEST) * _places(variance, limits, logarithmic)
+    places = DIMMEST + (1 - DIMMEST) * _scale_places(variance, limits, logarithmic)
     colours = sample_colorscale("Cividis", places.tolist())
     figure = go.Figure(
         go.Scatter(
@@ -80,7 +80,9 @@ def words_height(n_words: int) -> int:
     return _AROUND_ROWS + ROW * max(n_words, 3)
 
 
-def _places(variance: np.ndarray, limits: tuple[float, float], logarithmic: bool) -> np.ndarray:
+def _scale_places(
+    variance: np.ndarray, limits: tuple[float, float], logarithmic: bool
+) -> np.ndarray:
     """[word] places between the limits, 0 … 1."""
     scaled = np.log if logarithmic else np.asarray
     low, high, values = scaled(limits[0]), scaled(limits[1]), scaled(variance)

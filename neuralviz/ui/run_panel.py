@@ -263,9 +263,9 @@ def _describe_duration(run: Run[Any]) -> str:
 
 def _describe_stopped(run: Run[Any]) -> str:
     progress = run.progress
-    if not progress.done:
+    if not progress.n_done:
         return "Stopped before the first result."
-    counted = f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
+    counted = f"{progress.n_done:,.0f} of {progress.total:,.0f} {progress.unit}"
     progress_note = counted if progress.unit else progress.doing
     return f"Stopped after {progress_note}. The result so far is shown."
 

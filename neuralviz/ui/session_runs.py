@@ -14,8 +14,8 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
-from neuralviz.jobs.returning import returning, work_of
+from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run, result_key
+from neuralviz.jobs.returning import digest_work, returning_runs
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.links import RUN, is_shared, set_query_params
 from neuralviz.ui.session import connection_check, session_id
@@ -94,9 +94,9 @@ class SessionRuns:
             return last
         run_id = st.query_params.get(RUN, "")
         is_connected = connection_check(session_id())
-        run = returning().join(run_id, is_wanted, is_connected) if run_id else None
+        run = returning_runs().join(run_id, is_wanted, is_connected) if run_id else None
         if run is None and unnamed:
-            run = returning().join_last(is_wanted, is_connected)
+            run = returning_runs().join_last(is_wanted, is_connected)
         if run is not None:
             if run not in self.list_runs():
                 self._met.add(run.id)
@@ -146,10 +146,10 @@ class SessionRuns:
             st.session_state[self._count] = number
             if view and isinstance(task, KeptTask):
                 # a shared result must be whole, not one that another user stopped
-                keep = keeper(view, in_part=not is_shared(view))
-                run = _begin(task, work_of(result_key(task)), number, keep)
+                keep = make_keeper(view, in_part=not is_shared(view))
+                run = _begin(task, digest_work(result_key(task)), number, keep)
             elif work:
-                run = _begin(task, work_of(work), number)
+                run = _begin(task, digest_work(work), number)
             else:
                 session = session_id()
                 run = run_queue().submit(task, connection_check(session), number, owner=session)
@@ -191,7 +191,7 @@ class SessionRuns:
 def known_run(work: str) -> KnownRun | None:
     """The record of the run that the address names, if it did this work."""
     run_id = st.query_params.get(RUN, "")
-    return returning().find(run_id, work_of(work)) if run_id else None
+    return returning_runs().find(run_id, digest_work(work)) if run_id else None
 
 
 def _begin(
@@ -204,7 +204,7 @@ def _begin(
         watchers.add(connection_check(session))
         return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
-    run_id, run = returning().begin(work, submit, keep)
+    run_id, run = returning_runs().begin(work, submit, keep)
     set_query_params({RUN: run_id})
     return run
 
@@ -213,10 +213,12 @@ def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] |
     """The run that the address names, or the saved result of its task."""
     run_id = st.query_params.get(RUN, "")
     is_wanted = partial(eq, task)
-    run = returning().join(run_id, is_wanted, connection_check(session_id())) if run_id else None
+    run = (
+        returning_runs().join(run_id, is_wanted, connection_check(session_id())) if run_id else None
+    )
     if run is None:
-        run = reopened(task, view, number)
+        run = reopen_run(task, view, number)
     if run is None and run_id:
-        reason = returning().why_no_result(run_id, work_of(result_key(task)))
-        run = None if reason is None else Run.failed(task, reason, number)
+        reason = returning_runs().why_no_result(run_id, digest_work(result_key(task)))
+        run = None if reason is None else Run.from_error(task, reason, number)
     return run

@@ -13,7 +13,7 @@ import streamlit as st
 
 from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.plots.large_map import large_map_figure, large_points
-from neuralviz.plots.point_colours import by_category
+from neuralviz.plots.point_colours import colour_by_category
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
@@ -46,7 +46,7 @@ def maps(flat: bool) -> None:
     across, up = np.meshgrid(np.arange(side), np.arange(side))
     points = np.stack([across.ravel(), up.ravel(), *([] if flat else [[0]])], axis=1)
     rows = 1000 + np.arange(len(points))
-    colour = by_category("parity", ["odd" if row % 2 else "even" for row in rows])
+    colour = colour_by_category("parity", ["odd" if row % 2 else "even" for row in rows])
     chosen = st.session_state.get("selected")
     for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):
         figure = map_figure(points, rows, colour, title=name, standout=Standout(selected=chosen))

@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from neuralviz.plots.corpus_map import FADED
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import by_category, by_number
+from neuralviz.plots.point_colours import colour_by_category, colour_by_number
 from neuralviz.plots.standalone import About
 from tests.support.app import LOOKS, look, looks, problems, settled
 
@@ -287,8 +287,8 @@ def stop_keeps_what_is_embedded(page: Page) -> None:
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     texts = [f"text {i} about {'rain' if i % 3 else 'SNOW <b>&'}" for i in range(30)]
     colours = {
-        "<b>kind": by_category("kind", ["a", "b", "</script>"] * 10),
-        "number": by_number("number", range(30)),
+        "<b>kind": colour_by_category("kind", ["a", "b", "</script>"] * 10),
+        "number": colour_by_number("number", range(30)),
     }
     draw = np.random.default_rng(0)
     maps = [PageMap(f"map {d}", draw.normal(size=(30, d)), colours) for d in (2, 3)]

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from neuralviz import cli
 from neuralviz.cli import ray_work
-from neuralviz.cluster.adding import Added, add_on_cluster
+from neuralviz.cluster.adding import AddedCorpus, add_on_cluster
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.text_blocks import block_rows, layout_of
+from neuralviz.cluster.text_blocks import block_rows, find_layout
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_folder
@@ -56,10 +56,10 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def add(store: CorpusStore, *paths: object, name: str = "corpus", **options: object) -> Added:
+def add(store: CorpusStore, *paths: object, name: str = "corpus", **options: object) -> AddedCorpus:
     limit = options.pop("limit", None)
     parts = find_parts([str(path) for path in paths])
-    layout = layout_of(parts, options.pop("column", None), options.pop("id_column", None))
+    layout = find_layout(parts, options.pop("column", None), options.pop("id_column", None))
     return add_on_cluster(store, name, parts, layout, limit)
 
 
@@ -178,9 +178,9 @@ def test_what_cannot_be_read_is_said(
 @pytest.mark.slow
 def test_a_lost_connection_is_no_damaged_file(store: CorpusStore, folder: Path, cluster: Cluster):
     parts = find_parts([str(folder)])
-    layout = layout_of(parts, None, None)
+    layout = find_layout(parts, None, None)
 
-    def behind(reads: int) -> Added:
+    def behind(reads: int) -> AddedCorpus:
         files = tuple(replace(part, files=flaky_files(reads)) for part in parts.parts)
         return add_on_cluster(store, "corpus", replace(parts, parts=files), layout)
 
@@ -194,7 +194,7 @@ def test_a_file_that_one_machine_cannot_open_is_not_left_out(
     store: CorpusStore, folder: Path, cluster: Cluster
 ):
     parts = find_parts([str(folder)])
-    layout = layout_of(parts, None, None)
+    layout = find_layout(parts, None, None)
     (folder / "b.jsonl").unlink()
     with pytest.raises(NeuralvizError, match=r"Could not read b.jsonl.*under the same path"):
         add_on_cluster(store, "corpus", parts, layout)
@@ -205,7 +205,7 @@ def test_pieces_of_long_texts_have_fewer_rows(tmp_path: Path) -> None:
     for name, length in (("short", 10), ("long", 100_000)):
         (tmp_path / f"{name}.csv").write_text("text\n" + f"{'x' * length}\n" * 10)
     short, long = (
-        layout_of(find_parts([str(tmp_path / name)]), None, None).rows_of_piece
+        find_layout(find_parts([str(tmp_path / name)]), None, None).rows_of_piece
         for name in ("short.csv", "*.csv")
     )
     assert short == 1 << 17
@@ -216,7 +216,7 @@ def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("text,topic\none,t\n")
     (tmp_path / "b.csv").write_text("body,lang\nother,en\n")
     parts = find_parts([str(tmp_path)])
-    layout = layout_of(parts, None, None)
+    layout = find_layout(parts, None, None)
     assert (layout.text, layout.labels) == ("text", ("topic",))
     rows = [block_rows(part.name, block, layout) for part in parts.parts for block in part.blocks()]
     notes = [note for one in rows for note in one["note"].to_pylist() if note]

@@ -12,7 +12,7 @@ import pytest
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.worker import Done, EmbedUnits, plan_batches
+from neuralviz.cluster.worker import EmbedUnits, UnitResult, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.paths import sample_data
@@ -92,7 +92,7 @@ def test_portions_and_rounds_come_to_the_same(
     alone(one, embedder)
     monkeypatch.undo()
     monkeypatch.setattr(module, "PORTION", 100)
-    list(embed_on_cluster(many, corpus_of(many), embedder, cluster, round_of=300))
+    list(embed_on_cluster(many, corpus_of(many), embedder, cluster, round_size=300))
     np.testing.assert_array_equal(vectors_of(many, embedder), vectors_of(one, embedder))
     assert n_rows(many, embedder) == corpus_of(many).n_distinct
 
@@ -239,7 +239,7 @@ def test_another_model_than_here_is_refused(tmp_path: Path, cluster: Cluster):
     assert "not the one of this machine" in done.failed
 
 
-def embed_alone(tmp_path: Path, embedder: Embedder) -> tuple[Done, CorpusStore]:
+def embed_alone(tmp_path: Path, embedder: Embedder) -> tuple[UnitResult, CorpusStore]:
     """What one worker makes of all texts."""
     _, many = stores(tmp_path)
     corpus = corpus_of(many)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.placing import on_cluster
+from neuralviz.cluster.placing import place_on_cluster
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting
 from neuralviz.maps.mapping import make_map
@@ -22,7 +22,7 @@ TEXTS = tuple(f"Text {number % 380}." for number in range(400))
 
 def test_a_cluster_places_texts_as_this_process_does(tmp_path: Path, cluster: Cluster):
     found = []
-    for name, spread in (("here", None), ("cluster", on_cluster)):
+    for name, spread in (("here", None), ("cluster", place_on_cluster)):
         store = CorpusStore(tmp_path / name)
         corpus = store.add("texts", ReadTexts(TEXTS))
         *_, last = embed_corpus(store, corpus, HashEmbedder())

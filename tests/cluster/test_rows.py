@@ -15,7 +15,7 @@ import ray.data
 
 from neuralviz.cluster import rows
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.rows import rows_of
+from neuralviz.cluster.rows import iterate_rows
 
 
 class FakeDataset:
@@ -40,7 +40,7 @@ class FakeDataset:
 
 def test_all_rows_come_in_their_order(cluster: Cluster):
     dataset = ray.data.from_items([{"row": i} for i in range(50)], override_num_blocks=1)
-    assert [row["row"] for row in rows_of(dataset)] == list(range(50))
+    assert [row["row"] for row in iterate_rows(dataset)] == list(range(50))
 
 
 def test_what_the_dataset_raises_is_raised():
@@ -48,7 +48,7 @@ def test_what_the_dataset_raises_is_raised():
         raise OSError("no disk")
 
     with pytest.raises(OSError, match="no disk"):
-        list(rows_of(FakeDataset(fail)))
+        list(iterate_rows(FakeDataset(fail)))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def interrupts():
 def test_an_interrupt_is_raised_where_rows_are_waited_for_and_not_in_the_dataset():
     dataset = FakeDataset(lambda: time.sleep(0.3), n=1000)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    with closing(rows_of(dataset)) as found, pytest.raises(KeyboardInterrupt):
+    with closing(iterate_rows(dataset)) as found, pytest.raises(KeyboardInterrupt):
         next(found)
         timer.start()
         for _ in found:
@@ -76,7 +76,7 @@ def test_a_dataset_that_hangs_is_left_alone(monkeypatch):
     monkeypatch.setattr(rows, "PATIENCE", 0.2)
     let_go = threading.Event()
     dataset = FakeDataset(let_go.wait)
-    found = rows_of(dataset)
+    found = iterate_rows(dataset)
     assert next(found) == {"row": 0}
     start = time.monotonic()
     found.close()

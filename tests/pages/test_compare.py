@@ -352,7 +352,7 @@ def test_a_comparison_that_is_stopped_at_its_very_end_has_nothing_unfinished() -
 
 def test_a_comparison_that_failed_with_nothing_gives_way_to_the_one_before(quick: AppTest) -> None:
     before = comparison(quick)
-    failed = Run.failed(replace(before.task, texts=("One text.", "Another.")), "It failed.")
+    failed = Run.from_error(replace(before.task, texts=("One text.", "Another.")), "It failed.")
     quick.session_state["compare-runs"] = [before, failed]
     quick.segmented_control(key="compare-source").set_value("Paste").run()
     assert not quick.exception

@@ -143,7 +143,7 @@ def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kep
     assert not page.exception
     (example,) = kept.corpora()
     assert example.name == NAME
-    assert len(KeptMaps(kept).of(example)) == 2
+    assert len(KeptMaps(kept).list_maps(example)) == 2
     assert not [one for one in page.button if one.label.startswith("Make the")]
     page.checkbox(key=f"corpus-sure-{example.id}").check().run()
     page.button(key="corpus-delete").click().run()
@@ -163,7 +163,7 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     assert not page.exception
     assert not [one for one in page.button if one.label.startswith("Make the")]
     (corpus,) = [one for one in kept.corpora() if one.name == "mine"]
-    (one,) = KeptMaps(kept).of(corpus)
+    (one,) = KeptMaps(kept).list_maps(corpus)
     assert one.settings.reducer == "pca"
     before = KeptMaps(kept).points(one)[0]
     again = with_pca(opened())
@@ -247,7 +247,7 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: 
     assert "neural, exact, 5 epochs: 480 different texts" in said(page).replace("\\", "")
     assert [one for one in page.button if one.label == "Make the second map"]
     (example,) = visited.corpora()
-    assert len(KeptMaps(visited).of(example)) == 2  # nothing was computed
+    assert len(KeptMaps(visited).list_maps(example)) == 2  # nothing was computed
 
 
 def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):
@@ -323,7 +323,7 @@ def place(page: AppTest, sentence: str) -> list:
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value(sentence).run()
     (corpus,) = (one for one in CorpusStore().corpora() if one.name == "mine")
-    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(corpus)]
+    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).list_maps(corpus)]
     (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
     assert runs[-1].wait(120)
     page.run()
@@ -335,7 +335,7 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
     page = mapped
     (run,) = place(page, "The garden was full of people.")
     assert run.status == "done"
-    assert run.result.at.shape == (1, 2)
+    assert run.result.position.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
     assert page.expander[0].label.startswith("All neighbours of “The garden")
     (read,) = page.table  # what the stage shows
@@ -348,7 +348,7 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
 
 
 def test_what_is_nearest_to_a_sentence_stands_by_the_search_and_a_selection_stays(mapped: AppTest):
-    lassoed = Selection.of_rows(np.array([3, 5]), len(TEXTS))
+    lassoed = Selection.from_rows(np.array([3, 5]), len(TEXTS))
     mapped.session_state["corpus-selected"] = lassoed
     mapped.session_state["corpus-selected-by"] = "in cluster containing, people"
     (run,) = place(mapped, "The garden was full of people.")
@@ -681,7 +681,7 @@ def test_maps_of_one_method_with_two_models_are_told_apart(
     assert not page.exception
     assert page.selectbox(key="map-b").value == f"mean@{other}"
     assert not any("Make the map" in button.label for button in page.button)
-    maps = open_maps(corpus, KeptMaps(kept).of(corpus))
+    maps = open_maps(corpus, KeptMaps(kept).list_maps(corpus))
     assert {one.label for one in maps} == {"mean (bundled)", "mean (other)"}
     assert {plain(one.label) for one in maps} == set(spoken_labels(maps))
     shown = " ".join(element.value for element in page.markdown)
@@ -876,7 +876,7 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
     assert texts + "the time left is shown once the first" in said(page).replace("\\", "")
     monkeypatch.setattr(mapping, "LEAST_MEASURED", 0.0)
     spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)
-    task = MakeMaps.now(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
+    task = MakeMaps.for_current_models(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
     list(task.events(lambda: False))
     assert (
         0

@@ -131,7 +131,7 @@ def test_a_map_in_three_dimensions_is_read_ahead(kept: Kept):
     points = np.column_stack([points_of(N), np.zeros(N, np.float32)])
     solid = keep_map(kept.store, kept.corpus, points)
     open_ahead()
-    points, _ = open_map(kept.corpus, solid)._parts.known("points")
+    points, _ = open_map(kept.corpus, solid)._parts.peek("points")
     assert points.shape == (N, 3)
 
 
@@ -274,7 +274,7 @@ def test_no_pointer_has_all_vectors_looked_at(
     some = asking.sampled_rows(kept.corpus)
     clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
-    monkeypatch.setattr(KeptMaps, "of", lambda _self, _corpus: (is_of_sample,))
+    monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (is_of_sample,))
     search, searched = searching.nearest_in_corpus, []
 
     def note(*args: Any, **settings: Any) -> Any:
@@ -347,4 +347,4 @@ def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:
         "The map was fitted on 200 of 2,500 texts; neighbours are approximate (97% of the 10 "
         "nearest found)."
     )
-    assert KeptMaps(kept.store).of(kept.corpus)[0].n_fitted is None
+    assert KeptMaps(kept.store).list_maps(kept.corpus)[0].n_fitted is None

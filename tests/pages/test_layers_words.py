@@ -48,7 +48,7 @@ def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     assert not page.error
     assert figures(page) == FIGURES
     result = runs(page)[-1].result
-    assert result.done == result.total > 600
+    assert result.n_read == result.total > 600
     assert any(f"in {result.total:,} texts" in text.value for text in page.caption)
     assert len(page.dataframe[0].value) >= 60
     assert set(page.dataframe[0].value["group"]) == {"low", "middle", "high"}
@@ -73,7 +73,7 @@ def test_counts_wait_until_the_bar_is_full(bundled, monkeypatch):
     def held(model, texts, *, should_stop):
         for result in follow(model, texts, tokens_at_once=1, should_stop=should_stop):
             yield result
-            if result.done == 1:
+            if result.n_read == 1:
                 wait_until(should_stop)
 
     monkeypatch.setattr(words, "word_variances", held)

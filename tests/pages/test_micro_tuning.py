@@ -18,9 +18,9 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import returning
-from neuralviz.jobs.keeping import reopened, result_key
+from neuralviz.jobs.keeping import reopen_run, result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.returning import STOPPED, work_of
+from neuralviz.jobs.returning import STOPPED, digest_work
 from neuralviz.jobs.run_table import RunTable
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
@@ -81,9 +81,11 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
     bundled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded, table = recorded_run(), RunTable()
-    monkeypatch.setattr(returning, "_returning", returning.Returning(RunTable()))  # of this home
+    monkeypatch.setattr(
+        returning, "_returning", returning.ReturningRuns(RunTable())
+    )  # of this home
     task = TuneTexts(ModelRef.now("bundled"), recorded.texts, recorded.settings)
-    table.add("anId", work_of(result_key(task)))
+    table.add("anId", digest_work(result_key(task)))
     table.end("anId", "stopped")
     page = page_at("micro_tuning", run="anId").run()
     assert messages(page) == plain(STOPPED)
@@ -825,7 +827,7 @@ def test_what_is_run_again_takes_the_place_of_what_was_kept(page: AppTest) -> No
     view = page.session_state["micro-tuning-view"]
 
     def kept() -> float | None:
-        again = reopened(second.task, view, 1)
+        again = reopen_run(second.task, view, 1)
         return None if again is None else again.finished
 
     wait_until(lambda: kept() == second.finished, 10)

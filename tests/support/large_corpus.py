@@ -11,7 +11,7 @@ from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.point_grid import grouped
+from neuralviz.maps.point_grid import group_rows
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.store.rows import Column, corpus_rows
@@ -100,7 +100,7 @@ def keep_map(
         vectors = vectors + draw.standard_normal(size=vectors.shape, dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         store.vectors.put(embedder, keys[at], vectors, np.full((len(vectors), 2), np.nan))
-    by_topic, starts = grouped(topics, TOPICS)
+    by_topic, starts = group_rows(topics, TOPICS)
     sizes = np.diff(starts)
     of_topic = draw.random(size=(n, NEIGHBOURS), dtype=np.float32) * 0.999 * sizes[topics, None]
     near = by_topic[starts[topics, None] + of_topic.astype(np.int64)]

@@ -15,7 +15,7 @@ from neuralviz.micro_tuning import (
     mask_inputs,
     parse_blueprints,
 )
-from neuralviz.micro_tuning.masks_in_words import masks_in_words
+from neuralviz.micro_tuning.masks_in_words import describe_masks
 
 # Six tokens, a row an input, x where a token is masked (paper, Figure 9).
 FIGURE_9 = """
@@ -234,4 +234,4 @@ def test_no_token(n_tokens: int) -> None:
 )  # fmt: skip
 def test_masks_in_words(n_tokens: int, typed: str, says: str) -> None:
     blueprints = parse_blueprints(typed)
-    assert masks_in_words(mask_inputs(n_tokens, blueprints), blueprints) == says
+    assert describe_masks(mask_inputs(n_tokens, blueprints), blueprints) == says

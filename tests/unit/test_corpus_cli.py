@@ -189,7 +189,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
     )
     done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
     assert "rows.csv, neural, exact, 1 epoch" in Path("map.html").read_text("utf-8")
-    kept = KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv"))
+    kept = KeptMaps(CorpusStore()).list_maps(CorpusStore().corpus("rows.csv"))
     assert len({one.embedder for one in kept}) == 2
 
 
@@ -310,7 +310,7 @@ def test_points_are_the_same_in_every_file_and_every_time(run: Callable[..., Res
         assert f"Wrote a map of 6 texts with 0 clusters to {name}." in done(
             run("project", "rows.csv", "-o", name, "--dimensions", "3", *PCA)
         )
-    assert len(KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv"))) == 1
+    assert len(KeptMaps(CorpusStore()).list_maps(CorpusStore().corpus("rows.csv"))) == 1
     exact = parquet.read_table("points.parquet").to_pylist()
     lines = [json.loads(line) for line in Path("points.jsonl").read_text("utf-8").splitlines()]
     assert lines[0]["x (label)"] == 1 and lines[0]["cluster"] == -1
@@ -375,7 +375,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
     assert result.exit_code == 130
     assert "Stopped before the map was finished. The embeddings are saved." in result.stderr
     assert not Path("map.html").exists()
-    assert KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv")) == ()
+    assert KeptMaps(CorpusStore()).list_maps(CorpusStore().corpus("rows.csv")) == ()
     done(run("project", "rows.csv", "-o", "map.html", *PCA))
 
 

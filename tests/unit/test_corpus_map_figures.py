@@ -21,7 +21,13 @@ from neuralviz.plots.corpus_map import (
 )
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, by_category, by_number
+from neuralviz.plots.point_colours import (
+    COLOURS,
+    GREY,
+    MAX_CATEGORIES,
+    colour_by_category,
+    colour_by_number,
+)
 from neuralviz.plots.standalone import About, standalone_html
 from neuralviz.plots.theme import SIGNED_POINTS, method_colour, style
 
@@ -37,7 +43,7 @@ def named(figure: object) -> dict[str, object]:
 def test_every_point_is_drawn_once_with_its_row_and_nothing_else() -> None:
     coordinates, rows = points(60), np.arange(60) * 7
     labels = [None if i % 10 == 0 else f"topic {i % 3}" for i in range(60)]
-    figure = map_figure(coordinates, rows, by_category("topic", labels), title="map")
+    figure = map_figure(coordinates, rows, colour_by_category("topic", labels), title="map")
     drawn = {
         row: (x, y)
         for trace in figure.data
@@ -53,19 +59,19 @@ def test_every_point_is_drawn_once_with_its_row_and_nothing_else() -> None:
 
 
 def test_categories_go_by_size_and_numbers_by_their_order() -> None:
-    assert by_category("topic", ["b", "a", "a", "", " ", float("nan"), None]).categories == (
+    assert colour_by_category("topic", ["b", "a", "a", "", " ", float("nan"), None]).categories == (
         "a",
         "b",
     )
-    colour = by_category("year", [10.0, 9.0, 9.0, 100.0, None])
+    colour = colour_by_category("year", [10.0, 9.0, 9.0, 100.0, None])
     assert colour.categories == ("9", "10", "100")
     np.testing.assert_array_equal(colour.codes, [1, 0, 0, 2, -1])
 
 
 def test_beyond_24_categories_the_smallest_are_others() -> None:
     labels = [f"{i:02d}" for i in range(30) for _ in range(30 - i)]
-    figure = map_figure(points(len(labels)), np.arange(len(labels)), by_category("n", labels),
-                        title="map")  # fmt: skip
+    colour = colour_by_category("n", labels)
+    figure = map_figure(points(len(labels)), np.arange(len(labels)), colour, title="map")
     traces = named(figure)
     assert len(traces) == MAX_CATEGORIES + 1 == 25
     others = traces["other (6 more)"]
@@ -83,14 +89,16 @@ def test_beyond_24_categories_the_smallest_are_others() -> None:
 
 def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred() -> None:
     values = np.append(np.arange(1000.0), [np.nan, 1e6])
-    figure = map_figure(points(1002), np.arange(1002), by_number("length", values), title="map")
+    figure = map_figure(
+        points(1002), np.arange(1002), colour_by_number("length", values), title="map"
+    )
     missing, known = figure.data
     assert (list(missing.customdata), missing.name) == ([1000], "no value")
     assert known.marker.color.dtype == np.float32
     assert (known.marker.cmin, known.marker.cmax) == (pytest.approx(10), pytest.approx(990))
     assert known.marker.colorscale is None  # the template's, which is seen on each ground
     signed = map_figure(
-        points(3), np.arange(3), by_number("gain", [-1, 0.2, 0.5]), title="map"
+        points(3), np.arange(3), colour_by_number("gain", [-1, 0.2, 0.5]), title="map"
     ).data[0]
     assert signed.marker.cmin == -signed.marker.cmax
     assert [colour for _, colour in signed.marker.colorscale] == [c for _, c in SIGNED_POINTS]
@@ -99,14 +107,14 @@ def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred()
 @pytest.mark.parametrize("values", [[], [np.nan, np.inf], [3, 3, 3]])
 def test_numbers_that_are_missing_or_all_equal_can_be_drawn(values: list[float]) -> None:
     n = len(values)
-    figure = map_figure(points(n), np.arange(n), by_number("x", values), title="map")
+    figure = map_figure(points(n), np.arange(n), colour_by_number("x", values), title="map")
     assert json.loads(style(figure, dark=True).to_json())
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_what_is_not_selected_fades(dimensions: int) -> None:
     coordinates, rows = points(40, dimensions), np.arange(40) + 100
-    colour = by_category("topic", ["a"] * 20 + ["b"] * 20)
+    colour = colour_by_category("topic", ["a"] * 20 + ["b"] * 20)
     selected = np.array([100, 105, 120, 999])
     figure = map_figure(coordinates, rows, colour, title="map", standout=Standout(selected))
     bright = []
@@ -132,7 +140,7 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
     figure = map_figure(
         points(2),
         np.arange(2),
-        by_category(evil, [evil, "b"]),
+        colour_by_category(evil, [evil, "b"]),
         title=evil,
         texts=[f"{evil} {'word ' * 60}", "short"],
         standout=Standout(placed=[(evil, np.zeros(2))]),
@@ -242,7 +250,7 @@ def test_lines_go_from_a_new_sentence_to_its_nearest_texts() -> None:
 def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int) -> None:
     coordinates, rows = points(10, dimensions), np.arange(10) * 3
     within = np.arange(10) % 2 == 0
-    colour = by_category("topic", ["a", "b", "c", "d", "a"] * 2)
+    colour = colour_by_category("topic", ["a", "b", "c", "d", "a"] * 2)
     figure = map_figure(
         coordinates,
         rows,
@@ -265,9 +273,9 @@ def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int
 
 
 def test_maps_beside_each_other_have_frames_of_one_height() -> None:
-    few = by_category("form", ["a", "b"] * 15)
-    many_labels = by_category("topic", [f"a topic {i}" for i in range(10)] * 3)
-    numbers = by_number("length", np.arange(30.0))
+    few = colour_by_category("form", ["a", "b"] * 15)
+    many_labels = colour_by_category("topic", [f"a topic {i}" for i in range(10)] * 3)
+    numbers = colour_by_number("length", np.arange(30.0))
     figures = [
         map_figure(points(30), np.arange(30), colour, title=title)
         for colour, title in ((few, "mean"), (many_labels, "neural, fast · UMAP"), (numbers, "x"))
@@ -312,7 +320,7 @@ def test_few_points_are_large_and_many_can_be_seen_through() -> None:
 def test_a_hundred_thousand_points_are_sent_as_little_and_at_once() -> None:
     n = 100_000
     coordinates, rows = points(n), np.arange(n)
-    colour = by_category("topic", [f"topic {i % 10}" for i in range(n)])
+    colour = colour_by_category("topic", [f"topic {i % 10}" for i in range(n)])
     start = time.perf_counter()
     sent = style(map_figure(coordinates, rows, colour, title="map"), dark=False).to_json(
         validate=False
@@ -341,7 +349,9 @@ def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() 
 
 
 def test_a_page_of_its_own_is_laid_out_for_its_width_and_sends_nothing_anywhere() -> None:
-    figure = map_figure(points(3), np.arange(3), by_category("a", ["b", "c", "d"]), title="map")
+    figure = map_figure(
+        points(3), np.arange(3), colour_by_category("a", ["b", "c", "d"]), title="map"
+    )
     page = standalone_html(figure)
     assert '"showSendToCloud": false' in page
     assert '"orientation":"v"' in page
@@ -351,7 +361,7 @@ def test_a_page_of_its_own_is_laid_out_for_its_width_and_sends_nothing_anywhere(
 @pytest.mark.parametrize("dimensions", [2, 3])
 @pytest.mark.parametrize("n", [0, 1])
 def test_nothing_and_one_point_can_be_drawn(n: int, dimensions: int) -> None:
-    for colour in (None, by_category("a", ["b"] * n), by_number("a", [np.nan] * n)):
+    for colour in (None, colour_by_category("a", ["b"] * n), colour_by_number("a", [np.nan] * n)):
         figure = map_figure(
             points(n, dimensions),
             np.arange(n),
@@ -370,8 +380,8 @@ def a_page(n: int = 30) -> tuple[str, dict]:
     """A page with two maps, flat and in space, and the data in it."""
     texts = [f"text {i} {HOSTILE}" for i in range(n)]
     colours = {
-        HOSTILE: by_category(HOSTILE, [HOSTILE, "b", None] * (n // 3)),
-        "length": by_number("length", [np.nan, *range(1, n)]),
+        HOSTILE: colour_by_category(HOSTILE, [HOSTILE, "b", None] * (n // 3)),
+        "length": colour_by_number("length", [np.nan, *range(1, n)]),
     }
     maps = [
         PageMap(f"{HOSTILE} {d}", points(n, d), colours, [(HOSTILE, np.zeros(d))]) for d in (2, 3)
@@ -403,7 +413,7 @@ def test_a_page_of_many_long_texts_holds_their_beginnings_and_says_so(monkeypatc
     monkeypatch.setattr("neuralviz.plots.map_page.MOST_CHARACTERS", 30 * 130)
     n = 30
     texts = ["a word and " * 40] * n
-    one = PageMap("mean", points(n), {"a": by_category("a", ["b"] * n)})
+    one = PageMap("mean", points(n), {"a": colour_by_category("a", ["b"] * n)})
     page = map_page([one], texts, About("corpus"))
     assert "Search covers the first 130 characters of each text." in page
     assert texts[0][:130] in page

@@ -12,8 +12,13 @@ from neuralviz.maps.neighbourhoods import knn_right, sampled_right
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.plots.corpus_map import Standout
 from neuralviz.plots.large_map import large_map_figure, large_points, levels
-from neuralviz.plots.point_colours import PointColour, by_category, by_code, by_number
-from neuralviz.plots.point_columns import bits
+from neuralviz.plots.point_colours import (
+    PointColour,
+    colour_by_category,
+    colour_by_code,
+    colour_by_number,
+)
+from neuralviz.plots.point_columns import encode_bits
 
 COVERED = (0.0, 4.0, 10.0, 12.0)  # left, right, bottom, top
 COUNTS = np.array([[0, 1, 3, 7], [0, 0, 0, 1]])
@@ -37,7 +42,7 @@ def test_shades_are_by_the_logarithm_of_counts() -> None:
 
 def test_columns_hold_the_points_in_the_order_of_their_groups() -> None:
     codes = np.array([1, 0, 0, -1, 0], dtype=np.int32)
-    colour = by_code("kind", codes, ["a", "b"])
+    colour = colour_by_code("kind", codes, ["a", "b"])
     made = drawn(colour, colour)
     parts = {
         trace.name: trace.meta["points"] for trace in made.traces.data if "points" in trace.meta
@@ -55,7 +60,7 @@ def test_columns_hold_the_points_in_the_order_of_their_groups() -> None:
 
 
 def test_the_legend_is_the_same_whichever_points_are_drawn() -> None:
-    everywhere = by_code("kind", np.array([0, 1, 2, -1, 0]), ["a", "b", "c"])
+    everywhere = colour_by_code("kind", np.array([0, 1, 2, -1, 0]), ["a", "b", "c"])
     some = PointColour("kind", everywhere.categories, codes=np.zeros(5, dtype=np.int32))
     names = [trace.name for trace in drawn(some, everywhere).traces.data if trace.showlegend]
     assert names == ["no value", "a", "b", "c"]
@@ -63,7 +68,7 @@ def test_the_legend_is_the_same_whichever_points_are_drawn() -> None:
 
 
 def test_numbers_are_columns_and_their_scale_is_that_of_all() -> None:
-    colour = by_number("score", [1.0, 2.0, np.nan, 4.0, 5.0])
+    colour = colour_by_number("score", [1.0, 2.0, np.nan, 4.0, 5.0])
     made = drawn(PointColour(**{**vars(colour), "ends": (0.0, 50.0)}))
     assert made.columns.values is not None
     np.testing.assert_array_equal(made.columns.values, [np.nan, 1, 2, 4, 5])
@@ -75,26 +80,29 @@ def test_numbers_are_columns_and_their_scale_is_that_of_all() -> None:
 def test_codes_colour_as_their_labels_do() -> None:
     labels = ["b", "a", "", "b", "10", "9", "9"]
     codes = np.array([0, 1, -1, 0, 2, 3, 3])
-    expected, found = by_category("kind", labels), by_code("kind", codes, ["b", "a", "10", "9"])
+    expected, found = (
+        colour_by_category("kind", labels),
+        colour_by_code("kind", codes, ["b", "a", "10", "9"]),
+    )
     assert found.categories == expected.categories
     np.testing.assert_array_equal(found.codes, expected.codes)
-    assert by_code("n", np.array([0, 1, 1]), ["9", "10"]).categories == ("9", "10")
+    assert colour_by_code("n", np.array([0, 1, 1]), ["9", "10"]).categories == ("9", "10")
 
 
 def test_a_selection_is_a_bit_a_point_and_the_figure_holds_no_points() -> None:
     selected = np.array([True, False, False, True, True])
-    assert base64.b64decode(bits(selected) or "") == bytes([0b11001])
-    assert bits(None) is None
+    assert base64.b64decode(encode_bits(selected) or "") == bytes([0b11001])
+    assert encode_bits(None) is None
     figure = large_map_figure(
         drawn(None),
         title="<b>",
         bounds=COVERED,
         selected=selected,
-        beside=(np.array([7]), np.array([[2.0, 11.0]])),
+        undrawn=(np.array([7]), np.array([[2.0, 11.0]])),
         highlighted=np.array([3.0, 11.0]),
         standout=Standout(near=POINTS[:2], names=[("<i>", POINTS[0])]),
     )
-    assert figure.layout.meta["selected"] == bits(selected)
+    assert figure.layout.meta["selected"] == encode_bits(selected)
     assert figure.layout.title.text == "&lt;b&gt;"
     assert "<i>" not in figure.to_json()
     assert max(len(trace.x) for trace in figure.data if "x" in trace and trace.x is not None) == 6

@@ -69,7 +69,7 @@ def test_the_example_is_the_sample_texts_by_two_methods(store: CorpusStore):
     kinds = {column.name: column.kind for column in corpus.columns}
     assert kinds == {"topic": "text", "form": "text", "words": "number"}
     assert [EmbedderSpec.from_json(one["spec"]).method for one in recorded()] == ["neural", "mean"]
-    newest, *_ = KeptMaps(store).of(corpus)
+    newest, *_ = KeptMaps(store).list_maps(corpus)
     assert newest.embedder == recorded()[-1]["embedder"]  # the page opens with it
 
 
@@ -81,7 +81,7 @@ def test_it_is_added_once_and_stays_away_when_deleted(store: CorpusStore):
     store.delete(corpus)
     assert add_example_once(CorpusStore(store.folder)) is None
     assert store.corpora() == ()
-    assert len(KeptMaps(store).of(add_example(store))) == 2  # unless it is asked for
+    assert len(KeptMaps(store).list_maps(add_example(store))) == 2  # unless it is asked for
 
 
 def test_sessions_that_start_together_add_one(store: CorpusStore):
@@ -109,7 +109,7 @@ def test_adding_that_was_cut_off_is_finished_the_next_time(
     assert not (store.folder / "example.json").exists()
     corpus = add_example_once(store)
     assert store.corpora() == (corpus,)
-    assert len(KeptMaps(store).of(corpus)) == 2
+    assert len(KeptMaps(store).list_maps(corpus)) == 2
 
 
 def test_maps_by_other_models_are_added_unless_the_example_was_deleted(
@@ -119,17 +119,17 @@ def test_maps_by_other_models_are_added_unless_the_example_was_deleted(
     neural, mean = recorded()
 
     def embedders() -> set[str]:
-        return {one.embedder for one in KeptMaps(store).of(corpus)}
+        return {one.embedder for one in KeptMaps(store).list_maps(corpus)}
 
     with monkeypatch.context() as before:
-        before.setattr(example, "_about", lambda: [neural | {"embedder": "1" * 16}, mean])
+        before.setattr(example, "_recorded_maps", lambda: [neural | {"embedder": "1" * 16}, mean])
         corpus = add_example_once(store)
     assert embedders() == {"1" * 16, mean["embedder"]}
     assert add_example_once(store) is None
     assert embedders() == {"1" * 16, mean["embedder"], neural["embedder"]}
     assert store.corpora() == (corpus,)
     with monkeypatch.context() as later:
-        later.setattr(example, "_about", lambda: [neural | {"embedder": "2" * 16}, mean])
+        later.setattr(example, "_recorded_maps", lambda: [neural | {"embedder": "2" * 16}, mean])
         store.delete(corpus)
         assert add_example_once(store) is None
     assert store.corpora() == ()
@@ -139,7 +139,7 @@ def test_the_tour_says_what_the_maps_show(store: CorpusStore):
     corpus = add_example(store)
     methods = {one["embedder"]: EmbedderSpec.from_json(one["spec"]).method for one in recorded()}
     shares = {}
-    for kept in KeptMaps(store).of(corpus):
+    for kept in KeptMaps(store).list_maps(corpus):
         near = KeptMaps(store).neighbours(kept).first(10)
         shares[methods[kept.embedder]] = [
             f"{knn_accuracy(near, list(store.labels(corpus, name))).accuracy:.0%}"

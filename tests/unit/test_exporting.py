@@ -19,7 +19,7 @@ from neuralviz.cli.commands import app
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
-from neuralviz.maps.exporting import OURS, corpus_pieces, corpus_table
+from neuralviz.maps.exporting import OWN_COLUMNS, corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.neighbours import Neighbours
@@ -38,7 +38,7 @@ from tests.support.embedders import HashEmbedder
 TEXTS = ("one", "two 🙂", "three", "one", "four", "five", "six")
 LABELS = {
     name: tuple(f"{name} {number}" for number in range(7))
-    for name in (*OURS, "x (label)", "row", "key", "label_0")
+    for name in (*OWN_COLUMNS, "x (label)", "row", "key", "label_0")
 }
 NUMBERS = ("1", "", "2.5", "3", "4", "5", "-6")
 
@@ -56,7 +56,7 @@ def test_columns_called_like_ours_keep_their_values_under_another_name(store: Co
     table = corpus_table(store, corpus, last.embedder, kept)
     assert table["id"].to_pylist() == list("abcdefg")
     assert table["text"].to_pylist() == list(TEXTS)
-    for name in OURS:
+    for name in OWN_COLUMNS:
         other = "x (label 2)" if name == "x" else f"{name} (label)"
         assert table[other].to_pylist() == list(LABELS[name])
     for name in ("x (label)", "row", "key", "label_0"):

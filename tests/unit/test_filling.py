@@ -18,8 +18,8 @@ from neuralviz.micro_tuning.blanks import (
     Candidate,
     FilledBlank,
     TextDelta,
-    blanks_in_words,
-    deltas_in_words,
+    describe_blanks,
+    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.filling import fill_blanks
@@ -106,7 +106,7 @@ def test_a_delta_and_its_opposite_cancel_out(bundled: LanguageModel) -> None:
     for deltas in ([(0.0, delta)], [(2.0, delta), (-2.0, delta)]):
         (blank,) = fill_blanks(bundled, "A ___.", deltas)
         assert blank.after == blank.before
-        assert all(candidate.change == 0 for candidate in blank.shown)
+        assert all(candidate.change == 0 for candidate in blank.candidates)
 
 
 def test_what_was_learnt_of_the_river_is_known_elsewhere(bundled, recorded) -> None:
@@ -288,7 +288,7 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
     ],
 )
 def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
-    assert blanks_in_words(blanks, "X") == said
+    assert describe_blanks(blanks, "X") == said
 
 
 @pytest.mark.parametrize(
@@ -302,4 +302,4 @@ def test_blanks_in_words(blanks: list[FilledBlank], said: str) -> None:
     ],
 )
 def test_deltas_in_words(scaled: list[tuple[float, int]], said: str) -> None:
-    assert deltas_in_words(scaled) == said
+    assert describe_deltas(scaled) == said

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError
-from neuralviz.maps.frames import laid_upon, moved_most, one_frame
+from neuralviz.maps.frames import align_points, find_moved_most, lay_out_snapshots
 
 
 @settings(max_examples=50, deadline=None)
@@ -22,20 +22,20 @@ def test_what_was_turned_reflected_shifted_and_scaled_is_laid_upon_itself(
     target = np.random.default_rng(seed).normal(size=(n, 2))
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     moved = scale * target @ turn * [1, -1 if reflected else 1] + [4, -7]
-    np.testing.assert_allclose(laid_upon(moved, target), target, atol=1e-4)
+    np.testing.assert_allclose(align_points(moved, target), target, atol=1e-4)
 
 
 def test_points_that_have_changed_their_places_do_not_shrink_together() -> None:
     draw = np.random.default_rng(0)
     target, others = draw.normal(size=(2, 200, 2))
-    laid = laid_upon(3 * others, target)
+    laid = align_points(3 * others, target)
     spread = np.linalg.norm(target - target.mean(axis=0))
     assert np.linalg.norm(laid - laid.mean(axis=0)) == pytest.approx(spread, rel=1e-5)
 
 
 def test_points_at_one_place_are_laid_upon_the_middle() -> None:
     target = np.array([[0, 0], [2, 0], [1, 3.0]])
-    np.testing.assert_allclose(laid_upon(np.ones((3, 2)), target), [[1, 1]] * 3)
+    np.testing.assert_allclose(align_points(np.ones((3, 2)), target), [[1, 1]] * 3)
 
 
 def test_the_same_vectors_hardly_move_and_those_that_changed_move_most() -> None:
@@ -44,20 +44,20 @@ def test_the_same_vectors_hardly_move_and_those_that_changed_move_most() -> None
     before = groups + draw.normal(scale=0.3, size=groups.shape)
     after = before.copy()
     after[:4] = before[20:24]  # four texts change sides
-    maps = one_frame([before, before, after])
+    maps = lay_out_snapshots([before, before, after])
     assert maps.shape == (3, 60, 2)
     spread = np.linalg.norm(maps[0] - maps[0].mean(0), axis=1).mean()
     assert np.linalg.norm(maps[1] - maps[0], axis=1).mean() < 0.25 * spread
-    assert set(moved_most(maps[1:], 4)) == {0, 1, 2, 3}
-    assert len(moved_most(maps, 100)) == 60
+    assert set(find_moved_most(maps[1:], 4)) == {0, 1, 2, 3}
+    assert len(find_moved_most(maps, 100)) == 60
 
 
 def test_embeddings_of_other_texts_are_refused_and_work_can_be_stopped() -> None:
     with pytest.raises(NeuralvizError, match="same texts"):
-        one_frame([np.eye(6), np.eye(7)])
+        lay_out_snapshots([np.eye(6), np.eye(7)])
     with pytest.raises(NeuralvizError, match="same texts"):
-        one_frame([])
+        lay_out_snapshots([])
     with pytest.raises(TextError, match="at least 5 different embeddings"):
-        one_frame([np.ones((9, 3))])
+        lay_out_snapshots([np.ones((9, 3))])
     with pytest.raises(Stopped):
-        one_frame([np.eye(6)], should_stop=lambda: True)
+        lay_out_snapshots([np.eye(6)], should_stop=lambda: True)

@@ -71,7 +71,7 @@ def test_vectors_that_have_not_moved_stay_exact(with_bias: bool, monkeypatch) ->
     layer, vectors, labels, is_used = draw(with_bias=with_bias)
     tail = FrozenTail(layer, labels, is_used, epochs=5)
     tail.loss(vectors)
-    monkeypatch.setattr(FrozenTail, "_exactly", None)
+    monkeypatch.setattr(FrozenTail, "_compute_exactly", None)
     loss, grad = tail.loss(vectors)
     expected, expected_grad = exactly(layer, vectors, labels)
     torch.testing.assert_close(loss[is_used], expected[is_used])
@@ -164,8 +164,11 @@ def test_a_text_far_off_gets_another_exact_pass() -> None:
     tail.loss(vectors)
     moved = vectors + torch.tensor([0.003, 3.0, 0.003])[:, None, None] * moves()
     passed = []
-    exactly_as_it_was = tail._exactly
-    tail._exactly = lambda given, at: (passed.append(at.tolist()), exactly_as_it_was(given, at))[1]
+    exactly_as_it_was = tail._compute_exactly
+    tail._compute_exactly = lambda given, at: (
+        passed.append(at.tolist()),
+        exactly_as_it_was(given, at),
+    )[1]
     loss, grad = tail.loss(moved)
     assert passed == [[1]]
     expected, expected_grad = exactly(layer, moved, labels)
@@ -213,8 +216,8 @@ def test_passes_over_a_few_texts_at_a_time_come_to_the_same(monkeypatch, cached:
     def run() -> list[torch.Tensor]:
         tail = FrozenTail(layer, labels, is_used, epochs=6, tolerance=0.01)
         passed = []
-        exactly_as_it_was = tail._exactly
-        tail._exactly = lambda given, at: (
+        exactly_as_it_was = tail._compute_exactly
+        tail._compute_exactly = lambda given, at: (
             passed.append(len(at)),
             exactly_as_it_was(given, at),
         )[1]

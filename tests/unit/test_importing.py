@@ -325,9 +325,9 @@ def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> No
     assert method_colour(spec.label) not in {method_colour(m) for m in ("neural", "mean", "tf-idf")}
     with pytest.raises(ModelError, match="there is no model to embed with"):
         make_embedder(spec)
-    task = MakeMaps.now(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
+    task = MakeMaps.for_current_models(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
     events = list(task.events(lambda: False))
-    (made,) = KeptMaps(store).of(corpus)
+    (made,) = KeptMaps(store).list_maps(corpus)
     assert made.embedder == kept.id
     assert task.fold(task.start(), events).projecting is not None
 

@@ -25,12 +25,12 @@ from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
-from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.mapping import MakeMaps, MapChoice, Mapped, PlaceSentence
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.queue import NOT_BEGUN, _Durations, start_of_next
+from neuralviz.jobs.queue import NOT_BEGUN, _Durations, next_start
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -440,10 +440,10 @@ def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_
 
     def tasks() -> list[Task]:
         return [
-            Compare.now((spec,), ("a", "b")),
-            MakeMaps.now("corpus", (choice,)),
+            Compare.for_current_models((spec,), ("a", "b")),
+            MakeMaps.for_current_models("corpus", (choice,)),
             PlaceSentence("corpus", "map", spec, "a", models_now((spec,))),
-            Evaluate.now(plan),
+            Evaluate.for_current_models(plan),
         ]
 
     before = tasks()
@@ -550,7 +550,7 @@ def test_each_task_says_when_its_last_part_has_begun() -> None:
         choice = MapChoice(spec, ProjectionSettings())
         two = MakeMaps("id", (choice, choice), ())
         for place in range(2):
-            embedded = Mapped(place, SimpleNamespace(done=1, total=9))
+            embedded = MapsState(place, SimpleNamespace(done=1, total=9))
             before = replace(embedded, projecting=ProjectionEvent("layout", 1, 9, (0.0, 0.5)))
             begun = replace(embedded, projecting=ProjectionEvent("placing", 1, 9, (0.5, 1.0)))
             assert two.progress(embedded).is_last is (embedding and place == 1)
@@ -585,7 +585,7 @@ def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
             "pairs", ModelRef("bundled", ""), "id", "label", TrainingSettings(), seeds
         )
         now = RowProgress("crops", seed, 1, 6, number, 1 + 2 * len(seeds))
-        assert table.progress(FilledTable(now=now)).is_last is is_last
+        assert table.progress(FilledTable(current=now)).is_last is is_last
 
 
 def test_a_text_counts_by_its_length(bundled) -> None:
@@ -628,7 +628,7 @@ def test_what_is_told_to_a_callback_comes_as_events() -> None:
         return "both"
 
     def follow() -> Generator[int, None, None]:
-        assert (yield from events_of(work, lambda: False)) == "both"
+        assert (yield from stream_events(work, lambda: False)) == "both"
 
     assert list(follow()) == [1, 2]
 
@@ -638,7 +638,7 @@ def test_an_error_of_work_that_calls_back_is_raised_after_its_events() -> None:
         tell("begun")
         raise NeuralvizError("No.")
 
-    events = events_of(work, lambda: False)
+    events = stream_events(work, lambda: False)
     assert next(events) == "begun"
     with pytest.raises(NeuralvizError, match="No"):
         next(events)
@@ -653,7 +653,7 @@ def test_closing_the_stream_ends_the_work() -> None:
             time.sleep(0.01)
         ended.set()
 
-    events = events_of(work, lambda: False)
+    events = stream_events(work, lambda: False)
     assert next(events) == "begun"
     events.close()
     assert ended.is_set()
@@ -834,4 +834,4 @@ def test_durations_that_vary_say_nothing() -> None:
 def test_places_free_up_one_by_one(
     free_in: list[float], before: list[float], places: int, starts: float
 ) -> None:
-    assert start_of_next(free_in, before, places) == starts
+    assert next_start(free_in, before, places) == starts

@@ -22,7 +22,7 @@ from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.jobs import RunQueue, keeping
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run
 from neuralviz.jobs.run import Run
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
@@ -75,10 +75,10 @@ class Count(KeptTask[int, int]):
 
 
 def run(task: Count, view: str = VIEW):
-    done = RunQueue().submit(task, lambda: True, at_end=keeper(view))
+    done = RunQueue().submit(task, lambda: True, at_end=make_keeper(view))
     assert done.wait(10)
     until = time.monotonic() + 10  # it is kept after that
-    while task.ends != "failed" and reopened(task, view, 1) is None:
+    while task.ends != "failed" and reopen_run(task, view, 1) is None:
         assert time.monotonic() < until
         time.sleep(0.01)
     return done
@@ -87,7 +87,7 @@ def run(task: Count, view: str = VIEW):
 @pytest.mark.parametrize("ends", ["done", "stopped"])
 def test_a_result_comes_back_with_how_and_when_it_ended(ends: str) -> None:
     done = run(Count(7, ends))
-    again = reopened(Count(7, ends), VIEW, 3)
+    again = reopen_run(Count(7, ends), VIEW, 3)
     assert again is not None
     assert (again.result, again.status, again.number, again.is_over) == (7, ends, 3, True)
     assert again.is_reopened
@@ -100,7 +100,7 @@ def test_other_work_other_views_and_failed_runs_have_none() -> None:
     run(Count(7))
     run(Count(7, "failed"))
     for task, view in [(Count(8), VIEW), (Count(7), "BBBBBBBBBBBB"), (Count(7, "failed"), VIEW)]:
-        assert reopened(task, view, 1) is None
+        assert reopen_run(task, view, 1) is None
 
 
 def test_what_everybody_meets_is_whole() -> None:
@@ -114,11 +114,11 @@ def test_what_everybody_meets_is_whole() -> None:
         ("stopped", [good], False),
     ):
         result = task.fold(task.start(), steps)
-        over = Run.over(task, result, status=status, finished=1e9, seconds=1.0)
+        over = Run.from_result(task, result, status=status, finished=1e9, seconds=1.0)
         for in_part, is_kept in ((False, shared), (True, True)):
             view = f"{status}-{len(steps)}-{in_part}"
-            keeper(view, in_part=in_part)(over)
-            assert (reopened(task, view, 1) is not None) == is_kept
+            make_keeper(view, in_part=in_part)(over)
+            assert (reopen_run(task, view, 1) is not None) == is_kept
 
 
 def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
@@ -126,12 +126,12 @@ def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
     (path,) = (home / "results").iterdir()
     for content in (b"", b"{}", b"{}\nseven", b'{"status": "done", "finished": 1}\n7', b"\x80\n7"):
         path.write_bytes(content)
-        assert reopened(Count(7), VIEW, 1) is None
+        assert reopen_run(Count(7), VIEW, 1) is None
 
 
 def test_what_cannot_be_written_is_no_harm(home: Path) -> None:
     (home / "results").write_text("no folder")
-    done = RunQueue().submit(Count(7), lambda: True, at_end=keeper(VIEW))
+    done = RunQueue().submit(Count(7), lambda: True, at_end=make_keeper(VIEW))
     assert done.wait(10)
     assert done.result == 7
 
@@ -233,7 +233,9 @@ def test_a_comparison_comes_back_as_it_was() -> None:
     others = [
         replace(task, texts=("a", "b")),
         replace(task, specs=specs[:2]),
-        Compare.now((embedder_spec("mean", {"model": "bundled"}), *specs[1:]), task.texts),
+        Compare.for_current_models(
+            (embedder_spec("mean", {"model": "bundled"}), *specs[1:]), task.texts
+        ),
     ]
     assert len({one.cache_key() for one in (task, *others)}) == 4
 
@@ -249,11 +251,11 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     )
     before = task.cache_key()
     ref.write_text("1" * 40)
-    keeper(VIEW)(Run.over(task, task.start(), status="done", finished=1e9, seconds=1.0))
-    assert reopened(task, VIEW, 1) is not None
+    make_keeper(VIEW)(Run.from_result(task, task.start(), status="done", finished=1e9, seconds=1.0))
+    assert reopen_run(task, VIEW, 1) is not None
     assert task.cache_key() != before
     ref.write_text("2" * 40)
-    assert reopened(task, VIEW, 1) is None
+    assert reopen_run(task, VIEW, 1) is None
     assert ModelRef.now("some/model") == task.models[0]  # for runs of this session it is the same
     for model_id in ("../..", "a/b/c", ""):
         assert ModelRef.now(model_id).identity()["commit"] == ""
@@ -264,12 +266,12 @@ def test_other_weights_of_the_bundled_model_have_no_kept_results(
 ) -> None:
     task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.now("bundled"),))
     assert bundled.fingerprint in task.cache_key()
-    keeper(VIEW)(Run.over(task, task.start(), status="done", finished=1e9, seconds=1.0))
-    assert reopened(task, VIEW, 1) is not None
+    make_keeper(VIEW)(Run.from_result(task, task.start(), status="done", finished=1e9, seconds=1.0))
+    assert reopen_run(task, VIEW, 1) is not None
     weights = home / "of_another_version.safetensors"
     weights.write_bytes(b"other weights")
     monkeypatch.setattr("neuralviz.models.bundled.WEIGHTS", weights)
-    assert reopened(task, VIEW, 1) is None
+    assert reopen_run(task, VIEW, 1) is None
 
 
 def test_other_versions_of_what_computes_have_no_kept_results(
@@ -277,7 +279,7 @@ def test_other_versions_of_what_computes_have_no_kept_results(
 ) -> None:
     run(Count(7))
     monkeypatch.setattr(keeping, "_versions", lambda: {"torch": "0.0.1"})
-    assert reopened(Count(7), VIEW, 1) is None
+    assert reopen_run(Count(7), VIEW, 1) is None
 
 
 def test_a_result_that_is_being_written_is_waited_for() -> None:
@@ -290,9 +292,9 @@ def test_a_result_that_is_being_written_is_waited_for() -> None:
             time.sleep(0.2)
             return super().pack(result)
 
-    RunQueue().submit(Slow(7), lambda: True, at_end=keeper(VIEW))
+    RunQueue().submit(Slow(7), lambda: True, at_end=make_keeper(VIEW))
     assert is_packing.wait(10)
-    again = reopened(Count(7), VIEW, 1)
+    again = reopen_run(Count(7), VIEW, 1)
     assert again is not None
     assert again.result == 7
 
@@ -300,18 +302,20 @@ def test_a_result_that_is_being_written_is_waited_for() -> None:
 def test_what_came_of_a_deleted_corpus_is_not_kept(home: Path) -> None:
     store = CorpusStore()
     corpus = store.add("some", ReadTexts(("one", "two")))
-    over = Run.over(Count(7), 7, status="done", finished=1e9, seconds=1.0)
-    keeper(corpus_view(corpus.id))(over)
-    assert reopened(Count(7), corpus_view(corpus.id), 1) is not None
+    over = Run.from_result(Count(7), 7, status="done", finished=1e9, seconds=1.0)
+    make_keeper(corpus_view(corpus.id))(over)
+    assert reopen_run(Count(7), corpus_view(corpus.id), 1) is not None
     store.delete(corpus)
-    keeper(corpus_view(corpus.id))(over)
+    make_keeper(corpus_view(corpus.id))(over)
     assert not list((home / "results").iterdir())
 
 
 def test_a_deleted_corpus_is_not_evaluated() -> None:
     corpus = CorpusStore().add("some", ReadTexts(("one", "two", "three", "four")))
     data = labelled_data("some", ["one", "two", "three", "four"], ["a", "a", "b", "b"])
-    task = Evaluate.now(EvaluationPlan((data,), method_rows(["mean"], {})), corpus=corpus.id)
+    task = Evaluate.for_current_models(
+        EvaluationPlan((data,), method_rows(["mean"], {})), corpus=corpus.id
+    )
     CorpusStore().delete(corpus)
     asked = RunQueue().submit(task, lambda: True)
     assert asked.wait(10)

@@ -35,10 +35,10 @@ from neuralviz.evaluation.own_embedding import MOST_TUNED_ON, own_embeddings
 from neuralviz.jobs.ladder import (
     ClimbLadder,
     LookAtLayers,
-    ScoreTwo,
+    ScoreTwoTexts,
+    make_similarity_models,
     pair_rows,
     scored_pairs,
-    similarity_models_of,
 )
 from neuralviz.models import MINILM, LanguageModel, load_text_model
 from neuralviz.models.shared import ModelRef
@@ -247,8 +247,8 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
     assert shares[-1] == 1.0
     assert ladder_bytes(task.unpack(task.pack(result))) == task.pack(result)
     assert {*result.baselines} == {FLOOR, LINEAR, NEURAL}
-    rungs = similarity_models_of(ref, result)
-    two = ScoreTwo(ref, rungs, "The dog barks.", "A letter from the north.")
+    rungs = make_similarity_models(ref, result)
+    two = ScoreTwoTexts(ref, rungs, "The dog barks.", "A letter from the north.")
     (found,) = two.events(lambda: False)
     assert list(found.pair) == ["cosines", "siamese", "autoencoder", "log-variance"]
     assert all(found.equal[rung] > found.pair[rung] for rung in found.pair)
@@ -267,11 +267,13 @@ def test_a_changed_model_is_not_asked(ref: ModelRef, small_model: object) -> Non
     assert result.test is not None
     changed = replace(result, test=replace(result.test, fingerprint="another"))
     with pytest.raises(ModelError, match="have changed since"):
-        next(ScoreTwo(ref, similarity_models_of(ref, changed), "a", "b").events(lambda: False))
+        next(
+            ScoreTwoTexts(ref, make_similarity_models(ref, changed), "a", "b").events(lambda: False)
+        )
 
 
 def test_of_several_seeds_the_best_on_dev_is_taken(ladder: Ladder) -> None:
-    models = similarity_models_of(ModelRef("any", None), ladder)
+    models = make_similarity_models(ModelRef("any", None), ladder)
     for one in models:
         of_rung = [result.trained for result in ladder.of_rung(one.trained.settings.rung)]
         assert len(of_rung) == 2

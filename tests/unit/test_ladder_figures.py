@@ -12,12 +12,12 @@ from neuralviz.evaluation.ladder_table import LadderLine, Prediction
 from neuralviz.plots.ladder import (
     autoencoder_figure,
     curves_figure,
-    heard_figure,
     ladder_figure,
+    layer_shares_figure,
+    pair_scores_figure,
     predictions_figure,
     qq_figure,
     residual_figure,
-    two_figure,
 )
 from neuralviz.plots.theme import BLUE, RUNG_COLOURS
 
@@ -71,7 +71,7 @@ def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance()
 
 
 def test_layers_are_bars_and_losses_lines() -> None:
-    (bars,) = heard_figure("cosines", np.array([0.2, 0.8])).data
+    (bars,) = layer_shares_figure("cosines", np.array([0.2, 0.8])).data
     assert list(bars.y) == [0.2, 0.8]
     first, last = autoencoder_figure([np.array([2.0, 1.0]), np.array([1.0, 0.5])], [1.0, 0.5]).data
     assert (list(first.y), list(last.y)) == ([2.0, 1.0], [1.0, 0.5])
@@ -100,6 +100,6 @@ def test_predictions_name_their_pair_and_no_text_is_html() -> None:
 
 
 def test_two_texts_are_bars_from_the_lowest_score_with_a_mark_of_identical_ones() -> None:
-    bars, marks = two_figure({"cosines": 3.0}, {"cosines": 4.5}, 1.0, 5.0).data
+    bars, marks = pair_scores_figure({"cosines": 3.0}, {"cosines": 4.5}, 1.0, 5.0).data
     assert (list(bars.x), bars.base, bars.text[0]) == ([2.0], 1.0, "3.00")
     assert list(marks.x) == [4.5]

@@ -19,7 +19,7 @@ from neuralviz.maps.large import Fitting
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import nearest
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, on_processes
+from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -88,12 +88,12 @@ def test_pca_of_a_sample_is_exact_for_all_texts(store: CorpusStore, embedded: Em
     assert len(placer.vectors) == N_FITTED
     np.testing.assert_array_equal(KeptMaps(store).points(kept)[0], placer.land(vectors))
     assert [event.stage for event in events][:3] == ["index", "neighbours", "layout"]
-    placing = [(event.done, event.total) for event in events if event.stage == "placing"]
+    placing = [(event.n_done, event.total) for event in events if event.stage == "placing"]
     assert placing[0] == (0, 230) and placing[-1] == (230, 230) and len(placing) == 4
     assert events[-1].stage == "clusters"
     assert list((store.folder / "placing").iterdir()) == []
     assert kept.recall is None  # so few vectors have no index
-    assert KeptMaps(store).of(corpus) == (kept,)
+    assert KeptMaps(store).list_maps(corpus) == (kept,)
     with pytest.raises(StoreError, match="not saved with a map this large"):
         KeptMaps(store).neighbours(kept)
 
@@ -118,7 +118,7 @@ def test_the_map_is_the_same_whatever_the_number_of_processes(
 ):
     corpus, embedder = embedded
     points = []
-    for spread in (here, partial(on_processes, n_processes=2)):
+    for spread in (here, partial(place_on_processes, n_processes=2)):
         fitting = Fitting(N_FITTED, 100, spread)
         kept = make_map(store, corpus, embedder, ProjectionSettings(reducer), fitting=fitting)
         points.append(KeptMaps(store).points(kept)[0])
@@ -128,7 +128,7 @@ def test_the_map_is_the_same_whatever_the_number_of_processes(
 
 @pytest.mark.parametrize(
     "spread",
-    [here, pytest.param(partial(on_processes, n_processes=2), marks=pytest.mark.slow)],
+    [here, pytest.param(partial(place_on_processes, n_processes=2), marks=pytest.mark.slow)],
 )
 def test_stop_between_blocks_keeps_nothing(store: CorpusStore, embedded: Embedded, spread):
     corpus, embedder = embedded
@@ -137,11 +137,11 @@ def test_stop_between_blocks_keeps_nothing(store: CorpusStore, embedded: Embedde
     with pytest.raises(Stopped):
         make_map(
             store, corpus, embedder, PCA, on_progress=events.append,
-            should_stop=lambda: bool(events) and events[-1].stage == "placing" and events[-1].done,
+            should_stop=lambda: any(e.stage == "placing" and e.n_done > 0 for e in events[-1:]),
             fitting=Fitting(N_FITTED, 10, spread),
         )  # fmt: skip
-    assert events[-1].stage == "placing" and 0 < events[-1].done < 230
-    assert KeptMaps(store).of(corpus) == ()
+    assert events[-1].stage == "placing" and 0 < events[-1].n_done < 230
+    assert KeptMaps(store).list_maps(corpus) == ()
     assert list((store.folder / "placing").iterdir()) == []
     assert set(multiprocessing.active_children()) == before
 
@@ -166,11 +166,11 @@ def test_the_recall_of_the_index_is_kept_and_old_maps_have_none(
     monkeypatch.setattr(large, "build_index", lambda *_, **__: index)
     kept = make_map(store, corpus, embedder, PCA, fitting=HERE)
     assert kept.recall == 0.98
-    assert KeptMaps(CorpusStore(store.folder)).of(corpus) == (kept,)
+    assert KeptMaps(CorpusStore(store.folder)).list_maps(corpus) == (kept,)
     row = maps._entry(kept, "cosine")
     about = json.loads(row["about"])
     del about["n_fitted"], about["recall"]
-    old = maps._map(row | {"about": json.dumps(about)})
+    old = maps._read_entry(row | {"about": json.dumps(about)})
     assert (old.n_fitted, old.recall) == (None, None)
 
 
@@ -194,7 +194,7 @@ def test_groups_find_nearly_all_that_is_near(metric: str):
     vectors, queries = vectors[:1000], vectors[1000:].copy()
     queries[:5] = vectors[:5]
     exact = nearest(vectors, queries, 10, metric)
-    found = NearGroups.of(vectors, metric, 0).nearest(queries, 10)
+    found = NearGroups.build(vectors, metric, 0).nearest(queries, 10)
     assert found.indices[:5, 0].tolist() == [0, 1, 2, 3, 4]
     shared = [len(set(a) & set(b)) for a, b in zip(found.indices, exact.indices, strict=True)]
     assert np.mean(shared) > 9

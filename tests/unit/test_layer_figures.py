@@ -10,7 +10,7 @@ from neuralviz.plots import blocks
 from neuralviz.plots import layers as plots
 from neuralviz.plots.blueprints import KEPT, MASKED
 from neuralviz.plots.pairs import layer_figure, scatter_figure
-from neuralviz.plots.room import apart, cell_values
+from neuralviz.plots.room import cell_values, spaced_ticks
 from neuralviz.plots.theme import method_colour
 
 
@@ -34,7 +34,7 @@ def test_a_value_in_a_cell_has_a_minus_sign_and_an_empty_cell_has_none() -> None
 
 def test_norms_of_blocks_have_two_digits_that_count() -> None:
     norms = np.array([[0.0342, 0.00031, 123.4, 9.96]])
-    (cells,) = blocks.marks_figure(norms, ["bias"], range(4), measure="norm", when="now").data
+    (cells,) = blocks.marks_figure(norms, ["bias"], range(4), measure="norm", moment="now").data
     assert cells.text == (["0.034", "0.00031", "120", "10"],)
 
 
@@ -84,11 +84,11 @@ def test_negative_weights_are_centred_at_0() -> None:
 
 def test_numbers_along_an_axis_stay_apart() -> None:
     """Of a model of 12 blocks, 10, 11 and 12 touched each other."""
-    assert apart(range(13)) == [0, 2, 4, 6, 8, 10, 12]
-    assert apart(range(12)) == [0, 2, 4, 6, 8, 11]
-    assert apart(range(10)) == list(range(10))
-    assert apart([4]) == [4]
-    assert apart([]) == []
+    assert spaced_ticks(range(13)) == [0, 2, 4, 6, 8, 10, 12]
+    assert spaced_ticks(range(12)) == [0, 2, 4, 6, 8, 11]
+    assert spaced_ticks(range(10)) == list(range(10))
+    assert spaced_ticks([4]) == [4]
+    assert spaced_ticks([]) == []
     figure = layer_figure({"mean": [0.1] * 13}, "Spearman")
     assert list(figure.layout.xaxis.tickvals) == [0, 2, 4, 6, 8, 10, 12]
 
@@ -151,7 +151,7 @@ def test_omega_is_seen_where_it_changes_nothing() -> None:
 
 def marks(norms: np.ndarray) -> object:
     (cells,) = blocks.marks_figure(
-        norms, ["<a>", "b"], [0, 1], measure="Length", when="epoch 1"
+        norms, ["<a>", "b"], [0, 1], measure="Length", moment="epoch 1"
     ).data
     return cells
 

@@ -10,14 +10,14 @@ import pytest
 
 from neuralviz.layers.geometry import FollowedWord, TokenStates, followed_words
 from neuralviz.layers.in_words import (
-    of_blocks,
-    of_corpus,
-    of_epochs,
-    of_groups,
-    of_layer_weights,
-    of_map,
-    of_settings,
-    of_text,
+    describe_blocks,
+    describe_corpus,
+    describe_epochs,
+    describe_groups,
+    describe_layer_weights,
+    describe_map,
+    describe_settings,
+    describe_text,
 )
 from neuralviz.layers.marks import MarkGrid
 from neuralviz.layers.words import WordGroup
@@ -48,7 +48,7 @@ def test_the_words_that_win_are_named_with_where_they_turn() -> None:
         word(".", 0.3, [0.9, 0.9, 0.1]),
         word("cat", 0.2, [0.9, 0.9, 0.7]),
     ]
-    assert of_text(words, weights([0.2, 0.2, 0.3, 0.2, 0.1])) == (
+    assert describe_text(words, weights([0.2, 0.2, 0.3, 0.2, 0.1])) == (
         "70% of this embedding comes from “the” (2 times) and “.”: layer 3 changes them "
         "more than “cat”.\n\nThe cosine between a word's vectors before and after layer 3 is 0.20 "
         "and 0.10; for “cat” it is 0.70" + WHY
@@ -60,7 +60,7 @@ def test_words_that_turn_alike_are_not_told_apart() -> None:
         word("jellyfish", 0.4, [0.9, 0.6, 0.9], n_tokens=2),
         word("cat", 0.2, [0.9, 0.62, 0.9]),
     ]
-    assert of_text(words, weights([0.4, 0.2])) == (
+    assert describe_text(words, weights([0.4, 0.2])) == (
         "40% of this embedding comes from “jellyfish” (2 tokens): layer 2 changes it most."
         "\n\nThe cosine between its vectors before and after layer 2 is 0.60" + WHY
     )
@@ -68,7 +68,7 @@ def test_words_that_turn_alike_are_not_told_apart() -> None:
 
 def test_layers_that_do_not_count_are_left_out() -> None:
     words = [word("cat", 0.8, [0.1, 0.9, 0.5, 0.9])]
-    assert of_text(words, weights([0.2, 0.8], first=1)) == (
+    assert describe_text(words, weights([0.2, 0.8], first=1)) == (
         "80% of this embedding comes from “cat”: layer 3 changes it most.\n\nThe cosine "
         "between its vectors before and after layer 3 is 0.50" + WHY
     )
@@ -76,17 +76,17 @@ def test_layers_that_do_not_count_are_left_out() -> None:
 
 def test_what_decides_nothing_is_said() -> None:
     words = [word("cat", 0.5, [0.5, 0.5, 0.5]), word("dog", 0.5, [0.5, 0.5, 0.5])]
-    assert of_text(words, weights([0.5, 0.5])) == (
+    assert describe_text(words, weights([0.5, 0.5])) == (
         "All words count equally: from layer to layer, all change alike."
     )
-    assert of_text(words, weights([0.5, 0.5], n_layers=2)) == (
+    assert describe_text(words, weights([0.5, 0.5], n_layers=2)) == (
         "With two layers, no word can change in jumps: all words count equally."
     )
-    assert of_text([], weights([1.0])) == ""
+    assert describe_text([], weights([1.0])) == ""
 
 
 def test_long_words_are_cut() -> None:
-    said = of_text([word("z" * 3000, 0.9, [0.5, 0.4, 0.3])], weights([0.1, 0.9]))
+    said = describe_text([word("z" * 3000, 0.9, [0.5, 0.4, 0.3])], weights([0.1, 0.9]))
     assert said.startswith(f"90% of this embedding comes from “{'z' * 23}…”: layer 3")
 
 
@@ -110,15 +110,15 @@ def test_a_word_is_followed_at_all_its_places() -> None:
 def test_layers_between_which_vectors_turn() -> None:
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
-    assert of_map(cosines, "“cat”") == (
+    assert describe_map(cosines, "“cat”") == (
         "Layer 2 changes “cat” most, layer 1 least.\n\nThe cosine between its vectors before and "
         "after these layers is 0.50 and 0.90 (1: no change)."
     )
-    assert of_map(np.full((3, 3), 0.7), "the average word") == (
+    assert describe_map(np.full((3, 3), 0.7), "the average word") == (
         "All layers change the average word about equally.\n\nThe cosine between its vectors "
         "before and after a layer is 0.70 (1: no change)."
     )
-    assert of_map(np.eye(1), "“cat”") == ""
+    assert describe_map(np.eye(1), "“cat”") == ""
 
 
 def test_the_layer_that_weighs_most() -> None:
@@ -126,7 +126,7 @@ def test_the_layer_that_weighs_most() -> None:
     mix = "A word's final vector is a mix of the layers."
 
     def said(n_tokens: int) -> str:
-        return of_layer_weights(
+        return describe_layer_weights(
             SimpleNamespace(combined=combined[:n_tokens], layers=np.array([5, 6]))
         )
 
@@ -139,7 +139,7 @@ def test_settings_that_matter_and_that_do_not() -> None:
     def said(lowest: float) -> str:
         by_window = np.array([[1.0, 0.99], [0.98, lowest]])
         settings = {"windows": np.array([1, 2]), "layer_starts": np.array([0, 1])}
-        return of_settings(SimpleNamespace(by_window=by_window, **settings))
+        return describe_settings(SimpleNamespace(by_window=by_window, **settings))
 
     assert said(0.97) == (
         "For this text, the settings hardly matter.\n\nWith every first layer and layer window, "
@@ -164,12 +164,12 @@ def groups(words: Sequence[str], variance: Sequence[float]) -> list[WordGroup]:
 
 def test_the_most_and_least_uneven_words() -> None:
     six = groups("fedcba", [0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
-    assert of_corpus(six) == (
+    assert describe_corpus(six) == (
         "From layer to layer, “a”, “b” and “c” change most in jumps, “f”, “e” and “d” most "
         "steadily.\n\nThe variance of “a” is 10 times that of “f”. SBERT-WK gives more weight to "
         "words that change in jumps."
     )
-    assert of_groups(six) == (
+    assert describe_groups(six) == (
         "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
         "variance is 0.0010 to 0.0020 in the first third, 0.0030 to 0.0040 in the middle, 0.0050 "
         "to 0.010 in the last."
@@ -178,12 +178,12 @@ def test_the_most_and_least_uneven_words() -> None:
 
 def test_few_words_and_words_that_do_not_differ() -> None:
     one = "From layer to layer, “a” changes most in jumps, “c” most steadily."
-    assert of_corpus(groups("cba", [0.2, 0.25, 0.3])) == one
-    assert of_corpus(groups("cba", [0.0, 0.0, 0.3])) == one
-    assert of_corpus(groups("cba", [0.0, 0.0, 0.0])) == (
+    assert describe_corpus(groups("cba", [0.2, 0.25, 0.3])) == one
+    assert describe_corpus(groups("cba", [0.0, 0.0, 0.3])) == one
+    assert describe_corpus(groups("cba", [0.0, 0.0, 0.0])) == (
         "From layer to layer, all 3 words change equally steadily."
     )
-    assert of_groups(groups("cba", [0.2, 0.2, 0.2])) == (
+    assert describe_groups(groups("cba", [0.2, 0.2, 0.2])) == (
         "All words change equally steadily.\n\nTheir variance is 0.20."
     )
 
@@ -202,12 +202,12 @@ GRID = MarkGrid(
 
 def test_the_block_and_the_kind_that_change_most() -> None:
     norms = np.array([0.2, 0.4, 0.1, 0.2])
-    assert of_blocks(GRID, norms, per_value=True, epoch=1) == (
+    assert describe_blocks(GRID, norms, per_value=True, epoch=1) == (
         "After 1 epoch, the text has changed block 0 most, block 1 least; of the kinds of layers, "
         "the output norm weight most, the output bias least.\n\nRoot mean square change: 0.16 and "
         "0.079 by block, 0.16 and 0.079 by kind of layer."
     )
-    assert of_blocks(GRID, norms, per_value=False, epoch=10) == (
+    assert describe_blocks(GRID, norms, per_value=False, epoch=10) == (
         "After 10 epochs, the text has changed block 0 most, block 1 least; of the kinds of "
         "layers, the output norm weight most, the output bias least.\n\nNorm of the delta: 0.45 "
         "and 0.22 by block, 0.45 and 0.22 by kind of layer."
@@ -216,12 +216,12 @@ def test_the_block_and_the_kind_that_change_most() -> None:
 
 def test_blocks_that_change_about_equally() -> None:
     norms = np.array([0.1, 0.2, 0.1, 0.205])
-    assert of_blocks(GRID, norms, per_value=True, epoch=3) == (
+    assert describe_blocks(GRID, norms, per_value=True, epoch=3) == (
         "After 3 epochs, the text has changed all blocks about equally; of the kinds of layers, "
         "the output norm weight most, the output bias least.\n\nRoot mean square change: 0.079 to "
         "0.081 by block, 0.10 and 0.050 by kind of layer."
     )
-    assert of_blocks(GRID, np.zeros(4), per_value=True, epoch=3) == (
+    assert describe_blocks(GRID, np.zeros(4), per_value=True, epoch=3) == (
         "After 3 epochs, the text has changed all blocks about equally; of the kinds of layers, "
         "all kinds about equally.\n\nRoot mean square change: 0.0 to 0.0 by block, 0.0 to 0.0 by "
         "kind of layer."
@@ -230,17 +230,19 @@ def test_blocks_that_change_about_equally() -> None:
 
 def test_one_block_of_one_kind_and_a_run_that_diverged() -> None:
     one = MarkGrid(("output.dense.bias",), (5,), ("a",), (0,), (0,), (4,))
-    assert of_blocks(one, np.array([24.0]), per_value=True, epoch=2) == (
+    assert describe_blocks(one, np.array([24.0]), per_value=True, epoch=2) == (
         "After 2 epochs, the text has changed block 5.\n\nRoot mean square change: 12."
     )
-    assert of_blocks(one, np.array([np.nan]), per_value=True, epoch=2) == ""
+    assert describe_blocks(one, np.array([np.nan]), per_value=True, epoch=2) == ""
 
 
 def test_how_soon_blocks_move() -> None:
     totals = np.array([[1.0, 1.0], [1.5, 1.5], [1.8, 1.8], [2.0, 2.0]])
-    assert of_epochs(totals) == "After 2 of 4 epochs, the blocks have made 75% of their change."
-    assert of_epochs(totals[:1]) == ""
-    assert of_epochs(np.zeros((4, 2))) == ""
+    assert (
+        describe_epochs(totals) == "After 2 of 4 epochs, the blocks have made 75% of their change."
+    )
+    assert describe_epochs(totals[:1]) == ""
+    assert describe_epochs(np.zeros((4, 2))) == ""
 
 
 def test_kinds_add_up_over_the_blocks() -> None:

@@ -18,11 +18,11 @@ from neuralviz.errors import StoreError
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
-from neuralviz.maps.asking import embedder_of
+from neuralviz.maps.asking import find_embedder
 from neuralviz.maps.filtering import TextFilter
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.plots.point_colours import by_category, by_number
+from neuralviz.plots.point_colours import colour_by_category, colour_by_number
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -149,7 +149,7 @@ def test_an_open_map_without_its_embeddings_gives_the_same_advice_as_a_search_on
     *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
     kept = make_map(CorpusStore(), corpus, embedded.embedder, ProjectionSettings("pca"))
     shown = OpenMap(CorpusStore(), corpus, replace(kept, embedder="gone"))
-    for ask in (lambda: shown.embedder, lambda: embedder_of(shown.store, shown.kept)):
+    for ask in (lambda: shown.embedder, lambda: find_embedder(shown.store, shown.kept)):
         with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
             ask()
 
@@ -222,8 +222,8 @@ def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
     shown = OpenMap(CorpusStore(), corpus, kept)
     with pytest.raises(FrozenInstanceError):
         shown.kept = None
-    numbers = shown.colour("number", lambda: by_number("number", range(20)))
-    categories = shown.colour("category", lambda: by_category("category", "ab" * 10))
+    numbers = shown.colour("number", lambda: colour_by_number("number", range(20)))
+    categories = shown.colour("category", lambda: colour_by_category("category", "ab" * 10))
     arrays = [
         shown.coordinates, shown.clusters.labels, shown.losses, numbers.values, categories.codes,
         shown.neighbours.indices, shown.neighbours.distances,

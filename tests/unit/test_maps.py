@@ -65,7 +65,7 @@ def test_a_map_comes_back_bit_by_bit_also_from_a_copy(store: CorpusStore, tmp_pa
     assert set(made.fitted) == {"mean", "components", "explained_variance_ratio"}
     shutil.copytree(store.folder, tmp_path / "copy")
     for other in (CorpusStore(store.folder), CorpusStore(tmp_path / "copy")):
-        assert KeptMaps(other).of(corpus) == (kept,)
+        assert KeptMaps(other).list_maps(corpus) == (kept,)
         assert_same(KeptMaps(other).projection(kept), made)
         coordinates, clusters = KeptMaps(other).points(kept)
         np.testing.assert_array_equal(coordinates[0], coordinates[-1])
@@ -118,9 +118,9 @@ def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
         with pytest.raises(KeyboardInterrupt):
             make_map(store, corpus, embedder, PCA)
     assert list((store.folder / "tables").glob("map-*.lance"))
-    assert KeptMaps(CorpusStore(store.folder)).of(corpus) == ()
+    assert KeptMaps(CorpusStore(store.folder)).list_maps(corpus) == ()
     kept = make_map(store, corpus, embedder, PCA)
-    assert KeptMaps(store).of(corpus) == (kept,)
+    assert KeptMaps(store).list_maps(corpus) == (kept,)
     assert len(KeptMaps(store).points(kept)[0]) == 41
 
 
@@ -128,7 +128,7 @@ def test_a_map_that_is_stopped_is_not_kept(store: CorpusStore):
     corpus, embedder = embedded(store)
     with pytest.raises(Stopped):
         make_map(store, corpus, embedder, PCA, should_stop=lambda: True)
-    assert KeptMaps(store).of(corpus) == ()
+    assert KeptMaps(store).list_maps(corpus) == ()
 
 
 def test_stop_is_heard_when_clusters_are_found(store: CorpusStore):
@@ -149,15 +149,15 @@ def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     kept = make_map(store, corpus, embedder, PCA)
     flat = make_map(store, corpus, embedder, ProjectionSettings("pca"))
     stays = make_map(store, second, embedder, PCA)
-    assert KeptMaps(store).of(corpus) == (flat, kept)
+    assert KeptMaps(store).list_maps(corpus) == (flat, kept)
     assert KeptMaps(store).by_id(corpus, flat.id) == flat
     KeptMaps(store).delete(flat)
     with pytest.raises(StoreError, match="This map was deleted in the meantime"):
         KeptMaps(store).by_id(corpus, flat.id)
-    assert KeptMaps(store).of(corpus) == (kept,)
+    assert KeptMaps(store).list_maps(corpus) == (kept,)
     store.delete(corpus)
-    assert KeptMaps(store).of(corpus) == ()
-    assert KeptMaps(store).of(second) == (stays,)
+    assert KeptMaps(store).list_maps(corpus) == ()
+    assert KeptMaps(store).list_maps(second) == (stays,)
     assert [path.name for path in (store.folder / "tables").glob("map-*")] == [
         f"{stays.table}.lance"
     ]
@@ -228,5 +228,5 @@ def test_two_threads_keep_one_map_at_once(store: CorpusStore):
     for thread in threads:
         thread.join()
     assert errors == []
-    (kept,) = KeptMaps(store).of(corpus)
+    (kept,) = KeptMaps(store).list_maps(corpus)
     assert len(KeptMaps(store).points(kept)[0]) == corpus.n_texts

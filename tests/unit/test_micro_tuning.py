@@ -79,8 +79,8 @@ def test_a_step_that_is_not_finite_is_known_before_it_is_taken(tiny: LanguageMod
     grad[1, 2] = math.inf
     grad[2, 0] = math.nan
     step = rows.prepare(grad)
-    assert step.finite.tolist() == [True, False, False]
-    rows.take(step, step.finite)
+    assert step.is_finite.tolist() == [True, False, False]
+    rows.take(step, step.is_finite)
     assert (rows.value[0] < 1).all()
     assert torch.equal(rows.value[1:], torch.ones(2, 4))
 

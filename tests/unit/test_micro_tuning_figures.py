@@ -118,7 +118,7 @@ def test_neurons_are_those_that_changed_most_sorted() -> None:
                                atol=1e-5)  # fmt: skip
     assert figure.layout.xaxis.type == "category"
     assert list(figure.layout.yaxis.range) == [0.5, 5.5]  # upwards
-    every = neurons_figure(deltas, LAYER, every=True)
+    every = neurons_figure(deltas, LAYER, all_neurons=True)
     assert np.shape(every.data[0].z) == (5, 384)
     assert not every.layout.xaxis.showticklabels
     few = neurons_figure(deltas[:, :20], LAYER)
@@ -131,7 +131,7 @@ def test_neurons_are_those_that_changed_most_sorted() -> None:
 @pytest.mark.parametrize(("n_epochs", "dim"), [(1000, 384), (100, 30522), (10, 384), (1, 30522)])
 def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> None:
     deltas = np.arange(n_epochs)[:, None] * np.ones((1, dim))
-    drawn = neurons_figure(deltas, LAYER, every=True).data[0]
+    drawn = neurons_figure(deltas, LAYER, all_neurons=True).data[0]
     assert np.size(drawn.z) <= max(MAX_CELLS, 2 * dim)
     assert drawn.y[-1] == n_epochs  # the last one is always there
     np.testing.assert_allclose(drawn.z[:, 0], np.array(drawn.y) - 1)

@@ -14,4 +14,4 @@ def test_or_a_word():
 
 def test_alike_is_what_is_made_the_same():
     assert free_name("X", ["x"]) == "X"
-    assert free_name("X", ["x", "x (LABEL)"], "label", same=str.casefold) == "X (label 2)"
+    assert free_name("X", ["x", "x (LABEL)"], "label", fold=str.casefold) == "X (label 2)"

@@ -18,11 +18,11 @@ from neuralviz.evaluation.maps_in_words import (
 )
 from neuralviz.maps.neighbourhoods import (
     common_neighbours,
-    fitting_k,
+    find_outvoted,
     is_apart,
     knn_accuracy,
     label_agreement,
-    outvoted,
+    suggest_k,
 )
 from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
@@ -73,8 +73,8 @@ def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
     vectors, labels = with_labels()
     labels[3] = labels[40] = ""
     neighbours = find_neighbours(vectors, 20)
-    found = outvoted(neighbours, labels, 7, 999)
-    assert outvoted(neighbours, labels, 7, 2) == found[:2]
+    found = find_outvoted(neighbours, labels, 7, 999)
+    assert find_outvoted(neighbours, labels, 7, 2) == found[:2]
     accuracy = knn_accuracy(neighbours, labels, 7)
     assert len(found) == round((1 - accuracy.accuracy) * accuracy.n) > 0
     agree = label_agreement(neighbours, labels, 7)
@@ -105,7 +105,7 @@ def test_a_text_that_nobody_votes_on_counts_as_missed():
     neighbours = neighbours_of([[1], [0], [3], [2]])
     found = knn_accuracy(neighbours, ["a", "a", "a", ""], 1)
     assert (found.accuracy, found.n) == (2 / 3, 3)
-    assert outvoted(neighbours, ["a", "a", "a", ""], 1, 9) == ()  # nobody votes against it
+    assert find_outvoted(neighbours, ["a", "a", "a", ""], 1, 9) == ()  # nobody votes against it
     shares = label_agreement(neighbours, ["a", "a", "a", ""], 1)
     np.testing.assert_array_equal(shares, [1, 1, np.nan, np.nan])
 
@@ -365,4 +365,4 @@ def test_a_sentence_among_texts_of_many_labels_lands_near_none() -> None:
     ],
 )
 def test_no_more_neighbours_vote_than_a_label_has_texts(sizes: list[list[int]], k: int) -> None:
-    assert fitting_k(sizes) == k
+    assert suggest_k(sizes) == k

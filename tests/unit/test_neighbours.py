@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from neuralviz.errors import SettingsError, Stopped, TextError
-from neuralviz.maps.distances import n_distinct
+from neuralviz.maps.distances import count_distinct
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
 from neuralviz.maps.settings import METRICS
@@ -137,9 +137,9 @@ def test_among_many_texts_nearly_all_neighbours_are_found_and_equal_texts_surely
 @pytest.mark.parametrize("metric", METRICS)
 def test_vectors_that_differ_are_counted_as_far_as_asked(metric):
     vectors = np.repeat(some_vectors(4), 50, axis=0)
-    assert n_distinct(vectors, metric, 9) == 4
-    assert n_distinct(vectors, metric, 2) == 2
-    assert n_distinct(np.concatenate([vectors, 2 * vectors]), "cosine", 9) == 4
+    assert count_distinct(vectors, metric, 9) == 4
+    assert count_distinct(vectors, metric, 2) == 2
+    assert count_distinct(np.concatenate([vectors, 2 * vectors]), "cosine", 9) == 4
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, 1e30])

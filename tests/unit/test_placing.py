@@ -21,14 +21,14 @@ import pytest
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_rows
-from neuralviz.maps.distances import digests_of
+from neuralviz.maps.distances import digest_vectors
 from neuralviz.maps.exporting import corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.neighbourhoods import common_neighbours, knn_accuracy, sampled_right
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, on_processes
+from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 N, N_EQUAL, FITTED, DIM, TOPICS = 1500, 60, 400, 12, 5
 ROOT = Path(__file__).parents[2]
 PCA, TSNE = ProjectionSettings("pca"), ProjectionSettings("tsne")
-HERE = Fitting(FITTED, block=300, spread=partial(on_processes, n_processes=1), indexed_from=1000)
+HERE = Fitting(
+    FITTED, block=300, spread=partial(place_on_processes, n_processes=1), indexed_from=1000
+)
 WORDS = ("river", "bread", "snow", "choir", "rates")
 
 
@@ -112,7 +114,7 @@ def test_the_map_says_what_it_was_fitted_to(store: CorpusStore, corpus: Corpus, 
     assert tsne.notes == (
         "The map was fitted to a random sample of 400 texts; the other 1,100 were placed on it.",
     )
-    assert KeptMaps(CorpusStore(store.folder)).of(corpus)[-1] == tsne
+    assert KeptMaps(CorpusStore(store.folder)).list_maps(corpus)[-1] == tsne
     assert not list((store.folder / "placing").iterdir())
 
 
@@ -168,7 +170,7 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     def look_at_all(*_args: object, **_settings: object):
         pytest.fail("all vectors are looked at")
 
-    monkeypatch.setattr(searching, "_exactly", look_at_all)
+    monkeypatch.setattr(searching, "_search_exactly", look_at_all)
     found = neighbours_at_once(store, corpus, tsne, 1200, 6)
     assert found is not None and found.is_approximate
     expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
@@ -252,7 +254,7 @@ def test_progress_is_told_and_stop_is_heard(
     stages = list(dict.fromkeys(event.stage for event in events))
     assert stages == ["index", "neighbours", "layout", "placing", "clusters"]
     placing = [event for event in events if event.stage == "placing"]
-    assert [event.done for event in placing] == [0, 260, 520, 780, 1040]
+    assert [event.n_done for event in placing] == [0, 260, 520, 780, 1040]
     shares = [event.share for event in events]
     assert shares == sorted(shares) and shares[-1] == 1
 
@@ -299,11 +301,11 @@ def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
 
 def test_digests_tell_vectors_apart():
     vectors = vectors_of()
-    digests = digests_of(vectors)
+    digests = digest_vectors(vectors)
     assert len(np.unique(digests)) == N - N_EQUAL - 2
     assert digests[7] == digests[700] and digests[0] == digests[N - N_EQUAL]
     zeros = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]], dtype=np.float32)
-    assert (digests_of(zeros) == digests_of(zeros)[0]).tolist() == [True, True, False]
+    assert (digest_vectors(zeros) == digest_vectors(zeros)[0]).tolist() == [True, True, False]
 
 
 def test_pieces_make_the_whole_table(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
@@ -326,19 +328,19 @@ def test_processes_end_with_the_one_that_started_them(
         from pathlib import Path
         from neuralviz.maps.large import Fitting
         from neuralviz.maps.mapping import make_map
-        from neuralviz.maps.placing import on_processes
+        from neuralviz.maps.placing import place_on_processes
         from neuralviz.maps.settings import ProjectionSettings
         from neuralviz.store.corpora import CorpusStore
 
         def tell(event):
-            if event.done:
+            if event.n_done:
                 print(event.stage, flush=True)
                 time.sleep(30)
 
         if __name__ == "__main__":
             store = CorpusStore(Path({str(store.folder)!r}))
             (embedder,) = store.vectors.embedders()
-            fitting = Fitting({FITTED}, 10, partial(on_processes, n_processes=2), 1000)
+            fitting = Fitting({FITTED}, 10, partial(place_on_processes, n_processes=2), 1000)
             settings = ProjectionSettings("pca", 3)
             make_map(store, store.corpus("large"), embedder, settings, fitting=fitting,
                      on_progress=tell)

@@ -29,7 +29,7 @@ def points() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def grid(points: np.ndarray) -> PointGrid:
-    return PointGrid.of(points)
+    return PointGrid.build(points)
 
 
 def rows_in(points: np.ndarray, window: Window) -> np.ndarray:
@@ -68,7 +68,7 @@ def test_a_sample_is_always_the_same_and_holds_that_of_the_whole(
 ) -> None:
     whole, n = grid.sample(None, 1000)
     assert (len(whole), n, len(np.unique(whole))) == (1000, len(points), 1000)
-    np.testing.assert_array_equal(PointGrid.of(points, 7).sample(None, 1000)[0], whole)
+    np.testing.assert_array_equal(PointGrid.build(points, 7).sample(None, 1000)[0], whole)
     window = WINDOWS[0]
     drawn, n = grid.sample(window, 1000)
     assert (len(drawn), n) == (1000, len(rows_in(points, window)))
@@ -108,14 +108,14 @@ def test_bins_hold_all_points_once(
 def test_questions_about_the_whole_map_sort_no_points(
     points: np.ndarray, grid: PointGrid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = PointGrid.of(points)
+    fresh = PointGrid.build(points)
     everywhere = Window(-99, 99, -99, 99)
 
     def sort(*_: object) -> None:
         raise AssertionError("the points are sorted")
 
     with monkeypatch.context() as patched:
-        patched.setattr(point_grid, "grouped", sort)
+        patched.setattr(point_grid, "group_rows", sort)
         for window in (None, everywhere):
             fresh.sample(window, 1000)
             fresh.counts(window, 16)
@@ -123,7 +123,7 @@ def test_questions_about_the_whole_map_sort_no_points(
             fresh.sample(WINDOWS[0], 1000)
     fresh.sort()
     with monkeypatch.context() as patched:
-        patched.setattr(point_grid, "grouped", sort)
+        patched.setattr(point_grid, "group_rows", sort)
         for mine, other in zip(
             fresh.sample(WINDOWS[0], 1000), grid.sample(WINDOWS[0], 1000), strict=True
         ):
@@ -138,7 +138,7 @@ def test_an_area_holds_what_an_even_odd_test_says(
     some = points[:3000]
     draw = np.random.default_rng(n_corners)
     corners = draw.normal(size=(n_corners, 2)) * 1.5  # overlaps itself
-    found = PointGrid.of(some, size).inside([corners])
+    found = PointGrid.build(some, size).inside([corners])
     np.testing.assert_array_equal(found, in_polygon(some, corners))
 
 
@@ -157,7 +157,7 @@ def test_areas_beyond_the_points_and_areas_that_are_none(
 
 @pytest.mark.parametrize("place", [0.0, 3.5])
 def test_points_at_one_place(place: float) -> None:
-    grid = PointGrid.of(np.full((10, 2), place, dtype=np.float32))
+    grid = PointGrid.build(np.full((10, 2), place, dtype=np.float32))
     assert len(grid.in_window(None)) == 10
     assert grid.counts(None, 8)[0].sum() == 10
     corners = place + np.array([[-1, -1], [1, -1], [0, 1]], float)
@@ -172,10 +172,10 @@ def test_a_window_has_an_area(sides: tuple[float, ...]) -> None:
 
 def test_a_selection_says_what_is_selected() -> None:
     rows = np.array([0, 3, 8, 17, 90])
-    chosen = Selection.of_rows(rows, 20)
+    chosen = Selection.from_rows(rows, 20)
     assert (len(chosen), chosen.n_texts, len(chosen.bits)) == (4, 20, 3)
     np.testing.assert_array_equal(chosen.rows(), [0, 3, 8, 17])
-    np.testing.assert_array_equal(chosen.at(np.array([17, 1, 3])), [True, False, True])
+    np.testing.assert_array_equal(chosen.is_selected(np.array([17, 1, 3])), [True, False, True])
     assert chosen.bits[0] == 0b1001
-    assert chosen.digest == Selection.of_mask(chosen.mask()).digest
-    assert chosen.digest != Selection.of_rows(rows[:2], 20).digest
+    assert chosen.digest == Selection.from_mask(chosen.mask()).digest
+    assert chosen.digest != Selection.from_rows(rows[:2], 20).digest

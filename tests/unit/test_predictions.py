@@ -9,7 +9,7 @@ import torch
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import check_settings, mask_inputs, micro_tune, predict_masked
-from neuralviz.micro_tuning.watching import loss_of
+from neuralviz.micro_tuning.watching import compute_loss
 from neuralviz.models import tokenize
 from tests.support.models import TEXTS
 
@@ -105,11 +105,11 @@ def test_the_loss_of_a_long_text_is_what_the_next_epoch_starts_from(tiny, layers
     *_, longer = micro_tune(tiny, [text.text], layers=layers, epochs=3)
     settings, deltas = short.result.settings, [delta[0] for delta in short.result.deltas]
     found = predict_masked(tiny, text, settings, deltas)
-    assert loss_of(found, text, settings) == pytest.approx(longer.loss[0], rel=1e-5)
+    assert compute_loss(found, text, settings) == pytest.approx(longer.loss[0], rel=1e-5)
     for at_most in (1, 40, len(found) - 1):
         first = predict_masked(tiny, text, settings, deltas, at_most=at_most)
         assert len(first) == at_most
-        assert loss_of(first, text, settings) is None
+        assert compute_loss(first, text, settings) is None
         np.testing.assert_array_equal(first.token, found.token[:at_most])
         np.testing.assert_array_equal(first.input, found.input[:at_most])
         np.testing.assert_allclose(first.loss, found.loss[:at_most], rtol=1e-4)

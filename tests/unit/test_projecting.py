@@ -149,7 +149,7 @@ def test_progress_counts_the_epochs():
     events: list[ProjectionEvent] = []
     project(vectors, on_progress=events.append)
     assert events[0] == ProjectionEvent("neighbours")
-    assert [event.done for event in events[1:]] == list(range(501))
+    assert [event.n_done for event in events[1:]] == list(range(501))
     assert {(event.stage, event.total) for event in events[1:]} == {("layout", 500)}
     events.clear()
     project(vectors[:50], TSNE, on_progress=events.append)
@@ -164,7 +164,7 @@ def test_a_layout_stops_within_a_second_and_the_next_is_undisturbed(settings):
     stopped_at = []
 
     def should_stop() -> bool:
-        if events and events[-1].done >= 20:
+        if events and events[-1].n_done >= 20:
             stopped_at.append(time.monotonic())
         return bool(stopped_at)
 
@@ -172,7 +172,7 @@ def test_a_layout_stops_within_a_second_and_the_next_is_undisturbed(settings):
     with pytest.raises(Stopped):
         project(vectors, settings, on_progress=events.append, should_stop=should_stop)
     assert time.monotonic() - stopped_at[0] < 1
-    assert events[-1].done == 20
+    assert events[-1].n_done == 20
 
     # nothing is left locked for other threads: neither the turn, nor the bars of tqdm
     after = []

@@ -140,6 +140,6 @@ def test_several_files_need_it():
 )
 def test_why_a_cluster_refuses_is_a_sentence(says: str, sentence: str):
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
-    from neuralviz.cluster.connecting import refusal
+    from neuralviz.cluster.connecting import describe_refusal
 
-    assert sentence in refusal("head:6379", RuntimeError(says))
+    assert sentence in describe_refusal("head:6379", RuntimeError(says))

@@ -15,7 +15,7 @@ from neuralviz.jobs.example_ladder import (
     example_pairs,
     recorded_ladder,
 )
-from neuralviz.jobs.ladder import score_two, similarity_models_of
+from neuralviz.jobs.ladder import make_similarity_models, score_two_texts
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models import MINILM, load_text_model
 from neuralviz.paths import sample_data
@@ -76,8 +76,8 @@ def test_a_ladder_of_today_is_the_same(
 
 
 def test_its_networks_score_two_texts_at_once_and_identical_ones_highest(ladder: Ladder) -> None:
-    rungs = similarity_models_of(example_ladder().model, ladder)
-    found = score_two(load_text_model(MINILM), rungs, *PAPERS_PAIR)
+    rungs = make_similarity_models(example_ladder().model, ladder)
+    found = score_two_texts(load_text_model(MINILM), rungs, *PAPERS_PAIR)
     assert set(found.pair) == set(found.equal) == set(RUNGS)
     for rung in RUNGS:
         assert found.pair[rung] <= found.equal[rung]

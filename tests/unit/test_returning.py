@@ -18,18 +18,18 @@ import pytest
 
 from neuralviz.errors import ShouldStop, TextError, WorkerEndedError
 from neuralviz.jobs import Run, RunQueue
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run
 from neuralviz.jobs.returning import (
     CRASHED,
     CUT_OFF,
     ELSEWHERE,
     FAILED,
-    GONE,
     NOT_BEGUN,
+    RESULT_DELETED,
     STOPPED,
-    Returning,
+    ReturningRuns,
     Watchers,
-    work_of,
+    digest_work,
 )
 from neuralviz.jobs.run_table import RunTable
 
@@ -93,25 +93,25 @@ def queue() -> Iterator[RunQueue]:
 
 
 def work(task: Wait) -> str:
-    return work_of(task.cache_key())
+    return digest_work(task.cache_key())
 
 
 def is_any(task: object) -> bool:
     return isinstance(task, Wait)
 
 
-def begun(returning: Returning, queue: RunQueue, task: Wait) -> tuple[str, Run[int]]:
+def begun(returning: ReturningRuns, queue: RunQueue, task: Wait) -> tuple[str, Run[int]]:
     def submit(watchers: Watchers, at_end: Callable[[Run[int]], None]) -> Run[int]:
         return queue.submit(task, watchers.any_is_here, 1, at_end, "me", 3600.0)
 
-    return returning.begin(work(task), submit, keeper("aView"))
+    return returning.begin(work(task), submit, make_keeper("aView"))
 
 
-def over(returning: Returning, run_id: str, task: Wait) -> str | None:
+def over(returning: ReturningRuns, run_id: str, task: Wait) -> str | None:
     return returning.why_no_result(run_id, work(task))
 
 
-def ended(run: Run[int], returning: Returning, run_id: str) -> None:
+def ended(run: Run[int], returning: ReturningRuns, run_id: str) -> None:
     assert run.wait(10)
     until = time.monotonic() + 10  # what is called at the end comes a moment later
     while returning.join(run_id, is_any, lambda: True) is not None:
@@ -120,7 +120,7 @@ def ended(run: Run[int], returning: Returning, run_id: str) -> None:
 
 
 def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
-    returning = Returning(RunTable())
+    returning = ReturningRuns(RunTable())
     run_id, run = begun(returning, queue, Wait())
     assert returning.join(run_id, is_any, lambda: True) is run
     assert returning.join(run_id, lambda task: task == Wait("another text"), lambda: True) is None
@@ -130,7 +130,7 @@ def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
     _may_end.set()
     ended(run, returning, run_id)
     assert returning.join_last(is_any, lambda: True) is None
-    assert over(returning, run_id, Wait()) == GONE  # had its result not been kept
+    assert over(returning, run_id, Wait()) == RESULT_DELETED  # had its result not been kept
     assert over(returning, run_id, Wait("another text")) is None
 
 
@@ -145,7 +145,7 @@ def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
     ],
 )
 def test_how_a_run_ended_is_told(queue: RunQueue, how: str, said: str) -> None:
-    returning = Returning(RunTable())
+    returning = ReturningRuns(RunTable())
     if "before it began" in how:
         begun(returning, queue, Wait("first"))
     task = Wait(fails=how == "failed", is_cut_off=how == "cut off")
@@ -155,11 +155,11 @@ def test_how_a_run_ended_is_told(queue: RunQueue, how: str, said: str) -> None:
     elif said == NOT_BEGUN:
         queue.close(seconds=0)
     ended(run, returning, run_id)
-    assert over(Returning(RunTable()), run_id, task) == said
+    assert over(ReturningRuns(RunTable()), run_id, task) == said
 
 
 def test_a_server_that_is_there_and_one_that_ended_are_told_apart(queue: RunQueue) -> None:
-    first, second = Returning(RunTable()), Returning(RunTable())
+    first, second = ReturningRuns(RunTable()), ReturningRuns(RunTable())
     run_id, _ = begun(first, queue, Wait())
     assert over(second, run_id, Wait()) == ELSEWHERE
     first.close()
@@ -193,17 +193,17 @@ def test_a_killed_server_leaves_runs_that_say_so(folder: Path) -> None:
 TEN_RUNS = """
 import sys, threading, time
 from neuralviz.jobs import RunQueue
-from neuralviz.jobs.keeping import keeper
-from neuralviz.jobs.returning import Returning
+from neuralviz.jobs.keeping import make_keeper
+from neuralviz.jobs.returning import ReturningRuns
 from neuralviz.jobs.run_table import RunTable
 from tests.unit.test_returning import Wait, _may_end, is_any, work
 
-returning, queue = Returning(RunTable()), RunQueue(max_running=4)
+returning, queue = ReturningRuns(RunTable()), RunQueue(max_running=4)
 
 def begin(task):
     return returning.begin(
         work(task), lambda watchers, at_end: queue.submit(task, lambda: True, 1, at_end),
-        keeper("aView"),
+        make_keeper("aView"),
     )
 
 begun = [begin(Wait(f"text {n}")) for n in range(4)]
@@ -226,11 +226,11 @@ def test_a_server_that_is_killed_with_ten_runs_loses_only_those(folder: Path) ->
         assert server.stdout is not None
         ids = server.stdout.readline().split()
         server.send_signal(signal.SIGKILL)
-    returning = Returning(RunTable())
+    returning = ReturningRuns(RunTable())
     assert len(ids) == 14
     for number, run_id in enumerate(ids):
         task = Wait(f"text {number}")
-        kept = reopened(task, "aView", 1)
+        kept = reopen_run(task, "aView", 1)
         if number < 4:
             assert kept is not None
             assert (kept.status, kept.result) == ("done", 3)
@@ -243,7 +243,7 @@ def test_a_server_that_is_killed_with_ten_runs_loses_only_those(folder: Path) ->
 def test_a_clock_that_jumps_changes_nothing(
     queue: RunQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = Returning(RunTable()), Returning(RunTable())
+    first, second = ReturningRuns(RunTable()), ReturningRuns(RunTable())
     now = time.time()
     run_id, run = begun(first, queue, Wait())
     monkeypatch.setattr(time, "time", lambda: now - 3 * 86_400)
@@ -253,7 +253,7 @@ def test_a_clock_that_jumps_changes_nothing(
     _may_end.set()
     ended(run, first, run_id)
     assert 0 < run.seconds < 10
-    assert over(second, run_id, Wait()) == GONE  # its result is found by its task
+    assert over(second, run_id, Wait()) == RESULT_DELETED  # its result is found by its task
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of files are Unix's")
@@ -277,7 +277,7 @@ def test_a_full_disk_hinders_no_run(folder: Path) -> None:
 
 
 def test_no_text_is_in_the_table(queue: RunQueue, folder: Path) -> None:
-    returning = Returning(RunTable())
+    returning = ReturningRuns(RunTable())
     for task in (Wait(), Wait(fails=True)):
         run_id, run = begun(returning, queue, task)
         _may_end.set()
@@ -308,7 +308,7 @@ def test_a_table_that_cannot_be_used_hinders_nobody(
             raise sqlite3.OperationalError("attempt to write a readonly database")
 
         monkeypatch.setattr(sqlite3, "connect", refuse)
-    returning = Returning(RunTable())
+    returning = ReturningRuns(RunTable())
     run_id, run = begun(returning, queue, Wait())
     assert returning.join(run_id, is_any, lambda: True) is run
     _may_end.set()

@@ -11,18 +11,18 @@ import pytest
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.events import TuningEvent
 from neuralviz.micro_tuning.in_words import (
-    against_earlier,
+    compare_with_earlier,
+    describe_differences,
     neurons_point,
     run_point,
     similar_point,
-    what_differs,
     words_point,
 )
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.micro_tuning.watching import WatchedEvent
 from neuralviz.paths import sample_data
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 
 
 @pytest.fixture
@@ -220,13 +220,15 @@ def test_a_text_that_diverged_says_nothing_of_the_others(three: RunRecord) -> No
 
 
 def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecord) -> None:
-    whole = about_run(three)
+    whole = describe_run(three)
     assert whole.files == (three.texts[0], "10 epochs")
-    assert about_run(three, 2).files == (three.texts[2], "10 epochs")
+    assert describe_run(three, 2).files == (three.texts[2], "10 epochs")
     assert "so far" not in whole.settings
     alone = of_one(three, epochs=1, learning_rate=0.02, precision="fast", predict_unmasked=True)
-    assert about_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
-    assert about_run(unfinished(three, 4)).settings["so far"].startswith("Texts 1 to 3 are half-")
+    assert describe_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
+    assert (
+        describe_run(unfinished(three, 4)).settings["so far"].startswith("Texts 1 to 3 are half-")
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,22 +248,22 @@ def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecor
     ],
 )  # fmt: skip
 def test_what_differs(three: RunRecord, changes: dict, said: str) -> None:
-    assert what_differs(replace(three.settings, **changes), three.settings) == said
+    assert describe_differences(replace(three.settings, **changes), three.settings) == said
 
 
 def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
-    assert against_earlier(three, three, (2, 1)) == (
+    assert compare_with_earlier(three, three, (2, 1)) == (
         "Run 2 has the same settings, compared with run 1 (wide line). Its mean loss is the "
         "same: 2.01. A text's two embeddings have a cosine similarity of 1.00."
     )
     other = copy(three)
     other.settings = replace(three.settings, layers=("a", "b", "c"))
-    assert against_earlier(three, other, (4, 2)).startswith(
+    assert compare_with_earlier(three, other, (4, 2)).startswith(
         "Run 4 has other layers, compared with run 2 (wide line)."
     )
-    assert "cosine" not in against_earlier(three, other, (4, 2))
+    assert "cosine" not in compare_with_earlier(three, other, (4, 2))
     stopped = unfinished(three, 4)
-    assert against_earlier(three, stopped, (2, 1)) == (
+    assert compare_with_earlier(three, stopped, (2, 1)) == (
         "Run 2 has the same settings, compared with run 1 (wide line, unfinished). Its mean loss "
         "is the same at the same epoch: 2.71."
     )
@@ -283,7 +285,7 @@ def test_only_equal_losses_are_the_same(
         run = copy(three)
         run.reports = {i: replace(r, loss_after=loss) for i, r in three.reports.items()}
         ended.append(run)
-    assert said in against_earlier(*ended, (2, 1))
+    assert said in compare_with_earlier(*ended, (2, 1))
 
 
 @pytest.mark.parametrize(

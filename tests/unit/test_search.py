@@ -39,7 +39,7 @@ def test_filters_combine_and_say_how_many_texts_are_shown() -> None:
 
     def shown(filtered: TextFilter) -> tuple[list[int], str]:
         within = filtered.within({"topic": topics}.__getitem__, {"words": words}.__getitem__, 5)
-        return np.flatnonzero(within).tolist(), filtered.in_words(int(within.sum()), 5)
+        return np.flatnonzero(within).tolist(), filtered.describe(int(within.sum()), 5)
 
     assert not TextFilter()
     assert shown(TextFilter())[0] == [0, 1, 2, 3, 4]

@@ -21,7 +21,7 @@ from neuralviz.errors import (
     ShouldStop,
     StoreError,
     TextError,
-    unexpected,
+    describe_unexpected,
 )
 from neuralviz.evaluation.training_lab import _write as write_cell
 from neuralviz.jobs import RunQueue
@@ -286,9 +286,9 @@ def test_an_unforeseen_error_names_no_file() -> None:
     try:
         (NO_FOLDER / "file").write_text("")
     except OSError as error:
-        said = unexpected(error)
+        said = describe_unexpected(error)
     assert said == "Unexpected error: FileNotFoundError: No such file or directory."
-    assert unexpected(OSError("broken")) == "Unexpected error: OSError: broken."
+    assert describe_unexpected(OSError("broken")) == "Unexpected error: OSError: broken."
 
 
 def test_a_folder_is_tried_with_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

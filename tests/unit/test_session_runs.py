@@ -23,7 +23,9 @@ def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         session_runs, "st", SimpleNamespace(session_state={"maps-runs": [own]}, query_params={})
     )
-    monkeypatch.setattr(session_runs, "returning", lambda: SimpleNamespace(join_last=join_last))
+    monkeypatch.setattr(
+        session_runs, "returning_runs", lambda: SimpleNamespace(join_last=join_last)
+    )
     runs = SessionRuns("maps")
 
     def meet(name: str) -> Any:

@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import LanguageModel
-from neuralviz.plots.training import smoothed
+from neuralviz.plots.training import smooth
 from neuralviz.training import SnapshotCallback, Watch, folders, read_folder
 from neuralviz.training.callback import MOST_SNAPSHOTS, _Layers
 from neuralviz.training.record import Seen
@@ -134,7 +134,7 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     driven(SnapshotCallback(home / "other", CORPUS), model, first=4)
     lesson = read_folder(home / "other").lesson
     assert (lesson.first, np.isnan(lesson.loss).tolist()) == (4, [True] * 4 + [False] * 2)
-    np.testing.assert_allclose(smoothed(lesson.loss)[4:], 1 / 6)
+    np.testing.assert_allclose(smooth(lesson.loss)[4:], 1 / 6)
     for wrong in (CORPUS, CORPUS[:5], [text.upper() for text in CORPUS]):
         with pytest.raises(NeuralvizError, match="snapshots of another training"):
             first = 0 if wrong is CORPUS else 4

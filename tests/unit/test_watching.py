@@ -9,7 +9,7 @@ import pytest
 
 from neuralviz.errors import Stopped
 from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.in_words import how_far, run_point
+from neuralviz.micro_tuning.in_words import describe_progress, run_point
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
@@ -118,7 +118,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     assert again.reached == left.reached
     assert again.progress == left.progress
     assert again.started() == left.started()
-    assert how_far(again) == how_far(left)
+    assert describe_progress(again) == describe_progress(left)
     assert [again.epochs_done(i) for i in left.started()] == [
         left.epochs_done(i) for i in left.started()
     ]
@@ -129,7 +129,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
         np.testing.assert_array_equal(mine, theirs)
     on = again.having(events[n_events:])  # and it can be gone on with
     assert on.progress == 1
-    assert how_far(on) == ""
+    assert describe_progress(on) == ""
 
 
 @pytest.mark.parametrize("precision", ["exact", "fast", "bf16", "fast+bf16"])
@@ -145,17 +145,17 @@ def test_a_stopped_run_counts_its_texts_once(
     def after(n_events: int) -> RunRecord:
         return RunRecord(tiny.id, settings, texts).having(events[:n_events])
 
-    assert how_far(after(0)) == "Texts 1 to 6 have not been started."
-    assert how_far(after(1)) == (
+    assert describe_progress(after(0)) == "Texts 1 to 6 have not been started."
+    assert describe_progress(after(1)) == (
         "Texts 1 and 2 are half-learnt: they have reached epoch 1 of 3. Texts 3 to 6 have not "
         "been started."
     )
-    assert how_far(after(4)) == (
+    assert describe_progress(after(4)) == (
         "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
         "not been started."
     )
     stopped = after(7)
-    assert how_far(stopped) == (
+    assert describe_progress(stopped) == (
         "2 of 6 texts are finished. Texts 3 and 4 are half-learnt: they have reached epoch 2 of "
         "3. Texts 5 and 6 have not been started."
     )
@@ -163,11 +163,11 @@ def test_a_stopped_run_counts_its_texts_once(
     assert "of 2 of 6 texts; after 3 epochs it is" in run_point(stopped, 0)
     assert run_point(stopped, 3).startswith("After 1 of 3 epochs, the losses of 2 texts are ")
     assert run_point(stopped, 5) == "Text 6 has not been started."
-    assert how_far(after(len(events))) == ""
+    assert describe_progress(after(len(events))) == ""
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert how_far(alone) == "Text 1 is half-learnt: it has reached epoch 2 of 3."
+    assert describe_progress(alone) == "Text 1 is half-learnt: it has reached epoch 2 of 3."
 
 
 def test_files_from_before_are_still_read(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ def test_blanks_of_byte_level_words_are_left_out(small_model):
 def test_every_event_is_the_result_so_far(tiny, known):
     texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
     events = list(word_variances(tiny, texts, tokens_at_once=6))
-    assert [event.done for event in events] == sorted({event.done for event in events})
-    assert (events[-1].done, events[-1].total) == (6, 6)
+    assert [event.n_read for event in events] == sorted({event.n_read for event in events})
+    assert (events[-1].n_read, events[-1].total) == (6, 6)
     assert events[0].occurrences.sum() < events[-1].occurrences.sum() == 14
 
 
@@ -144,7 +144,7 @@ def test_words_can_be_stopped_between_two_passes(tiny):
 
     texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
     events = word_variances(tiny, texts, tokens_at_once=1, should_stop=should_stop)
-    assert [next(events).done, next(events).done] == [1, 2]
+    assert [next(events).n_read, next(events).n_read] == [1, 2]
     with pytest.raises(Stopped):
         next(events)
 

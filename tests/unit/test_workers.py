@@ -254,7 +254,7 @@ def test_threads_are_as_the_environment_says_or_an_even_share(
     monkeypatch: pytest.MonkeyPatch, said: str, threads: int
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    monkeypatch.setattr(the_workers, "_cores", lambda: 8)
+    monkeypatch.setattr(the_workers, "_count_cores", lambda: 8)
     started: list[int] = []
 
     def start(threads: int) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from neuralviz.embedders.labels import methods_in_full
 from neuralviz.evaluation.similarity import disagreements
 from neuralviz.evaluation.together import furthest_apart, kept_together, least_alike
-from neuralviz.jobs.comparing import Compare, missing
+from neuralviz.jobs.comparing import Compare, describe_missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import text_names
 from neuralviz.plots.standalone import About
@@ -147,7 +147,7 @@ def _start_comparison(
     specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool
 ) -> Run[Comparison] | None:
     """The comparison of these texts; starts it for a press, and for an example without one."""
-    task = Compare.now(specs, read.texts)
+    task = Compare.for_current_models(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
     before: Run[Comparison] | None = RUNS.last()
     with one_history_entry():
@@ -173,7 +173,7 @@ def _start_comparison(
 
 def describe_stopped(comparison: Comparison) -> str:
     """A sentence on which methods a stopped comparison has not finished."""
-    unfinished = missing(comparison)
+    unfinished = describe_missing(comparison)
     return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
 
 

@@ -59,7 +59,7 @@ def _show_cluster_table(open_map: OpenMap, place: int) -> None:
         if ticked:
             cluster = ticked[0]
             rows = open_map.cluster_rows(cluster)
-            select(Selection.of_rows(rows, n_texts), f"in cluster {names[cluster]}")
+            select(Selection.from_rows(rows, n_texts), f"in cluster {names[cluster]}")
             st.session_state["corpus-list-stays"] = True
 
     st.dataframe(

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.maps.neighbourhoods import common_neighbours, label_agreement
 from neuralviz.plots.corpus_map import drawn_rows
-from neuralviz.plots.point_colours import by_category, by_code, by_number
+from neuralviz.plots.point_colours import colour_by_category, colour_by_code, colour_by_number
 from neuralviz.plots.point_groups import scale_ends
 
 if TYPE_CHECKING:
@@ -66,33 +66,33 @@ def _make_colour(
     if corpus.is_large:
         return _make_large_colour(kind, name, corpus, open_map)
     if kind == "label":
-        return by_category(name, list(corpus.categories[name]))
+        return colour_by_category(name, list(corpus.categories[name]))
     if kind == "number":
-        return by_number(name, corpus.labels(name))
+        return colour_by_number(name, corpus.labels(name))
     if kind == "agreement":
         shares = label_agreement(open_map.neighbours, list(corpus.categories[name]), K)
-        return by_number(f"neighbours with the same {name}", shares)
+        return colour_by_number(f"neighbours with the same {name}", shares)
     if kind == LENGTH:
-        return by_number("length, characters", corpus.lengths)
+        return colour_by_number("length, characters", corpus.lengths)
     if kind in LOSSES:
-        return by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
+        return colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON:
-        return by_number("shared neighbours", common_share(maps))
+        return colour_by_number("shared neighbours", common_share(maps))
     names = [name for name, _ in open_map.clusters_named]
     labels = [names[label] if label >= 0 else None for label in open_map.clusters.labels]
-    return by_category("cluster", labels, missing="no cluster")
+    return colour_by_category("cluster", labels, missing="no cluster")
 
 
 def _make_large_colour(kind: str, name: str, corpus: OpenCorpus, open_map: OpenMap) -> PointColour:
     """The colours of a large map's points, from arrays alone, without the texts."""
     if kind == "label":
-        return by_code(name, *corpus.codes(name))
+        return colour_by_code(name, *corpus.codes(name))
     if kind == "number":
         values = corpus.labels(name)
         sample = values[drawn_rows(len(values))]
-        return replace(by_number(name, values), ends=scale_ends(sample))
+        return replace(colour_by_number(name, values), ends=scale_ends(sample))
     names = [name for name, _ in open_map.clusters_named]
-    return by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
+    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
 
 
 def common_share(maps: Sequence[OpenMap]) -> np.ndarray:

@@ -50,7 +50,7 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
         return None, ""
     n = corpus.corpus.n_texts
     within = chosen.within(corpus.codes, corpus.labels, n)
-    return within, chosen.in_words(int(within.sum()), n)
+    return within, chosen.describe(int(within.sum()), n)
 
 
 def _key(corpus: OpenCorpus, place: int) -> str:

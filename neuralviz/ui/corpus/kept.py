@@ -16,12 +16,12 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.asking import embedder_of, neighbours_at_once
+from neuralviz.maps.asking import find_embedder, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
-from neuralviz.maps.point_grid import PointGrid, grouped
+from neuralviz.maps.point_grid import PointGrid, group_rows
 from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy
@@ -96,7 +96,7 @@ class OpenMap:
         """
 
         def make() -> PointGrid:
-            grid = PointGrid.of(self.coordinates)
+            grid = PointGrid.build(self.coordinates)
             if is_served():
                 _run_soon(grid.sort, first=True)
             return grid
@@ -112,7 +112,7 @@ class OpenMap:
 
         def group() -> tuple[np.ndarray, np.ndarray]:
             labels, n = self.clusters.labels, self.clusters.n
-            return grouped(np.where(labels < 0, np.int32(n), labels), n + 1)
+            return group_rows(np.where(labels < 0, np.int32(n), labels), n + 1)
 
         return self._parts.get("by cluster", group)
 
@@ -147,7 +147,7 @@ class OpenMap:
         """
         if not self.is_large:
             return _take_row(self.neighbours.first(k), row)
-        cached = self._near.known((row, k))
+        cached = self._near.peek((row, k))
         if cached is not None:
             return cached
         if new_neighbours is None:
@@ -164,7 +164,7 @@ class OpenMap:
         is_there = place < len(sample.rows) and sample.rows[place] == row
         return _take_row(sample.near.first(k), place) if is_there else None
 
-    def sampled(self, new_sample: SampledNear | None) -> SampledNear | None:
+    def sampled(self, new_sample: SampledNeighbours | None) -> SampledNeighbours | None:
         """The neighbours of a sample of a large map's texts; None until they are known.
 
         Args:
@@ -172,7 +172,7 @@ class OpenMap:
         """
         if new_sample is not None:
             return self._parts.get("sampled", lambda: new_sample)
-        return self._parts.known("sampled")
+        return self._parts.peek("sampled")
 
     @property
     def neighbours_on_map(self) -> Neighbours:
@@ -189,7 +189,7 @@ class OpenMap:
         Raises:
             StoreError: the vectors are gone.
         """
-        return self._parts.get("embedder", lambda: embedder_of(self.store, self.kept))
+        return self._parts.get("embedder", lambda: find_embedder(self.store, self.kept))
 
     @property
     def spec(self) -> EmbedderSpec:
@@ -324,7 +324,7 @@ def open_ahead() -> None:
     with suppress(NeuralvizError):  # the page shows the error
         store = CorpusStore()
         for corpus in store.corpora():
-            kept = KeptMaps(store).of(corpus) if is_large(corpus.n_texts) else ()
+            kept = KeptMaps(store).list_maps(corpus) if is_large(corpus.n_texts) else ()
             if kept:
                 newest = open_map(corpus, max(kept, key=lambda kept_map: kept_map.created))
                 open_corpus(corpus).read_ahead()
@@ -338,7 +338,7 @@ def other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
     shown_ids = {opened.kept.embedder for opened in maps}
     usable_ids = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
     by_embedder: dict[str, KeptMap] = {}
-    for kept in KeptMaps(CorpusStore()).of(corpus):
+    for kept in KeptMaps(CorpusStore()).list_maps(corpus):
         if kept.embedder in usable_ids - shown_ids:
             by_embedder.setdefault(kept.embedder, kept)
     return tuple(open_map(corpus, kept) for kept in by_embedder.values())

@@ -15,7 +15,7 @@ from neuralviz.evaluation.maps_in_words import (
     clusters_point,
     neighbours_point,
 )
-from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, fitting_k, sampled_right
+from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right, suggest_k
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
@@ -31,7 +31,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -85,7 +85,9 @@ def describe_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     return describe_themes(maps[0])
 
 
-def _sample_labels(corpus: OpenCorpus, samples: Sequence[SampledNear], limit: int) -> list[str]:
+def _sample_labels(
+    corpus: OpenCorpus, samples: Sequence[SampledNeighbours], limit: int
+) -> list[str]:
     """The first ``limit`` columns of labels that at least two texts of the sample have."""
     rows = samples[0].rows
     return [
@@ -96,11 +98,11 @@ def _sample_labels(corpus: OpenCorpus, samples: Sequence[SampledNear], limit: in
 
 
 def _score_sample_labels(
-    corpus: OpenCorpus, samples: Sequence[SampledNear], labels: Sequence[str]
+    corpus: OpenCorpus, samples: Sequence[SampledNeighbours], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
     """`_score_labels` for a sample of the texts; the baselines are those of all texts."""
     sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}
-    k = min(fitting_k(sizes.values()), *(sample.near.k for sample in samples))
+    k = min(suggest_k(sizes.values()), *(sample.near.k for sample in samples))
     hits = {
         plain(name): [
             sampled_right(sample.near, corpus.codes(name)[0], sample.rows, k) for sample in samples
@@ -122,7 +124,7 @@ def _score_labels(
     """How many neighbours vote; by label, in markdown: each method's hits, and the baseline."""
     columns = {name: corpus.categories[name] for name in labels}
     sizes = (list(corpus.sizes(name).values()) for name in labels)
-    k = min(fitting_k(sizes), *(open_map.neighbours.k for open_map in methods))
+    k = min(suggest_k(sizes), *(open_map.neighbours.k for open_map in methods))
     hits = {
         plain(n): [open_map.hits(n, values, k) for open_map in methods]
         for n, values in columns.items()

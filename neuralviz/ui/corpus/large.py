@@ -12,8 +12,8 @@ from neuralviz.maps.point_grid import Window
 from neuralviz.maps.selection import Selection
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.plots.large_map import (
-    BESIDE,
     DENSITY_BINS,
+    UNDRAWN_SELECTION,
     LargePoints,
     large_map_figure,
     large_points,
@@ -88,7 +88,7 @@ def select_view(
         points = large_points(
             open_map.coordinates[rows],
             rows,
-            colour.of(rows),
+            colour.select(rows),
             counts,
             _sides(covered),
             everywhere=colour,
@@ -96,7 +96,7 @@ def select_view(
         )
         return LargeView(points, n, None if window is None else _sides(window))
 
-    passed = None if within is None else Selection.of_mask(within).digest
+    passed = None if within is None else Selection.from_mask(within).digest
     return open_map.view((window, option, passed), make)
 
 
@@ -121,8 +121,8 @@ def draw_background(
         view.points,
         title=title,
         bounds=_sides(open_map.grid.bounds),
-        selected=None if chosen is None else chosen.at(view.rows),
-        beside=extra,
+        selected=None if chosen is None else chosen.is_selected(view.rows),
+        undrawn=extra,
         highlighted=None if row is None else open_map.coordinates[row],
         standout=standout,
         axes=open_map.axes,
@@ -188,4 +188,4 @@ def describe_points(
 
 def has_extra_points(figure: go.Figure) -> bool:
     """Whether a figure also draws selected texts outside its sample."""
-    return any(trace.name == BESIDE for trace in figure.data)
+    return any(trace.name == UNDRAWN_SELECTION for trace in figure.data)

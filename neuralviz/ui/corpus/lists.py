@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.neighbourhoods import common_neighbours, fitting_k
+from neuralviz.maps.neighbourhoods import common_neighbours, suggest_k
 from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus import address
@@ -49,7 +49,7 @@ from neuralviz.words import many, percent
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -64,7 +64,7 @@ CARD_HEIGHT = 260
 def show_lists(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     """Show one list at a time: the list of the user's last action comes first.
@@ -169,7 +169,7 @@ def _show_text(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray |
 def _show_nearest(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     sentence = st.session_state[SENTENCE]
@@ -178,7 +178,7 @@ def _show_nearest(
     }
     with slide("sentence"):
         for name in corpus.category_names[:1]:
-            k = fitting_k([list(corpus.sizes(name).values())])
+            k = suggest_k([list(corpus.sizes(name).values())])
             nearest = [placement.near.indices[0][:k] for placement in placements.values()]
             near = [list(map(plain, corpus.categories_at(name, rows))) for rows in nearest]
             methods = spoken_labels(list(placements))

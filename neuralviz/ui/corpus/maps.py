@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -50,7 +50,7 @@ def show_maps(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
     colours: Sequence[str],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
     *,
     named: bool,
@@ -124,14 +124,14 @@ def _draw_figure(
     open_map: OpenMap,
     colour: str,
     visible: _Visible,
-    placement: Placed | None,
+    placement: PlacedSentence | None,
 ) -> _Drawing:
     n, drawn, within = corpus.corpus.n_texts, visible.drawn, visible.within
     point_colour = find_colour(colour, corpus, open_map, maps)
     sentence: str = st.session_state.get(SENTENCE, "")
     lands, near_it = [], []
-    if placement is not None and placement.at is not None:
-        lands = [(sentence, placement.at[0])]
+    if placement is not None and placement.position is not None:
+        lands = [(sentence, placement.position[0])]
         near_it = [open_map.coordinates[placement.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
@@ -155,7 +155,7 @@ def _draw_figure(
     figure = map_figure(
         open_map.coordinates[drawn],
         drawn,
-        point_colour.of(drawn) if len(drawn) < n else point_colour,
+        point_colour.select(drawn) if len(drawn) < n else point_colour,
         title=title,
         standout=standout,
         texts=corpus.texts_at(drawn) if n <= MOST_SENT else None,
@@ -196,14 +196,16 @@ def _show_map(
     if view is None:
         handlers = Handlers(
             handle_click,
-            lambda rows: select(Selection.of_rows(np.array(rows, np.int64), n), "selected"),
+            lambda rows: select(Selection.from_rows(np.array(rows, np.int64), n), "selected"),
             handle_hover if n > MOST_SENT else "ignore",
         )
     else:
         handlers = Handlers(
             handle_click,
             hover=handle_hover,
-            areas=lambda areas: select(Selection.of_mask(open_map.grid.inside(areas)), "selected"),
+            areas=lambda areas: select(
+                Selection.from_mask(open_map.grid.inside(areas)), "selected"
+            ),
             window=lambda sides: large.look_at(open_map, sides),
         )
     downloads = [
@@ -231,15 +233,15 @@ def _show_map(
         st.caption(plain(note))
 
 
-def _explain_star(open_map: OpenMap, placement: Placed | None) -> None:
+def _explain_star(open_map: OpenMap, placement: PlacedSentence | None) -> None:
     """Explain it where a sentence's star lies far from its nearest texts."""
-    if placement is None or placement.at is None:
+    if placement is None or placement.position is None:
         return
     points, near = open_map.coordinates, placement.near.first(K).indices[0]
     if open_map.is_large:  # a sample says as much
         sample = drawn_rows(len(points))
         points, near = points[np.concatenate([near, sample])], np.arange(len(near))
-    if is_apart(placement.at[0], points, near):
+    if is_apart(placement.position[0], points, near):
         st.caption(
             "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
             "keeps only some neighbours together. The list below is by embedding."
@@ -260,7 +262,7 @@ def _make_page(
                 f"{open_map.label} · {_describe_projection(open_map)}",
                 open_map.coordinates[drawn],
                 {
-                    options[option]: find_colour(option, corpus, open_map, maps).of(drawn)
+                    options[option]: find_colour(option, corpus, open_map, maps).select(drawn)
                     for option in page_options
                 },
                 open_map.clusters_named,

@@ -55,9 +55,9 @@ def find_neighbours(open_map: OpenMap, row: int, *, chosen: bool) -> Neighbours 
         ),
         patience=PATIENCE,
     )
-    if run.task != task or run.result is None or run.result.found is None:
+    if run.task != task or run.result is None or run.result.neighbours is None:
         return None
-    return open_map.near(row, K, run.result.found.near)
+    return open_map.near(row, K, run.result.neighbours.near)
 
 
 def _explain_wait(open_map: OpenMap, *, chosen: bool) -> str:

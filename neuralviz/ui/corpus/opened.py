@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.categories import categories_of, category_names
+from neuralviz.maps.categories import category_names, find_categories
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import is_large
 from neuralviz.store.corpora import CorpusStore
@@ -105,7 +105,7 @@ class OpenCorpus:
         Not of a large corpus: it has `category_names` and `codes`.
         """
         return self._parts.get(
-            "categories", lambda: MappingProxyType(categories_of(self.corpus, self.labels))
+            "categories", lambda: MappingProxyType(find_categories(self.corpus, self.labels))
         )
 
     @property

@@ -16,13 +16,13 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNear
+    from neuralviz.jobs.near import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
 
 PATIENCE = 0.05  # seconds
 
 
-def known_samples(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
+def known_samples(maps: Sequence[OpenMap]) -> list[SampledNeighbours] | None:
     """The neighbours of the same texts by each map; None until all are found.
 
     The open maps keep them for all sessions.
@@ -32,9 +32,9 @@ def known_samples(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
     return samples if len(samples) == len(maps) else None
 
 
-def _known_sample(open_map: OpenMap) -> SampledNear | None:
+def _known_sample(open_map: OpenMap) -> SampledNeighbours | None:
     run = _runs(open_map).find(_task(open_map)) if open_map.sampled(None) is None else None
-    return open_map.sampled(run.result.found if run is not None and run.result else None)
+    return open_map.sampled(run.result.neighbours if run is not None and run.result else None)
 
 
 def find_samples(maps: Sequence[OpenMap]) -> None:

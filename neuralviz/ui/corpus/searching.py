@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from neuralviz.jobs.mapping import Placed
+    from neuralviz.jobs.mapping import PlacedSentence
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -115,7 +115,7 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
     st.session_state.pop(SENTENCE, None)
     before = st.session_state.pop(SEARCH_RESULT, None)
     if query and mode == WORDS:
-        selection = Selection.of_rows(corpus.find(query), corpus.corpus.n_texts)
+        selection = Selection.from_rows(corpus.find(query), corpus.corpus.n_texts)
         st.session_state[SEARCH_RESULT] = selection
         if len(selection):
             select(selection, _quote_query(query))
@@ -151,10 +151,10 @@ def _describe_found(corpus: OpenCorpus, query: str, within: np.ndarray | None) -
     return f"Found {n} {_quote_query(query)}; see “{SELECTION}” below the map."
 
 
-def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
+def show_placing(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
     """Where the sentence lands, by the id of a map; panels for maps still at work."""
     sentence: str = st.session_state.get(SENTENCE, "")
-    placements: dict[str, Placed] = {}
+    placements: dict[str, PlacedSentence] = {}
     for open_map in maps if sentence else ():
         if open_map.spec.is_imported:
             st.info(
@@ -195,7 +195,7 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
 def say_nearest(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
-    placed: Mapping[str, Placed],
+    placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
 ) -> None:
     """Name the shown text that is nearest to the sentence by each map's method."""

@@ -31,7 +31,7 @@ def current_selection(n_texts: int, within: np.ndarray | None = None) -> Selecti
     selection: Selection | None = st.session_state.get(SELECTED)
     if selection is None or selection.n_texts != n_texts:
         return None
-    return selection if within is None else Selection.of_mask(selection.mask() & within)
+    return selection if within is None else Selection.from_mask(selection.mask() & within)
 
 
 def select(chosen: Selection, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from neuralviz.jobs.mapping import MakeMaps, Mapped
+from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns, known_run
@@ -40,10 +40,10 @@ _LOST = {
 
 def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     """Start a run that makes missing maps; it replaces the session's unfinished one."""
-    RUNS.start(MakeMaps.now(corpus.id, choices), again=True, work=_work(corpus))
+    RUNS.start(MakeMaps.for_current_models(corpus.id, choices), again=True, work=_work(corpus))
 
 
-def current_run(corpus: Corpus) -> Run[Mapped] | None:
+def current_run(corpus: Corpus) -> Run[MapsState] | None:
     """The run on this corpus: the session's last, else one under way that the address names.
 
     Where users do not share corpora, the last one under way counts without being named.
@@ -54,7 +54,7 @@ def current_run(corpus: Corpus) -> Run[Mapped] | None:
     )
 
 
-def find_makeable(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
+def find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> list[MapChoice]:
     """The missing maps that a new run may make now.
 
     Empty while this session's run is under way; while another session's is, those that it leaves.
@@ -65,7 +65,7 @@ def find_makeable(run: Run[Mapped] | None, missing: Sequence[MapChoice]) -> list
     return [choice for choice in missing if RUNS.is_met(run) and choice not in under_way]
 
 
-def is_of_interest(run: Run[Mapped], missing: Sequence[MapChoice]) -> bool:
+def is_of_interest(run: Run[MapsState], missing: Sequence[MapChoice]) -> bool:
     """Whether to show a run: this session's, or another session's that makes a missing map.
 
     A finished run is shown where maps are still missing.
@@ -85,11 +85,11 @@ def _work(corpus: Corpus) -> str:
     return f"maps of {corpus.id}"
 
 
-def _task(run: Run[Mapped]) -> MakeMaps:
+def _task(run: Run[MapsState]) -> MakeMaps:
     return cast("MakeMaps", run.task)
 
 
-def show_run(run: Run[Mapped]) -> None:
+def show_run(run: Run[MapsState]) -> None:
     """Show the run's progress; the page runs again when the run is over."""
 
     show_run_panel(
@@ -102,7 +102,7 @@ def show_run(run: Run[Mapped]) -> None:
     )
 
 
-def describe_stopped(task: MakeMaps, result: Mapped) -> str:
+def describe_stopped(task: MakeMaps, result: MapsState) -> str:
     """How far a stopped run came, and what it saved."""
     embedding = result.embedding
     if embedding is None and result.projecting is None:

@@ -23,7 +23,7 @@ from neuralviz.evaluation.experiments import (
 )
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-from neuralviz.maps.neighbourhoods import K, fitting_k
+from neuralviz.maps.neighbourhoods import K, suggest_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, check_may_load, is_loaded
@@ -261,7 +261,7 @@ def _choose_settings(table: str, data_choice: DataChoice | None) -> _Settings:
 def _choose_k(data: DataSet) -> int:
     """Ask for the number of voting neighbours: first ten, or fewer for labels with few texts."""
     labels = data.labels if isinstance(data, LabelledData) else ()
-    first = fitting_k([list(Counter(labels).values())])
+    first = suggest_k([list(Counter(labels).values())])
     chosen = st.number_input(
         "Neighbours",
         min_value=1,

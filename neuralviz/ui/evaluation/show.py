@@ -13,7 +13,7 @@ from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.verdict import other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
-from neuralviz.jobs.evaluating import Evaluate, Filling
+from neuralviz.jobs.evaluating import Evaluate, EvaluationState
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
@@ -56,7 +56,7 @@ ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 def recall_results(chosen: EvaluationChoice) -> bool:
     """Recall the results of an earlier evaluation; whether there are any."""
-    task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
+    task = Evaluate.for_current_models(chosen.plan, corpus=chosen.corpus)
     return RUNS.recall(task, _result_view_id(chosen)) is not None
 
 
@@ -72,8 +72,8 @@ def show_evaluation(chosen: EvaluationChoice, *, again: bool) -> None:
         chosen: the evaluation.
         again: run it again if it failed or was stopped; embeddings are reused.
     """
-    task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
-    last: Run[Filling] | None = RUNS.find(task)
+    task = Evaluate.for_current_models(chosen.plan, corpus=chosen.corpus)
+    last: Run[EvaluationState] | None = RUNS.find(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed, view=_result_view_id(chosen))
     show_run_panel(RUNS, run, _show)
@@ -91,7 +91,7 @@ def offer_to_stop() -> None:
                 run.stop()
 
 
-def _show(filling: Filling, live: bool) -> None:
+def _show(filling: EvaluationState, live: bool) -> None:
     show_results(filling.results, live=live)
 
 

@@ -16,7 +16,7 @@ from neuralviz.evaluation.ladder_in_words import (
 from neuralviz.evaluation.ladder_table import best_result, best_rung, worst_predictions
 from neuralviz.plots.ladder import (
     autoencoder_figure,
-    heard_figure,
+    layer_shares_figure,
     predictions_figure,
     qq_figure,
     residual_figure,
@@ -84,7 +84,7 @@ def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
         )
         with left_column:
             show_figure(
-                heard_figure(result.rung, layer_shares),
+                layer_shares_figure(result.rung, layer_shares),
                 key="frozen-heard",
                 numbers=lambda: pd.DataFrame(
                     {"layer": range(len(layer_shares)), "share": layer_shares}

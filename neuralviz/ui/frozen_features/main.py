@@ -208,7 +208,7 @@ def _load_recorded_run() -> Run[Ladder] | None:
     example_texts = {text for first, second, _ in task.pairs for text in (first, second)}
     if not example_texts.issuperset(ladder.test.sentences1):
         return None
-    return Run.over(task, ladder, status="done", finished=0.0, seconds=0.0)
+    return Run.from_result(task, ladder, status="done", finished=0.0, seconds=0.0)
 
 
 def _describe_done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.ladder_in_words import rung_warnings
 from neuralviz.evaluation.ladder_table import best_rung
-from neuralviz.jobs.ladder import similarity_models_of
+from neuralviz.jobs.ladder import make_similarity_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
@@ -31,7 +31,8 @@ def offer_to_save(run: Run[Ladder]) -> None:
         return
     ladder = run.result
     rungs = {
-        model.trained.settings.rung: model for model in similarity_models_of(run.task.model, ladder)
+        model.trained.settings.rung: model
+        for model in make_similarity_models(run.task.model, ladder)
     }
     st.subheader("Save a similarity model", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):

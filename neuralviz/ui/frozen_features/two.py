@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
-from neuralviz.jobs.ladder import ScoreTwo, similarity_models_of
-from neuralviz.plots.ladder import two_figure
+from neuralviz.jobs.ladder import ScoreTwoTexts, make_similarity_models
+from neuralviz.plots.ladder import pair_scores_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.closer import quote
@@ -50,7 +50,7 @@ def show_two_texts(run: Run[Ladder]) -> None:
                     persist_state="session",
                 )
             )
-    task = ScoreTwo(run.task.model, _similarity_models(run), *texts)
+    task = ScoreTwoTexts(run.task.model, _similarity_models(run), *texts)
     scored = RUNS.start(task)
     last = next(
         (
@@ -73,12 +73,14 @@ def _similarity_models(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
     """A ladder's similarity models, made once per ladder."""
     shown_ladder, rungs = st.session_state.get(_RUNGS, (None, ()))
     if shown_ladder is not run.result:
-        rungs = similarity_models_of(run.task.model, run.result)
+        rungs = make_similarity_models(run.task.model, run.result)
         st.session_state[_RUNGS] = run.result, rungs
     return rungs
 
 
-def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None, _: bool) -> None:
+def _show(
+    task: ScoreTwoTexts, last: Run[TwoScores] | None, result: TwoScores | None, _: bool
+) -> None:
     """Draw the scores; until they are computed, those of the previous texts, faded."""
     shown_task = task if result is not None else last.task if last is not None else None
     scores = result or (last.result if last is not None else None)
@@ -89,7 +91,7 @@ def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None,
         pair = shown_task.first, shown_task.second
         show_point(identical_point(pair, scores.pair, scores.equal, quote), key=KEY)
         show_figure(
-            two_figure(scores.pair, scores.equal, scale.low, scale.high),
+            pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high),
             key=f"{KEY}-scores",
             numbers=lambda: pd.DataFrame(
                 {

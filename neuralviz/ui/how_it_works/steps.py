@@ -96,7 +96,10 @@ def _show_text(walk: Walkthrough) -> None:
     plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
     numbers = pd.DataFrame({"step": range(1, 11), "result": plain})
     _draw(
-        plots.way_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]), "overview", numbers, 480
+        plots.overview_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]),
+        "overview",
+        numbers,
+        480,
     )
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.in_words import of_blocks, of_epochs
+from neuralviz.layers.in_words import describe_blocks, describe_epochs
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.blocks import block_totals_figure, marks_figure
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.jobs import Run
-    from neuralviz.jobs.micro_tuning import Marks
+    from neuralviz.jobs.micro_tuning import BlockChanges
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.models.language_model import Layer
 
@@ -60,7 +60,7 @@ def show() -> None:
             matching_run = _ask_settings(model_id, text, choice[0])
         measure = _choose_measure()
         epoch_place = st.container()
-    run: Run[Marks] | None = matching_run or RUNS.last_to_show()
+    run: Run[BlockChanges] | None = matching_run or RUNS.last_to_show()
     if run is None:
         return
     is_old, epoch = matching_run is None, None
@@ -89,7 +89,7 @@ def show() -> None:
 # --- before a run ------------------------------------------------------------------------------
 
 
-def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Marks] | None:
+def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[BlockChanges] | None:
     """Widgets for a run, which *Tune* starts; a session's first run starts by itself.
 
     Returns:
@@ -140,8 +140,8 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
 # --- a run -------------------------------------------------------------------------------------
 
 
-def _words(run: Run[Marks]) -> RunSentences:
-    def stopped(_: Marks) -> str:
+def _words(run: Run[BlockChanges]) -> RunSentences:
+    def stopped(_: BlockChanges) -> str:
         if not run.progress.share:
             return "Stopped before the first step."
         return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
@@ -149,7 +149,9 @@ def _words(run: Run[Marks]) -> RunSentences:
     return RunSentences(describe_stopped=stopped)
 
 
-def _show_marks(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: bool) -> None:
+def _show_marks(
+    run: Run[BlockChanges], measure: str, epoch: int | None, marks: BlockChanges, live: bool
+) -> None:
     if not marks.epochs_known:
         return
     if marks.diverged:
@@ -166,7 +168,7 @@ def _show_marks(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, 
     grid, per_value = _task(run).grid, measure == "per value"
     with slide(KEY):
         show_point(
-            of_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
+            describe_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
         )
         with allow_swiping(f"{KEY}-scrolled", 480):
             show_figure(
@@ -175,7 +177,7 @@ def _show_marks(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, 
                     [kind_in_words(kind) for kind in grid.kinds],
                     grid.blocks,
                     measure=MEASURES[measure],
-                    when=f"epoch {epoch}",
+                    moment=f"epoch {epoch}",
                     full_kinds=grid.kinds,
                 ),
                 key=f"{KEY}-grid-{run.id}",
@@ -195,7 +197,7 @@ def _show_marks(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, 
     )
 
 
-def _task(run: Run[Marks]) -> TuneBlocks:
+def _task(run: Run[BlockChanges]) -> TuneBlocks:
     return cast("TuneBlocks", run.task)
 
 
@@ -216,7 +218,7 @@ def _describe_run(task: TuneBlocks) -> About:
     )
 
 
-def _show_loss(marks: Marks) -> None:
+def _show_loss(marks: BlockChanges) -> None:
     losses = marks.loss[: marks.epochs_known]
     finite = losses[np.isfinite(losses)]
     if not len(finite):
@@ -257,7 +259,7 @@ def _choose_measure() -> str:
     )
 
 
-def _choose_epoch(run: Run[Marks]) -> int:
+def _choose_epoch(run: Run[BlockChanges]) -> int:
     """The epoch that the heatmap shows."""
     n_epochs = run.result.epochs_known
     if n_epochs < 2:
@@ -266,13 +268,13 @@ def _choose_epoch(run: Run[Marks]) -> int:
     return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
 
 
-def _show_by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
+def _show_by_epoch(run: Run[BlockChanges], marks: BlockChanges, measure: str) -> None:
     """Draw the change of each block, epoch by epoch."""
     task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
     blocks = task.grid.blocks
     totals = task.grid.totals(marks.norms, per_value=per_value)
     with slide(f"{KEY}-epochs"):
-        show_point(of_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
+        show_point(describe_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
         show_figure(
             block_totals_figure(
                 totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs
@@ -298,7 +300,7 @@ def _show_by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
     )
 
 
-def _make_table(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
+def _make_table(grid: MarkGrid, marks: BlockChanges) -> pd.DataFrame:
     """A row for every tuned layer and epoch."""
     n_epochs = marks.epochs_known
     layers_table = pd.DataFrame(

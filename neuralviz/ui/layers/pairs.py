@@ -73,7 +73,7 @@ def show() -> None:
         coefficient = _choose_coefficient()
     if pairs is None or not may_load(model_id):
         return
-    run = RUNS.start(MeasureLayers.of(ModelRef.now(model_id), pairs))
+    run = RUNS.start(MeasureLayers.from_pairs(ModelRef.now(model_id), pairs))
     with output:
         show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))
     result: LayerPairs | None = run.result if run.is_over else None

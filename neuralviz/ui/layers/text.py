@@ -12,7 +12,7 @@ import streamlit as st
 
 from neuralviz.jobs.layers import FollowText
 from neuralviz.layers.geometry import followed_words, word_importance
-from neuralviz.layers.in_words import NAMED, of_text
+from neuralviz.layers.in_words import NAMED, describe_text
 from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots
@@ -112,7 +112,7 @@ def _show_words(
         )
     words = followed_words(states, followed.weights.importance)
     with dim_old_results(KEY, result is None), slide(KEY):
-        show_point(plain(of_text(words, followed.weights)), key=KEY)
+        show_point(plain(describe_text(words, followed.weights)), key=KEY)
         _show_importance(states, followed.weights, _describe_run(task, followed))
         _show_turns(words, followed.weights, _describe_run(task, followed))
         st.caption(

@@ -13,7 +13,7 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs.layers import FollowWords
-from neuralviz.layers.in_words import of_corpus, of_groups
+from neuralviz.layers.in_words import describe_corpus, describe_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.standalone import About
@@ -109,7 +109,7 @@ def _describe_run(result: WordVariances, least: int) -> About:
     return About(
         "Words by how unevenly they turn from layer to layer",
         {
-            "texts": f"{result.done:,}",
+            "texts": f"{result.n_read:,}",
             "words": f"that occur {least:,} times or more" if least > 1 else "all",
             "model": result.model_id,
         },
@@ -136,7 +136,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = [*range(len(words) - 1, len(words) - 1 - n, -1), *range(n - 1, -1, -1)]
     with slide(KEY):
-        show_point(plain(of_corpus(groups)), key=KEY)
+        show_point(plain(describe_corpus(groups)), key=KEY)
         show_figure(
             words_figure(
                 [words[i] for i in drawn],
@@ -155,7 +155,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     if not live:
         counted = f"{many(len(words), 'word')} with {many(int(occurrences.sum()), 'occurrence')}"
         st.caption(
-            f"{counted} in {many(result.done, 'text')}. Each dot is a word, placed at its "
+            f"{counted} in {many(result.n_read, 'text')}. Each dot is a word, placed at its "
             "variance: that of the cosines between its vectors at consecutive layers, mean over "
             "its occurrences. Larger dots are more frequent words."
         )
@@ -166,7 +166,7 @@ def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
     variance = np.concatenate([group.variance for group in groups])
     limits = (float(variance.min()), float(variance.max()))
     with slide(f"{KEY}-groups"):
-        show_point(of_groups(groups), key=f"{KEY}-groups")
+        show_point(describe_groups(groups), key=f"{KEY}-groups")
         for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
             with column:
                 _show_group(group, limits, provenance)

@@ -11,13 +11,13 @@ import streamlit as st
 from neuralviz.jobs.micro_tuning import FillBlanks
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
-    blanks_in_words,
-    deltas_in_words,
+    describe_blanks,
+    describe_deltas,
     sentence_with_blank,
 )
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_held
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.filling import blank_figure, blank_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
@@ -77,7 +77,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
         deltas = [(scale, record.text_delta(source)) for scale, source in scaled]
-        run = RUNS.start(FillBlanks.of(model, sentence or "", deltas), again=pressed)
+        run = RUNS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
         show_run_panel(
             RUNS,
             run,
@@ -122,9 +122,9 @@ def _draw_blanks(
 ) -> None:
     if blanks is None:
         return
-    deltas_name = deltas_in_words(scaled)
-    show_point(plain(blanks_in_words(blanks, deltas_name)), key=f"{key}-try")
-    run_provenance = about_run(record)
+    deltas_name = describe_deltas(scaled)
+    show_point(plain(describe_blanks(blanks, deltas_name)), key=f"{key}-try")
+    run_provenance = describe_run(record)
     provenance = About(
         "What does it know now?",
         {"sentence": sentence, "after": deltas_name, **run_provenance.settings},
@@ -138,7 +138,7 @@ def _draw_blanks(
             blank_figure(blank, title),
             key=f"{key}-blank-{number}",
             numbers=pd.DataFrame(
-                [(row.token, row.before, row.after, row.change) for row in blank.shown],
+                [(row.token, row.before, row.after, row.change) for row in blank.candidates],
                 columns=["token", "before", "after", "change"],
             ),
             name=f"blank {number}",

@@ -9,13 +9,13 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import (
-    against_earlier,
+    compare_with_earlier,
     first_words,
     neurons_point,
     neurons_stand_out,
     run_point,
 )
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_LINES,
@@ -69,13 +69,13 @@ def show_record(
         earlier: another run on the same texts.
         draw_above: draws what stands between the point and its figures.
     """
-    provenance = about_run(record, text)
+    provenance = describe_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
         _show_stage_texts(record, key, text)
         if earlier is not None:
-            st.markdown(plain(against_earlier(record, earlier.record, earlier.numbers)))
+            st.markdown(plain(compare_with_earlier(record, earlier.record, earlier.numbers)))
         draw_above()
         _show_warnings(record)
         with st.container(key=f"tune-figures-{key}"):
@@ -162,7 +162,7 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
             f"{key}-delta",
             (record, text, layer, with_all),
             lambda: neurons_figure(
-                record.delta(layer, text), record.settings.layers[layer], every=with_all
+                record.delta(layer, text), record.settings.layers[layer], all_neurons=with_all
             ),
         ),
         key=f"{key}-delta",

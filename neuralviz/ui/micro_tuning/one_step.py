@@ -67,7 +67,7 @@ def start_one_step(record: RunRecord) -> str:
     texts = record.texts[:MAX_TEXTS]
     view = save_once(View(texts))
     specs = [embedder_spec(method, options) for method, options in one_step_methods(record)]
-    task = Compare.now(specs, texts)
+    task = Compare.for_current_models(specs, texts)
     run = RUNS.recall(task, view)
     if run is None or run.status in ("failed", "stopped"):
         RUNS.start(task, again=True, view=view)

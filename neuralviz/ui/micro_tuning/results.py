@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import similar_point, words_point
-from neuralviz.plots.about_run import about_run
+from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import products_figure, short_layer_names
 from neuralviz.plots.shares import shares_figure, shares_width
 from neuralviz.plots.theme import shorten
@@ -66,7 +66,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
                 numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 name=f"word shares of text {text + 1}",
                 height=400,
-                provenance=about_run(record, text),
+                provenance=describe_run(record, text),
             )
     decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
@@ -132,7 +132,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
             numbers=table,
             name="products of neural embeddings",
             height=min(720, 200 + 60 * len(shown_texts)),
-            provenance=about_run(record),
+            provenance=describe_run(record),
         )
 
 
@@ -173,7 +173,7 @@ def embeddings_table(record: RunRecord) -> pd.DataFrame:
 
 def _offer_downloads(record: RunRecord, key: str) -> None:
     """Offer embeddings, losses and norms as files."""
-    provenance = about_run(record)
+    provenance = describe_run(record)
     tables = {
         "Embeddings": ("neural embeddings", embeddings_table),
         "Losses": ("micro-tuning losses", losses_table),

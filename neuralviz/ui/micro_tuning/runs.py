@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.in_words import how_far
+from neuralviz.micro_tuning.in_words import describe_progress
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
@@ -149,7 +149,7 @@ def _draw_run(overlay: Overlay, text: int, record: RunRecord, _live: bool) -> No
 def _describe_stopped(record: RunRecord) -> str:
     if not record.epochs_reached:
         return "Stopped before the first step."
-    return f"Stopped. {how_far(record)}".rstrip()
+    return f"Stopped. {describe_progress(record)}".rstrip()
 
 
 def show_recorded(text: int) -> None:

@@ -140,7 +140,7 @@ def _load_recorded_run(corpus_id: str) -> Run[tuple[Lesson, ...]] | None:
     if not lessons or texts != tuple(textbooks().texts):
         return None
     task = example_training(CorpusStore().corpus(corpus_id), texts)
-    return Run.over(task, lessons, status="done", finished=0.0, seconds=0.0)
+    return Run.from_result(task, lessons, status="done", finished=0.0, seconds=0.0)
 
 
 def _describe_done(

@@ -11,10 +11,10 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.plots.training import (
-    about_training,
     accuracy_by_layer_figure,
     accuracy_by_step_figure,
     accuracy_map_figure,
+    describe_training,
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
@@ -62,7 +62,7 @@ def show_lessons(
     except NeuralvizError as error:  # deleted meanwhile
         show_error(error)
         return
-    provenance = about_training(lessons, corpus.name, task.model.id)
+    provenance = describe_training(lessons, corpus.name, task.model.id)
     with slide("training"):
         sentence = training_point(
             lessons,
