@@ -70,7 +70,7 @@ def describe_destination(subject: str = "The file") -> str:
 
 
 def n_within_limits(texts: Sequence[str]) -> int:
-    """How many of the texts, from the first, this server takes at once."""
+    """How many of the first texts this server takes at once."""
     settings = effective_settings()
     most_texts, most_characters = settings.max_texts, settings.max_characters
     n = len(texts) if most_texts is None else min(len(texts), most_texts)

@@ -131,7 +131,7 @@ def slot() -> Iterator[None]:
 
 @contextmanager
 def let_others_draw() -> Iterator[None]:
-    """A context in which a waiting page gives its drawing place to another."""
+    """Give the page's drawing slot to other pages while the context lasts."""
     had_slot = getattr(_drawing, "has_slot", False)
     if had_slot:
         _SLOTS.release()

@@ -24,7 +24,7 @@ def session_id() -> str:
 
 
 def connection_check(session: str) -> Callable[[], bool]:
-    """A question that any thread may ask: is this browser session still connected?
+    """A function, for any thread, that says whether this browser session is still connected.
 
     Outside a server (tests, plain Python) nobody can leave: the answer is always yes.
     """

@@ -59,14 +59,14 @@ read_uploaded = _cache()(read_table)
 def choose_pairs(
     key: str, example: Callable[[], tuple[str, ScoredPairs]]
 ) -> tuple[str, ScoredPairs, bool] | None:
-    """The example's pairs, or those of a table.
+    """Ask for pairs: the example's, or a table's.
 
     Args:
         key: names the widgets; ``KEY-source`` is that of the choice.
-        example: gives its name and its pairs.
+        example: returns the example's name and pairs.
 
     Returns:
-        A name, the pairs, and whether they are the example's; None without any, which is said.
+        A name, the pairs, and whether they are the example's; None, with a message, without pairs.
     """
     open_upload(key)
     source = choose_one(
@@ -96,19 +96,19 @@ def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredP
 def upload_table(
     key: str, columns: str, max_rows: int, kinds: Mapping[Kind, str] = KINDS
 ) -> tuple[Source, dict[str, str]] | None:
-    """A table, with the column of each role; it stays when a person leaves and comes back.
+    """Ask for a table and the column of each role; the session keeps both.
 
     Args:
         key: names the widgets; ``KEY-kept`` keeps the file in the session.
-        columns: that it should have, in words.
-        max_rows: that are read.
-        kinds: of data that it may hold, and what they are called.
+        columns: the expected columns, in words.
+        max_rows: the most rows that are read.
+        kinds: the kinds of data that the table may hold, and their names.
 
     Returns:
-        None while the file or a column is missing, which is said.
+        The file and the column of each role; None, with a message, while one is missing.
 
     Raises:
-        NeuralvizError: it cannot be read.
+        NeuralvizError: the table cannot be read.
     """
     kept = f"{key}-kept"
     # The uploader takes any type: reading says what a file is not.
@@ -132,7 +132,7 @@ def upload_table(
 
 
 def open_upload(key: str) -> None:
-    """Have the widgets hold the table of a link that was opened, and how it is read."""
+    """Fill the widgets with the table of an opened link, and the roles of its columns."""
     view = open_view(key)
     if view is not None and view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
@@ -159,7 +159,7 @@ def put_upload_in_address(key: str) -> None:
 def _choose_columns(
     key: str, name: str, table: Table, kinds: Mapping[Kind, str]
 ) -> dict[str, str] | None:
-    """Role to column; None while one that is needed is missing."""
+    """Ask for the column of each role; None while a required role has none."""
     columns = table.columns
     if not columns:
         return {}  # reading says why
