@@ -14,7 +14,7 @@ from rich.text import Text
 
 from neuralviz.cli.common import Commands, ask_confirmation, print_message
 from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.on_ray import RayCommand, RayOption, ray_work
+from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
 from neuralviz.cli.saved_corpora import (
     CorpusArgument,
     OptionsOption,
@@ -328,14 +328,14 @@ def _embed(
     corpus: Corpus,
     specs: Sequence[EmbedderSpec],
     embedders: Sequence[Embedder],
-    on_ray: RayEmbedding | None = None,
+    ray_embedding: RayEmbedding | None = None,
 ) -> None:
-    if on_ray is None:
+    if ray_embedding is None:
         warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         label = unique_label(store, spec, specs)
-        corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, on_ray)
-        if on_ray is not None:
+        corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, ray_embedding)
+        if ray_embedding is not None:
             ray_work().index_corpus(store, corpus, last.embedder)
         outcome = "Already embedded" if last.found == last.total else "Embedded"
         print_message(

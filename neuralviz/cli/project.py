@@ -10,7 +10,7 @@ import typer
 
 from neuralviz.cli.common import INTERRUPTED, print_message
 from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.on_ray import RayCommand, RayOption, ray_work
+from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
 from neuralviz.cli.saved_corpora import (
     CorpusArgument,
     OptionsOption,
@@ -117,18 +117,20 @@ def project(
     check_enough_texts(saved_corpus)
     label = unique_label(store, spec)
     with ExitStack() as stack:
-        fitting, on_ray = DEFAULT, None
+        fitting, ray_embedding = DEFAULT, None
         if ray is not None:
             work = ray_work()
-            on_ray = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
+            ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
             fitting = Fitting(spread=work.place_on_cluster)
         if spec.is_imported:
             stored_embedder = find_embedder(store, saved_corpus, spec)
         else:
             (embedder,) = load_embedders([spec])
-            if on_ray is None:
+            if ray_embedding is None:
                 warn_of_missing(store, saved_corpus, [embedder])
-            saved_corpus, last, _ = embed_whole_corpus(store, saved_corpus, label, embedder, on_ray)
+            saved_corpus, last, _ = embed_whole_corpus(
+                store, saved_corpus, label, embedder, ray_embedding
+            )
             stored_embedder = last.embedder
         kept = _make_map(store, saved_corpus, stored_embedder, settings, fitting)
     for note in kept.notes:

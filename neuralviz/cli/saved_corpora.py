@@ -182,7 +182,7 @@ def embed_whole_corpus(
     corpus: Corpus,
     label: str,
     embedder: Embedder,
-    on_ray: RayEmbedding | None = None,
+    ray_embedding: RayEmbedding | None = None,
 ) -> tuple[Corpus, EmbeddingEvent, int]:
     """`embed_with_progress`; on a cluster, texts that cannot be embedded are skipped.
 
@@ -192,10 +192,10 @@ def embed_whole_corpus(
     Raises:
         As of `embed_with_progress`.
     """
-    last = embed_with_progress(store, corpus, label, embedder, on_ray or embed_corpus)
+    last = embed_with_progress(store, corpus, label, embedder, ray_embedding or embed_corpus)
     n_missing = 0
-    if on_ray is not None:
-        corpus, n_missing = on_ray.leave_out(store, corpus, label)
+    if ray_embedding is not None:
+        corpus, n_missing = ray_embedding.leave_out(store, corpus, label)
     return corpus, last, n_missing
 
 

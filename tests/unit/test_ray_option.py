@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from neuralviz.cli import on_ray
-from neuralviz.cli.on_ray import give_ray_a_value
+from neuralviz.cli import ray_option
+from neuralviz.cli.ray_option import give_ray_a_value
 from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
@@ -111,9 +111,9 @@ def test_nothing_else_loads_ray():
 
 
 def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
+    monkeypatch.setattr(ray_option, "find_spec", lambda name: None)
     with pytest.raises(NeuralvizError, match=r"pip install .neuralviz\[ray\]."):
-        on_ray.ray_work()
+        ray_option.ray_work()
 
 
 def test_several_files_need_it():

@@ -13,10 +13,10 @@ from neuralviz.jobs.example_ladder import EXAMPLE, example_ladder, example_pairs
 from neuralviz.jobs.ladder import LOOKED_AT, ClimbLadder, LookAtLayers, pair_rows
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
-from neuralviz.ui.frozen_features.closer import show_rung
+from neuralviz.ui.frozen_features.rung import show_rung
 from neuralviz.ui.frozen_features.save import offer_to_save
 from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
-from neuralviz.ui.frozen_features.two import show_two_texts
+from neuralviz.ui.frozen_features.two_texts import show_two_texts
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.model_choice import may_load

@@ -13,7 +13,7 @@ from neuralviz.jobs.ladder import ScoreTwoTexts, make_similarity_models
 from neuralviz.plots.ladder import pair_scores_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.frozen_features.closer import quote
+from neuralviz.ui.frozen_features.rung import quote
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.page import dim_old_results
