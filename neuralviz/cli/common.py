@@ -30,14 +30,14 @@ _WISHES = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
-_OPTIONS = {  # by what notes and errors advise, which pages give as well
+_OPTIONS = {  # options by the advice in notes and errors
     r"choose (?:line|row) (\d+) as the header": r"--header \1",
     r"choose no header": "--no-header",
     r"Assign a column to (\w+)": r"--role \1=…",
     r"Assign columns to the roles of one of them": "--role ROLE=COLUMN",
     r"match by row": "--in-order",
 }
-MANY_POSITIONS = 200_000  # masked positions of a run that takes minutes
+MANY_POSITIONS = 200_000  # masked positions; a run with more takes minutes
 
 
 class Commands(TyperGroup):

@@ -152,7 +152,7 @@ def add(
     read = read_file(file, column, limit, header=line, id_column=id_column, mode=mode)
     requested_name = file.resolve().name if name is None else name
     existing = store.find(requested_name, read)
-    embedders = load_embedders(specs)  # before anything is kept: there may be no such model
+    embedders = load_embedders(specs)  # first: the model may not exist
     corpus = existing or store.add(requested_name, read)
     _print_saved(corpus, requested_name, is_new=existing is None)
     _embed(store, corpus, specs, embedders)

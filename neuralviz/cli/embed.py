@@ -91,7 +91,7 @@ def _embed(
 
     warn_of_time([embedder], read.texts)
     with progress_bars() as progress:
-        store = MemoryVectors(0)  # nothing is asked for twice
+        store = MemoryVectors(0)  # no text is embedded twice
         embedded = embed_texts(embedder, read.texts, store, batch_size, progress, "Embedding")
     finished = embedded.has_vector.nonzero()[0].tolist()
     if embedded.stopped and not finished:

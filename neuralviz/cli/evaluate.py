@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.experiments import Row
 
 SOME_FAILED = 1
-MANY_TUNED = 300  # texts that a model is tuned on, each by its own
+MANY_TUNED = 300  # micro-tuned texts; more take minutes
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
 MeasureName = Literal[

@@ -40,7 +40,7 @@ __all__ = [
     "place_on_cluster",
 ]
 
-NAMED = 5  # texts that were skipped and are named
+MAX_NAMED = 5  # skipped texts in a message
 
 
 @contextmanager
@@ -173,9 +173,9 @@ class RayEmbedding:
 
 def _describe_skipped(left_out: LeftOut) -> str:
     """The first of the skipped texts, each with the reason."""
-    first = sorted(left_out.items())[:NAMED]
+    first = sorted(left_out.items())[:MAX_NAMED]
     reasons = "; ".join(f"text {row + 1:,} {reason.rstrip('.')}" for row, (_, reason) in first)
-    rest = f", and {len(left_out) - NAMED:,} more" if len(left_out) > NAMED else ""
+    rest = f", and {len(left_out) - MAX_NAMED:,} more" if len(left_out) > MAX_NAMED else ""
     return f"{reasons}{rest}"
 
 

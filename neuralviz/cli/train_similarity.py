@@ -107,7 +107,7 @@ def train_similarity(
         None if path is None else read_pairs(Source.at(path, line), roles) for path in (dev, test)
     )
     split = similarity.split_pairs(read_pairs(Source.at(pairs, line), roles), *held_out_pairs)
-    check_different(split.train.scores, "train")  # looked at before a model is loaded
+    check_different(split.train.scores, "train")  # before a model is loaded
     for note in split.notes:
         print_message(note)
     print_message(

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 MAX_K = 1000
 OWN_METHODS = "Methods"
-KEPT = "Saved embeddings"
-OF_LAYERS = ("layers", "ablations", "layer-by-layer")  # their rows are made from a model's layers
+SAVED_EMBEDDINGS = "Saved embeddings"
+LAYER_TABLES = ("layers", "ablations", "layer-by-layer")  # rows depend on the model
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> D
     if thresholds is None or not isinstance(data, ScoredData):
         return data
     notes = data.notes
-    if thresholds != (data.similar, data.dissimilar):  # that they follow the range holds no more
+    if thresholds != (data.similar, data.dissimilar):  # they no longer follow the range
         notes = tuple(note for note in notes if note != BY_RANGE.note(data.scores))
     return replace(data, similar=thresholds[0], dissimilar=thresholds[1], notes=notes)
 
@@ -152,7 +152,7 @@ def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> D
 def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
     return st.selectbox(
         "Evaluate",
-        [*[KEPT] * bool(kept), OWN_METHODS, *EXPERIMENTS],
+        [*[SAVED_EMBEDDINGS] * bool(kept), OWN_METHODS, *EXPERIMENTS],
         key="experiment-of-corpus" if kept else "experiment",
         bind="query-params",
         help="Choose your own methods, or an experiment from the papers.",
@@ -177,7 +177,7 @@ def _find_imported(data_choice: DataChoice) -> dict[str, EmbedderSpec]:
             for kept in store.vectors.embedders()
             if kept.spec in imported_jsons and _is_beside_corpus(store, kept)
         }
-    except StoreError:  # whoever opens a saved corpus meets the error
+    except StoreError:  # opening a saved corpus shows the error
         return {}
     return {label: spec for label, spec in imported.items() if spec.to_json() in corpus_jsons}
 
@@ -198,7 +198,7 @@ def _choose_methods(
     table: str, kept: Sequence[EmbedderSpec], imported: Mapping[str, EmbedderSpec]
 ) -> Sequence[str]:
     """Ask for methods, or for embeddings of a corpus; empty for a predefined table."""
-    if table == KEPT:
+    if table == SAVED_EMBEDDINGS:
         labels = method_labels(kept)
         return st.multiselect(
             "Embeddings", labels, default=labels, key=f"kept-{'-'.join(labels)}",
@@ -230,7 +230,7 @@ def _choose_settings(table: str, data_choice: DataChoice | None) -> _Settings:
     if data_choice is not None and _has_voters(data_choice):
         k = _choose_k(data_choice.data)
     thresholds = _choose_thresholds(data_choice.data if data_choice is not None else None)
-    if table != KEPT:
+    if table != SAVED_EMBEDDINGS:
         precision = choose_precision("Precision", "precision", "exact")
         options = st.text_input(
             "Options",
@@ -267,7 +267,7 @@ def _choose_k(data: DataSet) -> int:
         min_value=1,
         max_value=MAX_K,
         value=first,
-        key="neighbours" if first == K else f"neighbours-{first}",  # other data begin anew
+        key="neighbours" if first == K else f"neighbours-{first}",  # other data reset it
         bind="query-params",
         help="Number of neighbours that vote on a text's label.",
     )
@@ -311,17 +311,17 @@ def _build_rows(
     settings: _Settings,
 ) -> tuple[Row, ...] | None:
     """The rows of the plan; None, with a message, where a method is missing or not valid."""
-    if table in (OWN_METHODS, KEPT) and not chosen:
+    if table in (OWN_METHODS, SAVED_EMBEDDINGS) and not chosen:
         st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
         return None
-    if table == KEPT:
+    if table == SAVED_EMBEDDINGS:
         specs = dict(zip(method_labels(kept), kept, strict=True))
         return spec_rows([specs[label] for label in chosen if label in specs])
     try:
         return _build_rows_with_options(table, chosen, imported, settings)
     except NeuralvizError as error:
         show_error(error)
-        with settings.error_place:  # also while they cover the page
+        with settings.error_place:  # the popover may cover the page
             show_error(error)
         return None
 
@@ -335,7 +335,7 @@ def _build_rows_with_options(
     typed = split_options(split_at_commas(settings.options))
     model_id = settings.model or None
     masked = model_id or BUNDLED
-    if table in OF_LAYERS and masked != BUNDLED and not is_loaded(masked):
+    if table in LAYER_TABLES and masked != BUNDLED and not is_loaded(masked):
         st.caption("This experiment needs the model's layers.")
         if not st.button(plain(f"Load {masked[:60]}")):
             return None

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("evaluation")
 LAST_RESULTS_KEY = "evaluation-seen"
-LONGEST_NAME = 100  # characters of a file's name
+LONGEST_NAME = 100  # characters
 NOTHING_ELSE: Mapping[str, Results] = MappingProxyType({})
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
-ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
+ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
 
 
 def recall_results(chosen: EvaluationChoice) -> bool:
@@ -117,7 +117,7 @@ def show_results(
         )
         if not is_proved:
             _show_numbers(results)
-    if is_proved:  # on the stage, the figures say it
+    if is_proved:  # the stage shows the figures first
         _show_numbers(results)
     if not live and results.finished(0):
         _offer_downloads(results, provenance)
@@ -135,7 +135,7 @@ def show_results(
             "View",
             views,
             default=views[0],
-            key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
+            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
             label_visibility="collapsed",
         )
         draw_view(view if view in views else views[0], results, yardstick, provenance)

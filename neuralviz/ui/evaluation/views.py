@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
-MAX_DRAWN_METHODS = 6  # methods: more are looked at one by one
+MAX_DRAWN_METHODS = 6  # with more, the user picks one
 
 
 def available_views(results: Results) -> list[str]:
@@ -278,7 +278,7 @@ def _draw_paraphrases(results: Results, yardstick: Yardstick, provenance: About)
         sentence = followed(results, 0, yardstick, method_name, plain)
         show_point(sentence, key="evaluation-paraphrases")
         _draw_map(results, *drawn[0], provenance)
-    for drawing in drawn[1:]:  # there is no room for them on the stage
+    for drawing in drawn[1:]:  # they do not fit on the stage
         _draw_map(results, *drawing, provenance)
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
 

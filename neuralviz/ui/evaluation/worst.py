@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
-VISIBLE_CASES = 3  # cases; the others are a click away
-QUOTED = 90  # characters of a text in the sentence
+VISIBLE_CASES = 3  # the others are in the expander
+QUOTE_LENGTH = 90  # characters of a text in the sentence
 
 
 def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
@@ -55,7 +55,7 @@ def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> Non
         all_cases = worst_cases(data, measured)
         for cases in all_cases[:1]:
             _show_cases(cases, 0, label, provenance)
-    for place, cases in enumerate(all_cases[1:], 1):  # there is no room for them on the stage
+    for place, cases in enumerate(all_cases[1:], 1):  # they do not fit on the stage
         _show_cases(cases, place, label, provenance)
 
 
@@ -74,7 +74,7 @@ def _show_cases(cases: Cases, place: int, label: str, provenance: About) -> None
 
 
 def _quote(text: str) -> str:
-    return f"“{plain(shorten(text, QUOTED))}”"
+    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"
 
 
 def _show_table(frame: pd.DataFrame, key: str) -> None:

@@ -37,7 +37,7 @@ def choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
         options,
         index=first,
         format_func=POOLING_NAMES.__getitem__,
-        key=f"frozen-pooling-{options[first]}",  # a model of another kind begins anew
+        key=f"frozen-pooling-{options[first]}",  # a model with other poolings resets it
         bind="query-params",
         help="How the vectors of a text's tokens become one vector at each layer.",
     )

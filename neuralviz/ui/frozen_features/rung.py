@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from neuralviz.jobs import Run
     from neuralviz.plots.standalone import About
 
-VISIBLE_PREDICTIONS = 3  # of the worst predictions; the others are a click away
-QUOTED = 90  # characters of a text in a sentence
-CUT_AT = 300  # characters of a text in the table
+VISIBLE_PREDICTIONS = 3  # the others are in the expander
+QUOTE_LENGTH = 90  # characters of a text in a sentence
+CELL_LENGTH = 300  # characters of a text in the table
 
 
 def show_rung(run: Run[Ladder]) -> None:
@@ -63,7 +63,7 @@ def show_rung(run: Run[Ladder]) -> None:
 
 def quote(text: str) -> str:
     """A user's text in a sentence of markdown."""
-    return f"“{plain(shorten(text, QUOTED))}”"
+    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"
 
 
 def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
@@ -138,7 +138,7 @@ def _show_worst(pairs: Sequence[Prediction], provenance: About) -> None:
     st.markdown("**The worst predictions**")
     table = _tabulate_pairs(pairs[:20])
     for name in ("text 1", "text 2"):
-        table[name] = [shorten(text, CUT_AT) for text in table[name]]
+        table[name] = [shorten(text, CELL_LENGTH) for text in table[name]]
     table["human score"] = [f"{value:.3g}" for value in table["human score"]]
     table["prediction"] = [number(value, ".2f") for value in table["prediction"]]
     st.table(table[:VISIBLE_PREDICTIONS].map(plain), hide_index=True)

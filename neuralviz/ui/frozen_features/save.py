@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_events import Ladder
     from neuralviz.jobs import Run
 
-_SAVED = "frozen-saved"  # where the session keeps the last one: its name, its ladder and its rung
+_SAVED = "frozen-saved"  # session key of the last one saved: name, ladder, rung
 
 
 def offer_to_save(run: Run[Ladder]) -> None:
@@ -44,7 +44,7 @@ def offer_to_save(run: Run[Ladder]) -> None:
     save_id = (name.strip(), run.task, rung)
     if st.session_state.get(_SAVED) == save_id and model_path(save_id[0]).is_file():
         st.success(plain(f"Saved as “{save_id[0]}” in {similarity_models_folder()}."))
-        return  # also for the second click of a double click
+        return  # a double click saves once
     if not pressed:
         st.caption(
             "It scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or from "
@@ -58,4 +58,4 @@ def offer_to_save(run: Run[Ladder]) -> None:
         show_error(error)
     else:
         st.session_state[_SAVED] = save_id
-        st.rerun()  # says so also after the next click
+        st.rerun()  # the message stays after further clicks

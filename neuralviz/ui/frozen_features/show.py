@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity.settings import Rung
 
 HEIGHT = 300  # px
-N_BASELINES = 3  # lines that a ladder has room for from the start
+N_BASELINES = 3  # lines of a new ladder
 _READING = "Every text is read once, for its vectors at all layers."
 _BEFORE = "Small models learn people's scores from all layers, rung by rung."
 

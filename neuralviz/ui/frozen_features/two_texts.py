@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 KEY = "frozen-two"
 RUNS = SessionRuns(KEY, at_once=1, kept=8)
-_RUNGS = f"{KEY}-rungs"  # where the session keeps those of the ladder that is shown
+_RUNGS = f"{KEY}-rungs"  # session key of the ladder.s models
 PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loaded
 
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 CORPUS = "training-corpus"
 """Where session and address keep the id of the corpus."""
-PREVIEWED = 10  # pairs
-MOST_KINDS = 2  # beside each other
+N_PREVIEWED = 10  # pairs
+MAX_KINDS = 2  # of pairs, trained side by side
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
 _READ: dict[PairKind, str] = {
     "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
@@ -172,9 +172,9 @@ def _choose_kinds() -> list[PairKind]:
         bind="query-params",
         help="Two ways run beside each other, on the same texts, seed and steps.",
     )
-    if len(chosen) > MOST_KINDS:
+    if len(chosen) > MAX_KINDS:
         st.caption(f"Two run at a time: {chosen[0]} and {chosen[1]}.")
-    return list(chosen)[:MOST_KINDS]
+    return list(chosen)[:MAX_KINDS]
 
 
 def _choose_settings() -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
     labels = CorpusStore().labels(corpus, label) if label else ()
     kind = source.settings.kind
     st.caption(f"{_READ[kind]} {plain(source.skipped_in_words())}")
-    for pair in source.preview(PREVIEWED):
+    for pair in source.preview(N_PREVIEWED):
         label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{label_note}")
         if pair.anchor != pair.positive:

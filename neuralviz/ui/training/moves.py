@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 N_VISIBLE = 3  # texts whose neighbours changed most
 N_UNFOLDED = 12  # further ones, in the expander
-LETTERS = 72  # of each text
+MAX_LENGTH = 72  # characters
 
 
 @st.fragment
@@ -46,7 +46,7 @@ def show_moves(
     kinds = [lesson.settings.pairs.kind for lesson in drawn]
     try:
         texts, groups = _load_watched(task)
-    except NeuralvizError as error:  # deleted meanwhile
+    except NeuralvizError as error:  # the corpus was deleted
         show_error(error)
         return
     with slide("training-moves"):
@@ -96,7 +96,7 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
     """List the nearest neighbour of some texts before and after the training."""
     for change in changed:
         text, before, after = (
-            plain(shorten(texts[i], LETTERS)) for i in (change.text, change.before, change.after)
+            plain(shorten(texts[i], MAX_LENGTH)) for i in (change.text, change.before, change.after)
         )
         st.markdown(f"**{text}**  \nBefore, the nearest was: {before}  \nNow: {after}")
 

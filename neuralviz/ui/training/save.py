@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
     from neuralviz.training.settings import TrainingSettings
 
-_SAVED = "training-saved"  # where the session keeps the last one: its name and its training
+_SAVED = "training-saved"  # session key of the last one saved: name and training
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
@@ -58,7 +58,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         folder_note = "" if has_visitors() else f" in {encoders_folder() / save_id[0]}"
         st.success(plain(f"Saved as “{save_id[0]}”{folder_note}."))
         _offer_maps(task, task.settings[number], save_id[0])
-        return  # also for the second click of a double click
+        return  # a double click saves once
     if not pressed:
         st.caption(
             "A saved encoder is a model like any other: choose it by its name on every page, or "
@@ -73,7 +73,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         show_error(error)
     else:
         st.session_state[_SAVED] = save_id
-        st.rerun()  # the page offers it as an encoder
+        st.rerun()  # the page lists the encoder
 
 
 def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:

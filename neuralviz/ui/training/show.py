@@ -59,7 +59,7 @@ def show_lessons(
     assert isinstance(task, TrainOnCorpus)
     try:
         corpus = CorpusStore().corpus(task.corpus)
-    except NeuralvizError as error:  # deleted meanwhile
+    except NeuralvizError as error:  # the corpus was deleted
         show_error(error)
         return
     provenance = describe_training(lessons, corpus.name, task.model.id)
@@ -113,9 +113,9 @@ def _show_first_figures(
             height=HEIGHT,
             provenance=provenance,
         )
-    with right_column, hide_on_stage("training-numbers"):  # the point has them, too
+    with right_column, hide_on_stage("training-numbers"):  # the main sentence has them, too
         before = measured_lessons[0].accuracy[0, -1]
-        with st.container(horizontal=True):  # beside each other on a phone
+        with st.container(horizontal=True):  # side by side on a phone
             if (whole := measured_lessons[0].untrained) is not None:
                 st.metric("Untrained", f"{whole:.1%}", help=_WHOLE, width="content")
             st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
