@@ -241,7 +241,7 @@ def test_a_finished_command_starts_no_ray(
     def start(_address: str) -> None:
         raise AssertionError("Ray was started")
 
-    monkeypatch.setattr(ray_work, "cluster_at", start)
+    monkeypatch.setattr(ray_work, "open_cluster", start)
     command = ["corpus", "add", str(table), "--ray", "--method", "mean"]
     with pytest.raises(AssertionError, match="started"):  # there is something to do
         CliRunner().invoke(cli.app, command, catch_exceptions=False)
