@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.blueprints.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Masking blueprints",
     (
         "Which tokens does the model have to predict? A blueprint **(keep, mask)** keeps a "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.compare.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Compare",
     "How similar are these texts? Each method gives its own answer: **see where they disagree**.",
     (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.corpus.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Corpus map",
     "Which texts belong together? Each text is a point; texts with similar embeddings are close.",
     (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.evaluation.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Evaluation",
     (
         "How good is an embedding? **Compare cosine similarities with human scores, groups and "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.frozen_features.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Frozen features",
     "How much of similarity is **already in the layers** of a model that stays as it is? Small "
     "models learn it from them.",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.how_it_works.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "How it works",
     (
         "How does a text become a neural embedding? A language model trains on the text for a "

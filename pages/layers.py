@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.layers.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Layer dynamics",
     (
         "What happens to a word between the layers of a model? Each layer updates every token's "

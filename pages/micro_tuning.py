@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from neuralviz.ui.micro_tuning.main import show
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 
-page_header(
+show_page_header(
     "Micro-tuning",
     (
         "What does a language model learn from **your text**? The model is trained on it for a "

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import show_page_header
 from neuralviz.ui.training.main import show
-from neuralviz.ui.training.opened import open_folder
+from neuralviz.ui.training.snapshot_folder import open_folder
 
-page_header(
+show_page_header(
     "Training",
     "Can an encoder learn **your** texts, without a single label? Watch it, step by step.",
     (

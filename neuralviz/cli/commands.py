@@ -83,8 +83,8 @@ def main() -> None:
     app(prog_name="neuralviz")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"neuralviz {__version__}")
         raise typer.Exit
 

@@ -1,4 +1,4 @@
-"""What the commands share: sentences on standard error, one way to be refused."""
+"""What the commands share: messages on standard error, errors, interrupts."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _WISHES = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
-_OPTIONS = {  # by what notes and errors advise, which pages say as well
+_OPTIONS = {  # options by the advice in notes and errors
     r"choose (?:line|row) (\d+) as the header": r"--header \1",
     r"choose no header": "--no-header",
     r"Assign a column to (\w+)": r"--role \1=…",
     r"Assign columns to the roles of one of them": "--role ROLE=COLUMN",
     r"match by row": "--in-order",
 }
-MANY_POSITIONS = 200_000  # masked positions of a run that takes minutes
+MANY_POSITIONS = 200_000  # masked positions; a run with more takes minutes
 
 
 class Commands(TyperGroup):
@@ -47,16 +47,16 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            sentence = _in_words(error)
+            sentence = _describe_bad_value(error)
             if sentence is None:
                 raise
-            say(sentence)
+            print_message(sentence)
             raise typer.Exit(REFUSED) from error
         except NeuralvizError as error:
-            say(str(error))
+            print_message(str(error))
             raise typer.Exit(REFUSED) from error
         except KeyboardInterrupt as stop:
-            say("Stopped.")
+            print_message("Stopped.")
             raise typer.Exit(INTERRUPTED) from stop
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -70,31 +70,31 @@ class Commands(TyperGroup):
         return name, command, rest
 
     def load(self, command: Any) -> Any:
-        """The command itself, where another one stands for it until it is used."""
+        """The command itself; a subclass may load it here."""
         return command
 
 
 def _flags_without_types(parameters: list[Any]) -> list[Any]:
-    """The same ones; of a flag, ``--help`` does not say that it is a ``<bool>``."""
-    for one in parameters:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
+    """The same parameters; ``--help`` no longer shows ``<bool>`` behind a flag."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
     return parameters
 
 
-def _in_words(error: typer.BadParameter) -> str | None:
-    """A sentence on a value that pydantic refuses, which typer asks; None for other errors."""
+def _describe_bad_value(error: typer.BadParameter) -> str | None:
+    """A sentence on an option's value that pydantic refuses; None for other errors."""
     if error.param is None or not error.message.startswith(_REFUSAL):
         return None
     wish = error.message.removeprefix(_REFUSAL).split(",")[0]
-    for theirs, ours in _WISHES.items():
-        wish = wish.replace(theirs, ours)
+    for pydantic_phrase, plain_phrase in _WISHES.items():
+        wish = wish.replace(pydantic_phrase, plain_phrase)
     return f"{error.param.opts[0]} must be {wish}."
 
 
 @contextmanager
 def status(sentence: str) -> Iterator[None]:
-    """On a terminal, a sentence for as long as something takes."""
+    """On a terminal, show a sentence while the context lasts."""
     console = stderr()
     if console.is_terminal:
         with console.status(Text(printable(sentence))):
@@ -116,7 +116,7 @@ _interrupted = threading.Event()
 
 
 def interrupt(*_: object) -> None:
-    """What Ctrl-C and SIGTERM do.
+    """Handle Ctrl-C and SIGTERM.
 
     Raises:
         Interrupted: always.
@@ -126,10 +126,10 @@ def interrupt(*_: object) -> None:
 
 
 def check_interrupted() -> None:
-    """For long work in other people's code, which may swallow what `interrupt` raises there.
+    """Raise an interrupt that a library's code has swallowed; for use in long loops.
 
     Raises:
-        Interrupted: there was an interrupt.
+        Interrupted: Ctrl-C was pressed or SIGTERM came.
     """
     if _interrupted.is_set():
         _interrupted.clear()
@@ -138,7 +138,7 @@ def check_interrupted() -> None:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[ShouldStop]:
-    """Whether Ctrl-C was pressed, for work that ends at a good moment; a second one ends it now."""
+    """Yield a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts."""
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 
@@ -153,11 +153,11 @@ def stop_on_interrupt() -> Iterator[ShouldStop]:
         signal.signal(signal.SIGINT, before)
 
 
-def confirmed(question: str) -> bool:
-    """Whether the answer is yes.
+def ask_confirmation(question: str) -> bool:
+    """Ask a question on standard error; whether the answer is yes.
 
     Raises:
-        NeuralvizError: there is nobody to answer.
+        NeuralvizError: standard input has no answer.
     """
     typer.echo(printable(question), nl=False, err=True)
     answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
@@ -167,13 +167,13 @@ def confirmed(question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def say(sentence: str) -> None:
-    """A sentence on standard error, on one line, with the options for what it advises."""
+def print_message(sentence: str) -> None:
+    """Print a sentence on standard error, on one line, with the options for what it advises."""
     for advice, option in _OPTIONS.items():
         sentence = re.sub(advice, rf"\g<0> ({option})", sentence)
     stderr().print(Text(printable(sentence)), soft_wrap=True)
 
 
 def stderr() -> Console:
-    """Standard error, as it is now."""
+    """A console on the current standard error."""
     return Console(stderr=True, highlight=False)

@@ -1,4 +1,4 @@
-"""The commands for corpora that are kept: add, list, embed, export, rename, delete."""
+"""The commands for saved corpora: add, list, embed, export, rename, delete."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import Commands, confirmed, say
-from neuralviz.cli.kept import (
+from neuralviz.cli.common import Commands, ask_confirmation, print_message
+from neuralviz.cli.loading import load_embedders
+from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
+from neuralviz.cli.saved_corpora import (
     CorpusArgument,
     OptionsOption,
     corpus_spec,
     corpus_specs,
-    embed_wholly,
-    embedded_by,
+    embed_whole_corpus,
     embedder_labels,
     find_corpus,
+    find_embedder,
     is_embedded,
-    kept_embedder,
-    label_in,
+    list_embeddings,
     open_store,
+    unique_label,
     warn_of_missing,
 )
-from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
-    OF_ITS_OWN,
+    OWN_SETTINGS_HELP,
     ColumnOption,
     HeaderOption,
     LimitOption,
@@ -72,7 +72,7 @@ MethodsOption = Annotated[
     typer.Option(
         help=(
             "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
-            f"{OF_ITS_OWN} `neuralviz methods` lists all methods. Default: mean."
+            f"{OWN_SETTINGS_HELP} `neuralviz methods` lists all methods. Default: mean."
         )
     ),
 ]
@@ -91,7 +91,7 @@ PathsArgument = Annotated[
 ]
 
 
-@commands.command(cls=WithRay)
+@commands.command(cls=RayCommand)
 def add(
     path: PathsArgument,
     name: Annotated[
@@ -124,18 +124,18 @@ def add(
     if ray is not None:
         if paragraphs:
             raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
-        wanted = name or _named_after(path)
+        requested_name = name or _name_from_paths(path)
         work = ray_work()
-        parts, layout = work.look_at(path, column, id_column, line)
+        parts, layout = work.inspect_files(path, column, id_column, line)
         embedders = load_embedders(specs)
-        saved = work.saved_corpus(store, wanted, parts, layout, limit)
+        saved = work.find_saved_corpus(store, requested_name, parts, layout, limit)
         if saved and not is_large(saved.n_texts) and is_embedded(store, saved, embedders):
-            _tell_saved(saved, wanted, is_new=False)
+            _print_saved(saved, requested_name, is_new=False)
             _embed(store, saved, specs, embedders)
             return
-        with work.cluster_at(ray) as cluster:
-            corpus, is_new = work.add_with_ray(store, wanted, parts, layout, limit)
-            _tell_saved(corpus, wanted, is_new=is_new)
+        with work.open_cluster(ray) as cluster:
+            corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
+            _print_saved(corpus, requested_name, is_new=is_new)
             _embed(store, corpus, specs, embedders, work.RayEmbedding(cluster))
         return
     if len(path) > 1 or "://" in path[0]:
@@ -150,15 +150,15 @@ def add(
         )
     mode: Mode | None = "blank line" if paragraphs else None
     read = read_file(file, column, limit, header=line, id_column=id_column, mode=mode)
-    wanted = file.resolve().name if name is None else name
-    found = store.find(wanted, read)
-    embedders = load_embedders(specs)  # before anything is kept: there may be no such model
-    corpus = found or store.add(wanted, read)
-    _tell_saved(corpus, wanted, is_new=found is None)
+    requested_name = file.resolve().name if name is None else name
+    existing = store.find(requested_name, read)
+    embedders = load_embedders(specs)  # first: the model may not exist
+    corpus = existing or store.add(requested_name, read)
+    _print_saved(corpus, requested_name, is_new=existing is None)
     _embed(store, corpus, specs, embedders)
 
 
-@commands.command(cls=WithRay)
+@commands.command(cls=RayCommand)
 def embed(
     corpus: CorpusArgument,
     method: MethodsOption = None,
@@ -170,13 +170,13 @@ def embed(
 
     specs = corpus_specs(method, option, model)
     store = open_store()
-    found = find_corpus(store, corpus)
+    saved_corpus = find_corpus(store, corpus)
     if ray is None:
-        _embed(store, found, specs, load_embedders(specs))
+        _embed(store, saved_corpus, specs, load_embedders(specs))
     else:
         work = ray_work()
-        with work.cluster_at(ray) as cluster:
-            _embed(store, found, specs, load_embedders(specs), work.RayEmbedding(cluster))
+        with work.open_cluster(ray) as cluster:
+            _embed(store, saved_corpus, specs, load_embedders(specs), work.RayEmbedding(cluster))
 
 
 @commands.command("import")
@@ -206,11 +206,13 @@ def import_embeddings(
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
 
     store = open_store()
-    found = find_corpus(store, corpus)
-    imported = import_vectors(store, found, read_vectors(Source.from_path(file)), in_order=in_order)
-    label = imported_label(store, found, imported.kept)
-    say(
-        f"Imported {many(found.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
+    saved_corpus = find_corpus(store, corpus)
+    imported = import_vectors(
+        store, saved_corpus, read_vectors(Source.from_path(file)), in_order=in_order
+    )
+    label = imported_label(store, saved_corpus, imported.kept)
+    print_message(
+        f"Imported {many(saved_corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
         f'“{label}”. {imported.matched} Use it with --method "{label}".'
     )
 
@@ -223,20 +225,21 @@ def list_corpora(
 
     store = open_store()
     labels = embedder_labels(store.vectors.embedders())
-    entries = [_entry(store, corpus, labels) for corpus in store.corpora()]
+    entries = [_describe_corpus(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
         return
     if not entries:
-        say("No corpora yet. Add one with `neuralviz corpus add FILE`.")
+        print_message("No corpora yet. Add one with `neuralviz corpus add FILE`.")
         return
     table = Table(box=None, pad_edge=False)
     for head in ("corpus", "texts", "labels", "embedded by", "maps"):
         table.add_column(head, justify="right" if head in ("texts", "maps") else "left")
     for entry in entries:
         methods = [
-            one["method"] + f" ({one['embedded']:,})" * (one["embedded"] < entry["texts"])
-            for one in entry["embedders"]
+            embedding["method"]
+            + f" ({embedding['embedded']:,})" * (embedding["embedded"] < entry["texts"])
+            for embedding in entry["embedders"]
         ]
         cells = (entry["name"], f"{entry['texts']:,}", ", ".join(entry["columns"]),
                  "; ".join(methods), str(len(entry["maps"])))  # fmt: skip
@@ -262,19 +265,19 @@ def export(
     if method is None and (option or model):
         raise NeuralvizError("--option and --model need --method.")
     store = open_store()
-    found = store.recount(find_corpus(store, corpus))
-    kept, how = None, ""
+    saved_corpus = store.recount(find_corpus(store, corpus))
+    kept, method_note = None, ""
     if method is not None:
-        spec = corpus_spec(store, found, method, option, model)
-        kept, how = (
-            kept_embedder(store, found, spec),
-            (f", with embeddings by {label_in(store, spec)}"),
+        spec = corpus_spec(store, saved_corpus, method, option, model)
+        kept, method_note = (
+            find_embedder(store, saved_corpus, spec),
+            (f", with embeddings by {unique_label(store, spec)}"),
         )
-    pieces = corpus_pieces(store, found, kept)
+    pieces = corpus_pieces(store, saved_corpus, kept)
     first = next(pieces)
     write_pieces(output, chain([first], pieces))
-    size = f"{many(found.n_texts, 'row')} with {many(first.num_columns, 'column')}"
-    say(f"Wrote {size} to {output}{how}.")
+    size = f"{many(saved_corpus.n_texts, 'row')} with {many(first.num_columns, 'column')}"
+    print_message(f"Wrote {size} to {output}{method_note}.")
 
 
 @commands.command()
@@ -283,7 +286,7 @@ def rename(corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="New
 
     store = open_store()
     renamed = store.rename(find_corpus(store, corpus), name)
-    say(f"Renamed to “{renamed.name}”.")
+    print_message(f"Renamed to “{renamed.name}”.")
 
 
 @commands.command()
@@ -294,17 +297,17 @@ def delete(
     """Delete a saved corpus with its embeddings and maps."""
 
     store = open_store()
-    found = find_corpus(store, corpus)
-    question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
-    if not yes and not confirmed(question):
-        say("Nothing deleted.")
+    saved_corpus = find_corpus(store, corpus)
+    question = f"Delete “{saved_corpus.name}” ({many(saved_corpus.n_texts, 'text')})? [y/N] "
+    if not yes and not ask_confirmation(question):
+        print_message("Nothing deleted.")
         return
-    store.delete(found)
-    say(f"Deleted “{found.name}”.")
+    store.delete(saved_corpus)
+    print_message(f"Deleted “{saved_corpus.name}”.")
 
 
-def _named_after(paths: Sequence[str]) -> str:
-    """What a corpus of some files is called."""
+def _name_from_paths(paths: Sequence[str]) -> str:
+    """The default name of a corpus of some files."""
     if "://" not in paths[0]:
         paths = [str(Path(paths[0]).absolute()), *paths[1:]]
     steps = [step for step in paths[0].split("/") if step and not set(step) & set("*?[")]
@@ -312,14 +315,14 @@ def _named_after(paths: Sequence[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
 
 
-def _tell_saved(corpus: Corpus, wanted: str, *, is_new: bool) -> None:
+def _print_saved(corpus: Corpus, requested_name: str, *, is_new: bool) -> None:
     if is_new:
         equal = f", {corpus.n_distinct:,} of them different," * (corpus.n_distinct < corpus.n_texts)
-        say(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
-        if corpus.name != wanted:
-            say(f"“{wanted}” was there before, with other texts; it is kept.")
+        print_message(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
+        if corpus.name != requested_name:
+            print_message(f"“{requested_name}” was there before, with other texts; it is kept.")
     else:
-        say(f"These texts are already saved as “{corpus.name}”.")
+        print_message(f"These texts are already saved as “{corpus.name}”.")
 
 
 def _embed(
@@ -327,23 +330,25 @@ def _embed(
     corpus: Corpus,
     specs: Sequence[EmbedderSpec],
     embedders: Sequence[Embedder],
-    on_ray: RayEmbedding | None = None,
+    ray_embedding: RayEmbedding | None = None,
 ) -> None:
-    if on_ray is None:
+    if ray_embedding is None:
         warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
-        label = label_in(store, spec, specs)
-        corpus, last, without = embed_wholly(store, corpus, label, embedder, on_ray)
-        if on_ray is not None:
+        label = unique_label(store, spec, specs)
+        corpus, last, n_missing = embed_whole_corpus(store, corpus, label, embedder, ray_embedding)
+        if ray_embedding is not None:
             ray_work().index_corpus(store, corpus, last.embedder)
-        done = "Already embedded" if last.found == last.total else "Embedded"
-        say(
-            f"{done} by {label}: {many(corpus.n_texts - without, 'embedding')} of "
+        outcome = "Already embedded" if last.found == last.total else "Embedded"
+        print_message(
+            f"{outcome} by {label}: {many(corpus.n_texts - n_missing, 'embedding')} of "
             f"{last.embedder.dim:,} values."
         )
 
 
-def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
+def _describe_corpus(
+    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
+) -> dict[str, Any]:
     return {
         "name": corpus.name,
         "id": corpus.id,
@@ -351,7 +356,7 @@ def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dic
         "different_texts": corpus.n_distinct,
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
-        "embedders": embedded_by(store, corpus, labels),
+        "embedders": list_embeddings(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
             for kept in KeptMaps(store).list_maps(corpus)

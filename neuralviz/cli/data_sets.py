@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import say, status
+from neuralviz.cli.common import print_message, status
 from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
@@ -39,10 +39,10 @@ RoleOption = Annotated[
 
 
 def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
-    """Role to column, as typed.
+    """The column of each role, from options as typed.
 
     Raises:
-        SettingsError: one is no pair, or a role comes twice.
+        SettingsError: an option is no pair, or a role comes twice.
     """
     return split_options(typed or [], "role", "ROLE=COLUMN")
 
@@ -55,7 +55,7 @@ def read_sets(
     tasks: Sequence[str] = (),
     header: int | None = None,
 ) -> list[DataSet]:
-    """Data sets, no two of one name; what was left out of them is said.
+    """Read data sets under different names; print what was left out of them.
 
     Args:
         names: of files, of the sample data, or of data sets on the Hub.
@@ -66,7 +66,7 @@ def read_sets(
         header: of the files, as of `Source`.
 
     Raises:
-        NeuralvizError: one cannot be read, or a task cannot be made.
+        NeuralvizError: a data set cannot be read, or a task cannot be made.
     """
     for bound in (thresholds.similar, thresholds.dissimilar):
         if bound is not None and not math.isfinite(bound):
@@ -78,22 +78,22 @@ def read_sets(
     max_rows = MAX_ROWS if limit is None else limit
     if tasks:
         read = [_texts(name, roles, max_rows, header) for name in once]
-        called = _apart([name for name, _ in read], once)
-        made: list[DataSet] = [
+        called = _names_apart([name for name, _ in read], once)
+        task_sets: list[DataSet] = [
             probing_task(task, name, texts)
             for name, (_, texts) in zip(called, read, strict=True)
             for task in dict.fromkeys(tasks)
         ]
-        for one in made:
-            _say_notes(one.notes)
-        return made
+        for data_set in task_sets:
+            _print_notes(data_set.notes)
+        return task_sets
     sets = [_read(name, roles, thresholds, max_rows, header) for name in once]
-    called = _apart([one.name for one in sets], once)
-    return [replace(one, name=name) for one, name in zip(sets, called, strict=True)]
+    called = _names_apart([data_set.name for data_set in sets], once)
+    return [replace(data_set, name=name) for data_set, name in zip(sets, called, strict=True)]
 
 
-def _apart(names: Sequence[str], in_full: Sequence[str]) -> Sequence[str]:
-    """Names, or where two are of one name in several folders, names in full."""
+def _names_apart(names: Sequence[str], in_full: Sequence[str]) -> Sequence[str]:
+    """The names; in full where files in several folders have the same name."""
     return names if len(set(names)) == len(names) else in_full
 
 
@@ -112,13 +112,13 @@ def _read(
         path = _path(name)
         try:
             table = read_table(Source.from_path(path, header), max_rows=max_rows)
-            said = table.describe_header(path.name)
-            if said:
-                say(said)
+            header_note = table.describe_header(path.name)
+            if header_note:
+                print_message(header_note)
             data = make_data(path.name, table, roles, thresholds=thresholds)
         except OSError as error:
-            raise _unreadable(path, error) from error
-    _say_notes(data.notes)
+            raise _read_error(path, error) from error
+    _print_notes(data.notes)
     return data
 
 
@@ -130,9 +130,10 @@ def _texts(
     Raises:
         SettingsError: a role other than that of the text is given.
     """
-    if others := set(roles) - {"text"}:
+    if extra_roles := set(roles) - {"text"}:
         raise SettingsError(
-            f"A task is made from the texts alone. Remove the role {', '.join(sorted(others))}."
+            "A task is made from the texts alone. "
+            f"Remove the role {', '.join(sorted(extra_roles))}."
         )
     if name.startswith(PREFIX):
         with status(f"Loading {name} …"):
@@ -142,24 +143,24 @@ def _texts(
     try:
         read = read_texts(Source.from_path(path, header), roles.get("text"), max_texts=max_rows)
     except OSError as error:
-        raise _unreadable(path, error) from error
-    _say_notes(list(filter(None, (read.describe_header(path.name), *read.notes))))
+        raise _read_error(path, error) from error
+    _print_notes(list(filter(None, (read.describe_header(path.name), *read.notes))))
     if read.column is not None and len(read.columns) > 1 and "text" not in roles:
-        say(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
+        print_message(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
     return path.name, read.texts
 
 
 def _path(name: str) -> Path:
-    """The file of a name, of the sample data where there is no other."""
+    """The file of a name; that of the sample data where no other file has the name."""
     path = Path(name)
     sample = sample_data() / path.name
     return sample if not path.exists() and path.name == name and sample.is_file() else path
 
 
-def _unreadable(path: Path, error: OSError) -> NeuralvizError:
+def _read_error(path: Path, error: OSError) -> NeuralvizError:
     return NeuralvizError(f"Could not read {path}: {error.strerror or error}.")
 
 
-def _say_notes(notes: Sequence[str]) -> None:
+def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        say(note)
+        print_message(note)

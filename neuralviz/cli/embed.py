@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.common import INTERRUPTED, print_message
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import (
     BatchSizeOption,
@@ -17,9 +17,9 @@ from neuralviz.cli.vectors import (
     LimitOption,
     MethodsModel,
     NoHeaderOption,
+    describe_learning,
     embed_texts,
     header_line,
-    learnt_how,
     progress_bars,
     read_file,
     warn_of_time,
@@ -81,19 +81,21 @@ def embed(
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output file is the input file. Choose another output.")
     (embedder,) = load_embedders([spec])
-    _embed(embedder, read, output, batch_size, learnt_how([spec]))
+    _embed(embedder, read, output, batch_size, describe_learning([spec]))
 
 
-def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, how: str) -> None:
+def _embed(
+    embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, method_note: str
+) -> None:
     """Embed and write; when interrupted, write what is finished."""
 
     warn_of_time([embedder], read.texts)
     with progress_bars() as progress:
-        store = MemoryVectors(0)  # nothing is asked for twice
+        store = MemoryVectors(0)  # no text is embedded twice
         embedded = embed_texts(embedder, read.texts, store, batch_size, progress, "Embedding")
-    finished = embedded.done.nonzero()[0].tolist()
+    finished = embedded.has_vector.nonzero()[0].tolist()
     if embedded.stopped and not finished:
-        say("Stopped before the first batch finished; nothing was written.")
+        print_message("Stopped before the first batch finished; nothing was written.")
         raise typer.Exit(INTERRUPTED)
     ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
     write_vectors(
@@ -104,9 +106,12 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, h
     )
     warn_of_vectors(embedder, embedded)
     if embedded.stopped:
-        say(
+        print_message(
             f"Stopped. Wrote the {len(finished):,} of {many(len(read.texts), 'embedding')} "
-            f"that were finished (longest texts first) to {output}{how}."
+            f"that were finished (longest texts first) to {output}{method_note}."
         )
         raise typer.Exit(INTERRUPTED)
-    say(f"Wrote {many(len(finished), 'embedding')} of {embedder.dim:,} values to {output}{how}.")
+    print_message(
+        f"Wrote {many(len(finished), 'embedding')} of {embedder.dim:,} values to {output}"
+        f"{method_note}."
+    )

@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.common import INTERRUPTED, print_message
 from neuralviz.cli.data_sets import RoleOption, read_sets, split_roles
-from neuralviz.cli.loading import cached_loaders, precision_warnings_said
+from neuralviz.cli.loading import cached_loaders, print_precision_warnings
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
-    OF_ITS_OWN,
+    OWN_SETTINGS_HELP,
     HeaderOption,
     MethodsModel,
     NoHeaderOption,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.experiments import Row
 
 SOME_FAILED = 1
-MANY_TUNED = 300  # texts that a model is tuned on, each by its own
+MANY_TUNED = 300  # micro-tuned texts; more take minutes
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
 MeasureName = Literal[
@@ -83,7 +83,7 @@ def evaluate(
         typer.Option(
             help=(
                 "Embedding method, or several concatenated, such as neural+mean. "
-                f"Repeatable. {OF_ITS_OWN} Also file:PATH, a Parquet file with the columns "
+                f"Repeatable. {OWN_SETTINGS_HELP} Also file:PATH, a Parquet file with the columns "
                 "`text` and `vector`. `neuralviz methods` lists all methods. Default: "
                 f"{', '.join(DEFAULT_METHODS)}."
             ),
@@ -165,7 +165,7 @@ def evaluate(
         typer.Option(
             "--list",
             is_eager=True,
-            callback=lambda wanted: _list_experiments(wanted),
+            callback=lambda is_requested: _list_experiments(is_requested),
             help="List the predefined experiments and exit.",
         ),
     ] = False,
@@ -188,20 +188,20 @@ def evaluate(
     line = header_line(header, no_header=no_header)
     sets = read_sets(data, split_roles(role), thresholds, limit, task or [], line)
     if files:
-        texts = list(dict.fromkeys(text for one in sets for text in one.texts))
-        imported = {name: _imported(name, texts) for name in files}
+        texts = list(dict.fromkeys(text for data_set in sets for text in data_set.texts))
+        imported = {name: _find_imported(name, texts) for name in files}
         rows = method_rows(method or (), typed, model, imported)
-    for one in sets:
-        check_measures(one, settings)
-        say(f"{one.name}: {one.describe()}.")
+    for data_set in sets:
+        check_measures(data_set, settings)
+        print_message(f"{data_set.name}: {data_set.describe()}.")
     _run(EvaluationPlan(tuple(sets), rows, settings), loaders, output, as_json)
 
 
-def _list_experiments(wanted: bool) -> None:
-    if not wanted:
+def _list_experiments(is_requested: bool) -> None:
+    if not is_requested:
         return
-    for one in EXPERIMENTS.values():
-        typer.echo(f"{one.name:<16}  {one.line}")
+    for experiment in EXPERIMENTS.values():
+        typer.echo(f"{experiment.name:<16}  {experiment.line}")
     raise typer.Exit
 
 
@@ -239,12 +239,12 @@ def _rows(
     return experiment_rows(experiments, typed, model, head_layers, n_blocks)
 
 
-def _imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
-    """What stands for the vectors of ``file:PATH``, or of ``file: NAME`` beside a saved corpus.
+def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
+    """The method of vectors from ``file:PATH``, or imported for a saved corpus as ``file: NAME``.
 
     Args:
-        name: of one or the other.
-        texts: that all need a vector.
+        name: as typed, ``file:PATH`` or ``file: NAME``.
+        texts: each needs a vector.
 
     Raises:
         NeuralvizError: there are none of this name, or not for all texts.
@@ -255,39 +255,39 @@ def _imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
             read = read_vectors(Source.from_path(path))
         except OSError as error:
             raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
-        found = import_by_text(lab.kept_vectors(), read, texts)
-        say(f"{path.name}: {found.matched}")
-        return EmbedderSpec.from_json(found.kept.spec)
-    known = imported_specs(CorpusStore().vectors, text_keys(texts))
-    if f"{FILE} {path}" not in known:
+        imported = import_by_text(lab.kept_vectors(), read, texts)
+        print_message(f"{path.name}: {imported.matched}")
+        return EmbedderSpec.from_json(imported.kept.spec)
+    specs = imported_specs(CorpusStore().vectors, text_keys(texts))
+    if f"{FILE} {path}" not in specs:
         raise NeuralvizError(
             f"There is no file “{str(path)[:80]}”, and no vectors of this name were imported for "
             "a saved corpus with all texts of the data."
         )
-    return known[f"{FILE} {path}"]
+    return specs[f"{FILE} {path}"]
 
 
 def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:
     """Fill the table; when interrupted, write what is finished."""
     if plan.n_tuned > MANY_TUNED:
-        say(
+        print_message(
             "Micro-tuning may take several minutes. Press Ctrl-C to stop, and run the same "
             "command again to resume."
         )
     results = Results(plan)
     stopped = False
-    with progress_bars() as bars, precision_warnings_said():
+    with progress_bars() as bars, print_precision_warnings():
         try:
             with closing(lab.evaluate(plan, loaders=loaders)) as events:
-                for event in _drawn(events, plan, bars):
+                for event in _draw_progress(events, plan, bars):
                     results = results.having(event)
         except (KeyboardInterrupt, Stopped):
             stopped = True
     for number, data in enumerate(plan.data):
         for sentence in results.sentences(number):
-            say(f"{data.name}, {sentence}")
+            print_message(f"{data.name}, {sentence}")
         if left_out := results.left_out(number):
-            say(f"{data.name}: {left_out}")
+            print_message(f"{data.name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:
@@ -295,19 +295,21 @@ def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: b
     else:
         _show(results)
     if stopped:
-        say(
+        print_message(
             f"Stopped after {len(results.cells)} of {many(plan.n_cells, 'result')}. "
             "Embeddings are saved; run the same command again to resume."
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:
-        say(f"Wrote report.html, results.csv and results.json to {output}.")
+        print_message(f"Wrote report.html, results.csv and results.json to {output}.")
     if results.any_failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def _drawn(events: Iterator[Event], plan: EvaluationPlan, bars: Any) -> Iterator[Cell | Compared]:
-    """The finished cells; what goes on meanwhile is drawn on a terminal."""
+def _draw_progress(
+    events: Iterator[Event], plan: EvaluationPlan, bars: Any
+) -> Iterator[Cell | Compared]:
+    """The finished cells; progress is drawn on a terminal."""
     task, place = None, None
     for event in events:
         if not isinstance(event, Progress):
@@ -338,13 +340,13 @@ def _write(results: Results, folder: Path) -> None:
 
 
 def _show(results: Results) -> None:
-    """For each data set a table a kind of measure: narrow enough for a terminal."""
+    """Print a table per data set and kind of measure: narrow enough for a terminal."""
     console = Console(highlight=False)
     for number, data in enumerate(results.data):
         if len(results.data) > 1:
             console.print(Text(printable(data.name), style="bold"))
-        if said := verdict(results, number):
-            console.print(Text(printable(said)))
+        if sentence := verdict(results, number):
+            console.print(Text(printable(sentence)))
             console.print()
         for words in [
             *results.tables(number),
@@ -355,10 +357,13 @@ def _show(results: Results) -> None:
             for place, (head, better) in enumerate(zip(words.heads, words.better, strict=True)):
                 column = Text(printable(f"{head} {ARROWS.get(better, '')}".strip()))
                 table.add_column(column, justify="left" if place == 0 else "right")
-            for at, line in enumerate(words.lines):
+            for line_index, line in enumerate(words.lines):
                 table.add_row(
                     *(
-                        Text(printable(cell), style="bold" if (at, place) in words.best else "")
+                        Text(
+                            printable(cell),
+                            style="bold" if (line_index, place) in words.best else "",
+                        )
                         for place, cell in enumerate(line)
                     )
                 )

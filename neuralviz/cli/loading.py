@@ -1,4 +1,4 @@
-"""Models and embedders for the commands; on a terminal it is said that one is being loaded."""
+"""Models and embedders for the commands; a terminal shows which model is being loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neuralviz.cli.common import say, status
+from neuralviz.cli.common import print_message, status
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import PrecisionWarning
 
@@ -25,12 +25,12 @@ ModelOption = Annotated[
 
 
 def load(model_id: str) -> LanguageModel:
-    """A masked language model."""
+    """Load a masked language model."""
     return _load("masked", model_id)
 
 
 def cached_loaders() -> Loaders:
-    """Where models come from, by kind; each is loaded once."""
+    """A loader per kind of model; each loads a model once."""
     cached = cache(_load)
     return {kind: partial(cached, kind) for kind in LOADERS}
 
@@ -38,23 +38,25 @@ def cached_loaders() -> Loaders:
 def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
     """The embedders; those of one model share it."""
     shared = cached_loaders()
-    with precision_warnings_said():
+    with print_precision_warnings():
         return [make_embedder(spec, shared) for spec in specs]
 
 
 @contextmanager
-def precision_warnings_said() -> Iterator[None]:
-    """A warning of a precision that is imitated becomes one sentence on standard error."""
+def print_precision_warnings() -> Iterator[None]:
+    """Print the first warning of an imitated precision as a sentence; pass on other warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
         yield
     was_said = False
-    for one in caught:
-        if not issubclass(one.category, PrecisionWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for warning in caught:
+        if not issubclass(warning.category, PrecisionWarning):
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
         elif not was_said:
             was_said = True
-            say(str(one.message))
+            print_message(str(warning.message))
 
 
 def _load(kind: Any, model_id: str) -> Any:

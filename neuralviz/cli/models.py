@@ -11,7 +11,7 @@ import typer
 from huggingface_hub import errors, scan_cache_dir
 
 import neuralviz.models
-from neuralviz.cli.common import confirmed, say, status
+from neuralviz.cli.common import ask_confirmation, print_message, status
 from neuralviz.cli.loading import load
 from neuralviz.cli.terminal import printable
 from neuralviz.errors import ModelError
@@ -40,10 +40,10 @@ def list_models() -> None:
     for encoder in trained_encoders():
         model = printable(str(encoder.record.get("model", "?")))
         typer.echo(f"{encoder.name}\n  trained here, from {model}; cannot be micro-tuned")
-    for one in similarity_models():
-        frozen = printable(one.model)
+    for scorer in similarity_models():
+        frozen = printable(scorer.model)
         typer.echo(
-            f"{one.name}\n  similarity model over {frozen}, {RUNG_NAMES[one.rung]}; for "
+            f"{scorer.name}\n  similarity model over {frozen}, {RUNG_NAMES[scorer.rung]}; for "
             "`neuralviz score`"
         )
     for name, size in _cached_models():
@@ -85,11 +85,11 @@ def delete(
     is_similarity = not is_encoder and is_similarity_model(name)
     kind = "similarity model" if is_similarity else "encoder"
     is_there = is_encoder or is_similarity
-    if is_there and not yes and not confirmed(f"Delete the {kind} “{name}”? [y/N] "):
-        say("Nothing deleted.")
+    if is_there and not yes and not ask_confirmation(f"Delete the {kind} “{name}”? [y/N] "):
+        print_message("Nothing deleted.")
         return
     (delete_similarity_model if is_similarity else delete_encoder)(name)
-    say(f"Deleted the {kind} “{name}”.")
+    print_message(f"Deleted the {kind} “{name}”.")
 
 
 @commands.command("layers")
@@ -102,10 +102,10 @@ def list_layers(
     loaded = load(model)
     heading = None
     for layer in loaded.layers:
-        of = layer.part if layer.block is None else f"block {layer.block}"
-        if of != heading:
-            typer.echo(of)
-            heading = of
+        group = layer.part if layer.block is None else f"block {layer.block}"
+        if group != heading:
+            typer.echo(group)
+            heading = group
         marks = [
             name
             for name, members in (
@@ -144,4 +144,4 @@ def export(
         )
     with status(f"Exporting {model} …"):
         written = neuralviz.models.export(model, folder)
-    say(f"Exported “{model}” to {written}.")
+    print_message(f"Exported “{model}” to {written}.")

@@ -49,7 +49,7 @@ def open_app(
 
     if demo:
         os.environ["NEURALVIZ_DEMO"] = "1"
-    server_settings()  # a mistake is said before anything starts
+    server_settings()  # reports a wrong setting before anything starts
     command = [sys.executable, "-m", "neuralviz.ui.start"]
     command += [f"--server.address={host}"]
     command += [f"--server.port={port}"] if port else []

@@ -1,4 +1,4 @@
-"""The command that makes a map of a kept corpus."""
+"""The command that makes a map of a saved corpus."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, say
-from neuralviz.cli.kept import (
+from neuralviz.cli.common import INTERRUPTED, print_message
+from neuralviz.cli.loading import load_embedders
+from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
+from neuralviz.cli.saved_corpora import (
     CorpusArgument,
     OptionsOption,
     corpus_spec,
-    embed_wholly,
+    embed_whole_corpus,
     find_corpus,
-    kept_embedder,
-    label_in,
+    find_embedder,
     open_store,
+    unique_label,
     warn_of_missing,
 )
-from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
-from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
+from neuralviz.cli.vectors import MethodsModel, describe_learning, progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.maps.categories import category_names
 from neuralviz.maps.clusters import cluster_centres
@@ -56,7 +56,7 @@ PAGE = ".html"
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command(cls=WithRay)
+@commands.command(cls=RayCommand)
 def project(
     corpus: CorpusArgument,
     output: Annotated[
@@ -110,38 +110,40 @@ def project(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
     store = open_store()
-    found = find_corpus(store, corpus)
-    spec = corpus_spec(store, found, method, option, model)
+    saved_corpus = find_corpus(store, corpus)
+    spec = corpus_spec(store, saved_corpus, method, option, model)
     if colour is not None:
-        found.column(colour)
-    check_enough_texts(found)
-    label = label_in(store, spec)
+        saved_corpus.column(colour)
+    check_enough_texts(saved_corpus)
+    label = unique_label(store, spec)
     with ExitStack() as stack:
-        fitting, on_ray = DEFAULT, None
+        fitting, ray_embedding = DEFAULT, None
         if ray is not None:
             work = ray_work()
-            on_ray = work.RayEmbedding(stack.enter_context(work.cluster_at(ray)))
+            ray_embedding = work.RayEmbedding(stack.enter_context(work.open_cluster(ray)))
             fitting = Fitting(spread=work.place_on_cluster)
         if spec.is_imported:
-            embedded_by = kept_embedder(store, found, spec)
+            stored_embedder = find_embedder(store, saved_corpus, spec)
         else:
             (embedder,) = load_embedders([spec])
-            if on_ray is None:
-                warn_of_missing(store, found, [embedder])
-            found, last, _ = embed_wholly(store, found, label, embedder, on_ray)
-            embedded_by = last.embedder
-        kept = _make_map(store, found, embedded_by, settings, fitting)
+            if ray_embedding is None:
+                warn_of_missing(store, saved_corpus, [embedder])
+            saved_corpus, last, _ = embed_whole_corpus(
+                store, saved_corpus, label, embedder, ray_embedding
+            )
+            stored_embedder = last.embedder
+        kept = _make_map(store, saved_corpus, stored_embedder, settings, fitting)
     for note in kept.notes:
-        say(note)
+        print_message(note)
     if as_page:
-        write_text(output, _page(store, found, kept, label, colour))
+        write_text(output, _build_page(store, saved_corpus, kept, label, colour))
     else:
-        write_pieces(output, corpus_pieces(store, found, kept=kept))
+        write_pieces(output, corpus_pieces(store, saved_corpus, kept=kept))
     n_clusters = len(kept.cluster_words)
-    how = learnt_how([spec])
-    say(
-        f"Wrote a map of {many(found.n_texts, 'text')} with {many(n_clusters, 'cluster')} to "
-        f"{output}{how}."
+    method_note = describe_learning([spec])
+    print_message(
+        f"Wrote a map of {many(saved_corpus.n_texts, 'text')} with "
+        f"{many(n_clusters, 'cluster')} to {output}{method_note}."
     )
 
 
@@ -168,13 +170,13 @@ def _make_map(
                 store, corpus, embedder, settings, on_progress=on_progress, fitting=fitting
             )
         except (KeyboardInterrupt, Stopped) as stop:
-            say("Stopped before the map was finished. The embeddings are saved.")
+            print_message("Stopped before the map was finished. The embeddings are saved.")
             raise typer.Exit(INTERRUPTED) from stop
         bars.update(task, completed=1, total=1)
     return kept
 
 
-def _page(
+def _build_page(
     store: CorpusStore, corpus: Corpus, kept: KeptMap, method: str, colour: str | None
 ) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
@@ -199,14 +201,16 @@ def _page(
     settings |= {name: str(value) for name, value in kept.settings.relevant().items()}
     if len(rows) < n:
         settings["drawn"] = f"a random sample of {len(rows):,}"
-        say(
+        print_message(
             f"The map shows a random sample of {len(rows):,} of the {n:,} texts. Export "
             ".parquet, .csv or .jsonl for all of them."
         )
-    one = PageMap(
+    page_map = PageMap(
         method,
         coordinates[rows],
         colours,
         tuple(zip(names, cluster_centres(coordinates, clusters), strict=True)),
     )
-    return map_page([one], store.texts(corpus, rows), About(f"{corpus.name}, {method}", settings))
+    return map_page(
+        [page_map], store.texts(corpus, rows), About(f"{corpus.name}, {method}", settings)
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.cli.common import say, status
+from neuralviz.cli.common import print_message, status
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.cluster.adding import ReadingProgress, add_on_cluster, source_digest
 from neuralviz.cluster.addresses import LOCAL
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 __all__ = [
     "RayEmbedding",
     "add_with_ray",
-    "cluster_at",
+    "find_saved_corpus",
     "index_corpus",
-    "look_at",
+    "inspect_files",
+    "open_cluster",
     "place_on_cluster",
-    "saved_corpus",
 ]
 
-NAMED = 5  # texts that were skipped and are named
+MAX_NAMED = 5  # skipped texts in a message
 
 
 @contextmanager
-def cluster_at(address: str) -> Iterator[Cluster]:
-    """The cluster at an address.
+def open_cluster(address: str) -> Iterator[Cluster]:
+    """Connect to the cluster at an address for as long as the context lasts.
 
     Raises:
         NeuralvizError: there is no cluster.
@@ -54,21 +54,21 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
             size = f"{many(cluster.n_nodes, 'machine')}, {many(cluster.n_cpus, 'core')}{gpus}"
-            where = "a cluster" if address == "auto" else f"the cluster at {address}"
-            say(f"Connected to {where}: {size}.")
+            cluster_name = "a cluster" if address == "auto" else f"the cluster at {address}"
+            print_message(f"Connected to {cluster_name}: {size}.")
         yield cluster
-        left = n_machines()
-        if left < cluster.n_nodes:
-            say(
-                f"{many(cluster.n_nodes - left, 'machine')} of {cluster.n_nodes:,} did not answer "
-                "any more. The others did the work again."
+        n_answering = n_machines()
+        if n_answering < cluster.n_nodes:
+            print_message(
+                f"{many(cluster.n_nodes - n_answering, 'machine')} of {cluster.n_nodes:,} did not "
+                "answer any more. The others did the work again."
             )
 
 
-def look_at(
+def inspect_files(
     paths: Sequence[str], column: str | None, id_column: str | None, header: int | None = None
 ) -> tuple[Parts, Layout]:
-    """Files that paths name, and their columns: it is said which is read, before Ray starts.
+    """Find the files of some paths and print which column is read, before Ray starts.
 
     Raises:
         TextError: as of `find_parts` and `find_layout`.
@@ -77,36 +77,41 @@ def look_at(
         parts = find_parts(paths, header)
         layout = find_layout(parts, column, id_column)
     if column is None:
-        say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")
+        print_message(
+            f"Reading texts from the column “{layout.text}”. Use --column to choose another."
+        )
     return parts, layout
 
 
-def saved_corpus(
+def find_saved_corpus(
     store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
 ) -> Corpus | None:
-    """The corpus that was made of just these files before."""
+    """The saved corpus of exactly these files; None if there is none."""
     return store.find_source(name, source_digest(parts, layout, limit))
 
 
 def add_with_ray(
     store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
 ) -> tuple[Corpus, bool]:
-    """The corpus of some files, and whether it is new; what was left out is said.
+    """Save the texts of some files as a corpus and print what was left out.
+
+    Returns:
+        The corpus, and whether it is new.
 
     Raises:
         NeuralvizError: as of `add_on_cluster`.
     """
-    with progress_bars(counted=False) as bars:
+    with progress_bars(has_total=False) as bars:
         task = bars.add_task("Reading texts", total=None)
 
-        def tell(reading: ReadingProgress) -> None:
+        def show_progress(reading: ReadingProgress) -> None:
             bars.update(task, completed=reading.n_texts)
 
-        added = add_on_cluster(store, name, parts, layout, limit, report=tell)
+        added = add_on_cluster(store, name, parts, layout, limit, report=show_progress)
     for note in added.notes:
-        say(note)
+        print_message(note)
     if added.corpus.n_texts == limit:
-        say(f"Limited to the first {many(limit, 'text')}.")
+        print_message(f"Limited to the first {many(limit, 'text')}.")
     return added.corpus, added.is_new
 
 
@@ -143,37 +148,39 @@ class RayEmbedding:
         """
         corpus = store.recount(store.corpus(corpus.id))
         skipped, self._left_out = self._left_out, {}
-        killed = {row: one for row, one in skipped.items() if one[1] == KILLED}
-        unfit = {row: one for row, one in skipped.items() if row not in killed}
-        without = len(killed)
+        killed = {row: entry for row, entry in skipped.items() if entry[1] == KILLED}
+        unfit = {row: entry for row, entry in skipped.items() if row not in killed}
+        n_missing = len(killed)
         if killed:
-            say(
-                f"Skipped {many(len(killed), 'text')}: {_named(killed)}. Perhaps there was too "
-                "little memory; run the same command again to try them again."
+            print_message(
+                f"Skipped {many(len(killed), 'text')}: {_describe_skipped(killed)}. Perhaps there "
+                "was too little memory; run the same command again to try them again."
             )
         if unfit:
-            what = f"{many(len(unfit), 'text')} that {label} cannot embed"
-            said = f"Skipped {what}: {_named(unfit)}."
+            skipped_texts = f"{many(len(unfit), 'text')} that {label} cannot embed"
+            message = f"Skipped {skipped_texts}: {_describe_skipped(unfit)}."
             keys = np.frombuffer(b"".join(key for key, _ in unfit.values()), f"S{KEY_BYTES}")
-            left = store.leave_out(corpus, keys)
-            if left is None:
-                said += " The corpus has maps that show them, so no map can be made by this method."
-                without += len(unfit)
-            say(said)
-            corpus = left or corpus
-        return corpus, without
+            remaining = store.leave_out(corpus, keys)
+            if remaining is None:
+                message += (
+                    " The corpus has maps that show them, so no map can be made by this method."
+                )
+                n_missing += len(unfit)
+            print_message(message)
+            corpus = remaining or corpus
+        return corpus, n_missing
 
 
-def _named(left_out: LeftOut) -> str:
-    """The first texts of some that were skipped, and why each was."""
-    first = sorted(left_out.items())[:NAMED]
+def _describe_skipped(left_out: LeftOut) -> str:
+    """The first of the skipped texts, each with the reason."""
+    first = sorted(left_out.items())[:MAX_NAMED]
     reasons = "; ".join(f"text {row + 1:,} {reason.rstrip('.')}" for row, (_, reason) in first)
-    more = f", and {len(left_out) - NAMED:,} more" if len(left_out) > NAMED else ""
-    return f"{reasons}{more}"
+    rest = f", and {len(left_out) - MAX_NAMED:,} more" if len(left_out) > MAX_NAMED else ""
+    return f"{reasons}{rest}"
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    """Build the index of a large corpus's vectors, and say how well it finds.
+    """Build the index of a large corpus's vectors, and print how well it finds.
 
     Raises:
         StoreError: it cannot be written.
@@ -182,4 +189,6 @@ def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> 
         built = build_index(store.database, embedder)
         index_texts(store, corpus)
     if built is not None:
-        say(f"Indexed: a search by meaning finds {percent(built.recall)} of the 10 nearest texts.")
+        print_message(
+            f"Indexed: a search by meaning finds {percent(built.recall)} of the 10 nearest texts."
+        )

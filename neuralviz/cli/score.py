@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
+from neuralviz.cli.common import INTERRUPTED, print_message, stop_on_interrupt
 from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
 from neuralviz.errors import Stopped
@@ -62,10 +62,10 @@ def score(
     line = header_line(header, no_header=no_header)
     if output is not None:
         check_destination(output)
-    found = similarity.load_similarity_model(model)
+    similarity_model = similarity.load_similarity_model(model)
     read = read_text_pairs(Source.from_path(pairs, line), split_roles(role))
     for note in read.notes:
-        say(note)
+        print_message(note)
     with stop_on_interrupt() as should_stop, progress_bars() as bars:
         task = bars.add_task("features", total=None)
 
@@ -73,27 +73,31 @@ def score(
             bars.update(task, completed=event.done, total=event.total)
 
         try:
-            predicted = found.score(read, kept_vectors(), on_progress=show, should_stop=should_stop)
+            predicted = similarity_model.score(
+                read, kept_vectors(), on_progress=show, should_stop=should_stop
+            )
         except Stopped as stop:
-            say("Stopped. Nothing was written; features are saved.")
+            print_message("Stopped. Nothing was written; features are saved.")
             raise typer.Exit(INTERRUPTED) from stop
-    known = np.isfinite(read.scores)
-    table = _table(read, predicted, has_scores=bool(known.any()))
+    has_score = np.isfinite(read.scores)
+    table = _table(read, predicted, has_scores=bool(has_score.any()))
     if output is None:
         typer.echo(table_bytes(".csv", table).decode(), nl=False)
     else:
         write_table(output, table)
-        say(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
-    of = predicted[known], read.scores[known]
-    agreement = correlate(*of).spearman
+        print_message(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
+    predicted_and_human = predicted[has_score], read.scores[has_score]
+    agreement = correlate(*predicted_and_human).spearman
     if np.isfinite(agreement):
-        say(
+        print_message(
             f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
             "Pairs that the model was trained on make it higher than it is on new ones."
         )
-        drawn = bootstrap_spearman(*of, cluster=read.take(np.flatnonzero(known)).numbers)
+        drawn = bootstrap_spearman(
+            *predicted_and_human, cluster=read.take(np.flatnonzero(has_score)).numbers
+        )
         if len(drawn) and seem_reversed([interval(drawn)]):
-            say(f"It is clearly below chance (0). {REVERSE}")
+            print_message(f"It is clearly below chance (0). {REVERSE}")
 
 
 def _table(pairs: ScoredPairs, predicted: np.ndarray, *, has_scores: bool) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The command that sets the products of texts by several methods beside each other."""
+"""The command that compares the cosine similarities of texts by several methods."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.common import INTERRUPTED, print_message
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import (
-    OF_ITS_OWN,
+    OWN_SETTINGS_HELP,
     BatchSizeOption,
     ColumnOption,
-    Embedded,
+    EmbeddedTexts,
     FileArgument,
     HeaderOption,
     LimitOption,
@@ -76,7 +76,7 @@ def similarity(
         typer.Option(
             help=(
                 "Embedding method, or several concatenated, such as neural+mean. "
-                f"Repeatable, up to {MAX_METHODS}. {OF_ITS_OWN} "
+                f"Repeatable, up to {MAX_METHODS}. {OWN_SETTINGS_HELP} "
                 "`neuralviz methods` lists all methods. "
                 f"Default: {', '.join(DEFAULT_METHODS)}."
             ),
@@ -122,68 +122,70 @@ def _compare(
     output: Path,
     batch_size: int,
 ) -> None:
-    """Embed by one method after the other and write; when interrupted, what is finished."""
+    """Embed by each method in turn and write; when interrupted, write what is finished."""
 
-    results: list[Embedded] = []
+    results: list[EmbeddedTexts] = []
     store = MemoryVectors()  # methods may have parts in common
     with progress_bars() as progress:
         for name, embedder in zip(names, embedders, strict=True):
             results.append(embed_texts(embedder, read.texts, store, batch_size, progress, name))
             if results[-1].stopped:
                 break
-    kept = _kept(names, results, read)
+    kept = _collect_finished(names, results, read)
     for embedder, result in zip(embedders, kept.results, strict=False):
         warn_of_vectors(embedder, result)
     if not kept.names:
-        say("Stopped before two texts were embedded; nothing was written.")
+        print_message("Stopped before two texts were embedded; nothing was written.")
         raise typer.Exit(INTERRUPTED)
     similarities = kept.similarities()
     _write(similarities, kept.ids, read.ids is not None, len(read.texts), output)
     _show(similarities)
     if results[-1].stopped:
-        say(f"Stopped. Wrote {kept.describe(names, len(read.texts), output)}.")
+        print_message(f"Stopped. Wrote {kept.describe(names, len(read.texts), output)}.")
         raise typer.Exit(INTERRUPTED)
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
-    say(
+    print_message(
         f"Wrote the cosine similarities of {many(n_pairs, 'pair')} to {output} "
         f"({'; '.join(names)})."
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
-    """What is finished of a comparison: the same texts by every method."""
+class _Finished:
+    """The finished part of a comparison: the same texts by every method."""
 
     names: list[str]
-    results: list[Embedded]
+    results: list[EmbeddedTexts]
     texts: list[str]
     ids: list[str]
 
     def similarities(self) -> list[Similarity]:
         return [
-            products_of(name, self.texts, result.vectors[result.done])
+            products_of(name, self.texts, result.vectors[result.has_vector])
             for name, result in zip(self.names, self.results, strict=True)
         ]
 
     def describe(self, names: Sequence[str], n_texts: int, output: Path) -> str:
-        of = f"{len(self.texts):,} of {many(n_texts, 'text')}"
+        texts_note = f"{len(self.texts):,} of {many(n_texts, 'text')}"
         rest = [name for name in names if name not in self.names]
         not_finished = f"; not finished: {'; '.join(rest)}" if rest else ""
-        by = "; ".join(self.names)
-        return f"the cosine similarities of {of} to {output} ({by}{not_finished})"
+        method_list = "; ".join(self.names)
+        return f"the cosine similarities of {texts_note} to {output} ({method_list}{not_finished})"
 
 
-def _kept(names: Sequence[str], results: Sequence[Embedded], read: ReadTexts) -> _Kept:
-    """The methods that are finished with all texts; without one, the texts of the first."""
-    whole = [at for at, result in enumerate(results) if result.done.all()]
-    chosen = whole or ([0] if results[0].done.sum() >= 2 else [])
-    done = results[0].done.nonzero()[0] if chosen else ()
+def _collect_finished(
+    names: Sequence[str], results: Sequence[EmbeddedTexts], read: ReadTexts
+) -> _Finished:
+    """The methods with all texts finished; if there are none, what the first method finished."""
+    whole = [index for index, result in enumerate(results) if result.has_vector.all()]
+    chosen = whole or ([0] if results[0].has_vector.sum() >= 2 else [])
+    finished_rows = results[0].has_vector.nonzero()[0] if chosen else ()
     ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
-    return _Kept(
-        names=[names[at] for at in chosen],
-        results=[results[at] for at in chosen],
-        texts=[read.texts[i] for i in done],
-        ids=[ids[i] for i in done],
+    return _Finished(
+        names=[names[index] for index in chosen],
+        results=[results[index] for index in chosen],
+        texts=[read.texts[i] for i in finished_rows],
+        ids=[ids[i] for i in finished_rows],
     )
 
 
@@ -205,37 +207,38 @@ def _write(
     n_done = len(ids)
     n_drawn = min(n_done, MAX_DRAWN)
     figure = similarity_heatmaps(
-        [one.in_order(range(n_drawn)) for one in similarities],
+        [method_similarity.in_order(range(n_drawn)) for method_similarity in similarities],
         list(ids[:n_drawn]) if have_ids else None,
     )
     if n_drawn < n_texts:
-        done = "" if n_done == n_texts else f" finished of {n_texts:,}"
-        of = f" of {n_done:,}" if n_drawn < n_done else ""
-        title = f"Cosine similarity of the first {n_drawn:,}{of} texts{done}"
+        finished_note = "" if n_done == n_texts else f" finished of {n_texts:,}"
+        total_note = f" of {n_done:,}" if n_drawn < n_done else ""
+        title = f"Cosine similarity of the first {n_drawn:,}{total_note} texts{finished_note}"
         figure.update_layout(title_text=title)
-        if of:
-            say(
-                f"The figure shows the first {n_drawn:,}{of} texts; the tables contain all of them."
+        if total_note:
+            print_message(
+                f"The figure shows the first {n_drawn:,}{total_note} texts; the tables contain all "
+                "of them."
             )
     write_text(folder / "similarity.html", standalone_html(figure))
 
 
 def _show(similarities: Sequence[Similarity]) -> None:
-    """How each method spreads its products, and how alike the methods order the pairs."""
+    """How each method spreads its products, and how similarly the methods rank the pairs."""
 
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("cosine similarity")
     for heading in ("mean", "sd", "lowest", "highest"):
         table.add_column(heading, justify="right")
-    for one in similarities:
-        values = one.of_pairs
+    for method_similarity in similarities:
+        values = method_similarity.of_pairs
         statistics = (values.mean(), values.std(), values.min(), values.max())
-        table.add_row(one.method, *(number(value, ".3f") for value in statistics))
+        table.add_row(method_similarity.method, *(number(value, ".3f") for value in statistics))
     console.print(table)
     if len(similarities) < 2:
         return
-    names = [one.method for one in similarities]
+    names = [method_similarity.method for method_similarity in similarities]
     table = Table(box=None, pad_edge=False)
     table.add_column("Spearman")
     for name in names:

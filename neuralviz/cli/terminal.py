@@ -60,7 +60,7 @@ def curve(values: Sequence[float], n_points: int, width: int, height: int) -> li
 def bar(share: float, width: int) -> str:
     """A bar of ``share`` (-1 … 1) of ``width`` characters, to an eighth of a character.
 
-    Negative ones are hatched.
+    Bars of negative shares are hatched.
     """
     if share < 0:
         return "░" * round(min(-share, 1.0) * width)
@@ -69,10 +69,10 @@ def bar(share: float, width: int) -> str:
 
 
 def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str]) -> Group:
-    """How far a run on one text is: progress, loss by epoch, length of each layer's delta.
+    """Draw a run on one text: progress, loss by epoch, norm of each layer's delta.
 
     Args:
-        event: the latest.
+        event: the latest event.
         losses: [epoch] nats after 0, 1, … epochs, so far.
         layers: names of the tuned layers.
     """
@@ -122,7 +122,7 @@ def draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
 
 
 def draw_norms(norms: np.ndarray, layers: Sequence[str]) -> RenderableType:
-    """The length of each layer's delta [layer], as bars."""
+    """The norm of each layer's delta [layer], as bars."""
     largest = float(np.max(norms, initial=0.0)) or 1.0
     table = Table.grid(padding=(0, 1))
     for name, norm in zip(layers, norms, strict=True):
@@ -132,7 +132,7 @@ def draw_norms(norms: np.ndarray, layers: Sequence[str]) -> RenderableType:
 
 
 def draw_words(result: MicroTuning) -> RenderableType:
-    """Which words wrote the embedding: each word's share of the delta, the strongest first."""
+    """Each word's share of the delta, the largest first."""
     if result.shares is None:
         raise ValueError("This run has no word shares.")
     text, shares = result.texts[0], result.shares[0]
@@ -145,21 +145,25 @@ def draw_words(result: MicroTuning) -> RenderableType:
 
     order = np.argsort(-np.abs(by_word), kind="stable")
     table = Table.grid(padding=(0, 1))
-    for at in order[:SHOWN_WORDS]:
-        name = Text(words[at] if len(words[at]) <= 24 else f"{words[at][:23]}…")
-        if unknown[at]:
+    for word_index in order[:SHOWN_WORDS]:
+        name = Text(
+            words[word_index] if len(words[word_index]) <= 24 else f"{words[word_index][:23]}…"
+        )
+        if unknown[word_index]:
             name.append(" (unknown)", "dim")
-        colour = VERMILLION if by_word[at] >= 0 else BLUE
-        length = Text(bar(by_word[at] / largest, 32), colour)
-        table.add_row(name, Text(f"{number(by_word[at], ',.1%'):>6}", justify="right"), length)
+        colour = VERMILLION if by_word[word_index] >= 0 else BLUE
+        length = Text(bar(by_word[word_index] / largest, 32), colour)
+        table.add_row(
+            name, Text(f"{number(by_word[word_index], ',.1%'):>6}", justify="right"), length
+        )
     rest = {"weight decay": shares.of_decay()}
     if len(order) > SHOWN_WORDS:
-        others = many(len(order) - SHOWN_WORDS, "other word")
-        rest = {others: by_word[order[SHOWN_WORDS:]].sum()} | rest
-    why = why_above_100([*by_word[order[:SHOWN_WORDS]], *rest.values()])
+        other_words = many(len(order) - SHOWN_WORDS, "other word")
+        rest = {other_words: by_word[order[SHOWN_WORDS:]].sum()} | rest
+    note = why_above_100([*by_word[order[:SHOWN_WORDS]], *rest.values()])
     return Group(
         Text("words that shaped the embedding, by their share of the delta", "dim"),
         table,
         Text(" · ".join(f"{name} {number(share, ',.1%')}" for name, share in rest.items()), "dim"),
-        *([Text(why, "dim")] if why else []),
+        *([Text(note, "dim")] if note else []),
     )

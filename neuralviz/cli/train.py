@@ -13,8 +13,8 @@ import typer
 
 import neuralviz.models
 from neuralviz import training
-from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
-from neuralviz.cli.kept import CorpusArgument, find_corpus, open_store
+from neuralviz.cli.common import INTERRUPTED, Commands, print_message, status, stop_on_interrupt
+from neuralviz.cli.saved_corpora import CorpusArgument, find_corpus, open_store
 from neuralviz.cli.train_similarity import train_similarity
 from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
@@ -98,7 +98,7 @@ def _command(kind: PairKind) -> Callable[..., None]:
             bool, typer.Option("--json", help="Print events as JSON lines.")
         ] = False,
     ) -> None:
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "pairs": kind,
             "part": part,
             "start": start,
@@ -115,7 +115,7 @@ def _command(kind: PairKind) -> Callable[..., None]:
             "longest": longest,
             "splitting": splitting,
         }
-        settings = with_options(TrainingSettings(), **given)
+        settings = with_options(TrainingSettings(), **options)
         if learning_rate is None:
             settings = with_options(settings, learning_rate=RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json=as_json)
@@ -142,9 +142,9 @@ def _train(
     name = check_free_name(output)
     check_can_be_saved(settings.pooling)
     store = open_store()
-    found = find_corpus(store, corpus)
-    texts = store.texts(found)
-    watch = Watch(texts, store.label_names(found, labels)) if labels is not None else None
+    saved_corpus = find_corpus(store, corpus)
+    texts = store.texts(saved_corpus)
+    watch = Watch(texts, store.label_names(saved_corpus, labels)) if labels is not None else None
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
         training.check_family_can_be_saved(model, settings)
@@ -171,17 +171,17 @@ def _train(
                 for last in events:
                     show(last)
         except Stopped as stop:
-            made = last.step if isinstance(last, TrainingStep) else 0
-            say(
-                f"Stopped after {many(made, 'step')}. Run the same command again to resume."
-                if made
+            n_steps = last.step if isinstance(last, TrainingStep) else 0
+            print_message(
+                f"Stopped after {many(n_steps, 'step')}. Run the same command again to resume."
+                if n_steps
                 else "Stopped before the first step."
             )
             raise typer.Exit(INTERRUPTED) from stop
     assert isinstance(last, TrainingEnded)
     result = last.result
     if result.is_stopped:
-        say(
+        print_message(
             f"Stopped after {many(result.step, 'step')} of {result.steps:,}. Run the same command "
             "again to resume."
         )
@@ -194,18 +194,20 @@ def _train(
         ) from error
     shutil.rmtree(checkpoints, ignore_errors=True)
     if result.diverged:
-        say("The loss diverged: the learning rate was too high. Saved the best weights of the run.")
-    say(f"Saved the encoder as “{name}”. Use it with --model {name}.")
+        print_message(
+            "The loss diverged: the learning rate was too high. Saved the best weights of the run."
+        )
+    print_message(f"Saved the encoder as “{name}”. Use it with --model {name}.")
 
 
 @contextmanager
 def status_of_training(
     as_json: bool, part: str, untrained: float | None
 ) -> Iterator[Callable[[TrainingEvent], None]]:
-    """Shows events: as JSON lines, or a bar and a line before and after.
+    """Yield a function that shows events: as JSON lines, or as a bar with lines around it.
 
     Args:
-        as_json: which of both.
+        as_json: print JSON lines.
         part: what is trained, in words.
         untrained: 0 … 1 accuracy of the whole model as it is; None where it is not measured.
     """
@@ -225,12 +227,12 @@ def status_of_training(
         def show(event: TrainingEvent) -> None:
             nonlocal task
             if isinstance(event, TrainingStarted):
-                bars.console.print(_started(event, part), highlight=False)
+                bars.console.print(_describe_start(event, part), highlight=False)
                 task = bars.add_task("training", total=event.steps, completed=event.step)
             elif isinstance(event, TrainingStep) and task is not None:
                 bars.update(task, completed=event.step, description=f"loss {event.loss:.3f}")
             elif isinstance(event, TrainingEnded):
-                bars.console.print(_ended(event, untrained), highlight=False)
+                bars.console.print(_describe_end(event, untrained), highlight=False)
 
         yield show
 
@@ -259,10 +261,10 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
             "step": event.step,
             "steps": event.steps,
             "epoch": event.epoch,
-            "loss": _finite(event.loss),
+            "loss": _finite_or_none(event.loss),
             "learning_rate": event.learning_rate,
-            "alignment": _finite(event.alignment),
-            "uniformity": _finite(event.uniformity),
+            "alignment": _finite_or_none(event.alignment),
+            "uniformity": _finite_or_none(event.uniformity),
             "accuracy": accuracy,
         }
     return {
@@ -274,39 +276,39 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _started(event: TrainingStarted, part: str) -> str:
-    said = f"Training {part}: {many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
+def _describe_start(event: TrainingStarted, part: str) -> str:
+    message = f"Training {part}: {many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
     if event.step:
-        said += f" Resuming after {many(event.step, 'step')}."
+        message += f" Resuming after {many(event.step, 'step')}."
     if event.skipped:
-        said += f" {event.skipped}"
+        message += f" {event.skipped}"
     if event.snapshot is not None and event.snapshot.accuracy is not None:
-        said += f" {event.measured} {_accuracy('Before', event.snapshot)}"
-    return said
+        message += f" {event.measured} {_describe_accuracy('Before', event.snapshot)}"
+    return message
 
 
-def _ended(event: TrainingEnded, untrained: float | None) -> str:
+def _describe_end(event: TrainingEnded, untrained: float | None) -> str:
     loss = event.result.loss
-    said = (
+    message = (
         f"Loss: {number(float(loss[0]), '.3f')} at first, {number(float(loss[-1]), '.3f')} at last."
     )
     snapshot = event.snapshot
     if untrained is not None and snapshot is not None and snapshot.accuracy is not None:
         than = "does better" if untrained > snapshot.accuracy[-1] else "has no more"
-        said += f" The whole model, untrained, {than}: {untrained:.1%}."
-    return f"{said} {_accuracy('After', event.snapshot)}".rstrip()
+        message += f" The whole model, untrained, {than}: {untrained:.1%}."
+    return f"{message} {_describe_accuracy('After', event.snapshot)}".rstrip()
 
 
-def _accuracy(when: str, snapshot: Snapshot | None) -> str:
+def _describe_accuracy(moment: str, snapshot: Snapshot | None) -> str:
     if snapshot is None or snapshot.accuracy is None:
         return ""
     best = int(snapshot.accuracy.argmax())
-    where = " at the last layer" if len(snapshot.accuracy) > 1 else ""  # a table has no layers
-    said = f"{when}, 10-NN accuracy{where}: {snapshot.accuracy[-1]:.1%}"
+    layer_note = " at the last layer" if len(snapshot.accuracy) > 1 else ""  # a table has no layers
+    message = f"{moment}, 10-NN accuracy{layer_note}: {snapshot.accuracy[-1]:.1%}"
     if best != len(snapshot.accuracy) - 1:
-        said += f" (best at layer {best}: {snapshot.accuracy[best]:.1%})"
-    return f"{said}."
+        message += f" (best at layer {best}: {snapshot.accuracy[best]:.1%})"
+    return f"{message}."

@@ -14,7 +14,7 @@ from rich.text import Text
 
 import neuralviz.models
 from neuralviz import evaluation
-from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
+from neuralviz.cli.common import INTERRUPTED, print_message, status, stop_on_interrupt
 from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
@@ -96,20 +96,24 @@ def train_similarity(
     """
     name = None if output is None else check_free_name(output)
     rungs = tuple(dict.fromkeys(rung or RUNGS))
-    given: dict[str, Any] = {"pooling": pooling or "mean", "rungs": rungs}
+    options: dict[str, Any] = {"pooling": pooling or "mean", "rungs": rungs}
     first = DEFAULT_SEED
-    settings = LadderSettings(seeds=tuple(range(first, first + seeds)), max_epochs=epochs, **given)
+    settings = LadderSettings(
+        seeds=tuple(range(first, first + seeds)), max_epochs=epochs, **options
+    )
     line = header_line(header, no_header=no_header)
     roles = split_roles(role)
-    others = (
+    held_out_pairs = (
         None if path is None else read_pairs(Source.from_path(path, line), roles)
         for path in (dev, test)
     )
-    split = similarity.split_pairs(read_pairs(Source.from_path(pairs, line), roles), *others)
-    check_different(split.train.scores, "train")  # looked at before a model is loaded
+    split = similarity.split_pairs(
+        read_pairs(Source.from_path(pairs, line), roles), *held_out_pairs
+    )
+    check_different(split.train.scores, "train")  # before a model is loaded
     for note in split.notes:
-        say(note)
-    say(
+        print_message(note)
+    print_message(
         f"{many(len(split.train), 'train pair')}, {many(len(split.dev), 'dev pair')}, "
         f"{many(len(split.test), 'test pair')}."
     )
@@ -117,33 +121,38 @@ def train_similarity(
         frozen = neuralviz.models.load_text_model(model)
     if pooling is None:
         settings = replace(settings, pooling=evaluation.model_poolings(frozen)[0])
-    own = evaluation.own_embeddings(frozen, split)
+    own_embeddings = evaluation.own_embeddings(frozen, split)
     ladder = Ladder()
     stopped = False
     with stop_on_interrupt() as should_stop:
         events = evaluation.train_ladder(
-            frozen, split, settings, kept_vectors(), own_embedders=own, should_stop=should_stop
+            frozen,
+            split,
+            settings,
+            kept_vectors(),
+            own_embedders=own_embeddings,
+            should_stop=should_stop,
         )
         try:
             with closing(events), progress_bars() as bars:
-                for event in _drawn(events, bars):
+                for event in _draw_progress(events, bars):
                     ladder = ladder.having([event])
         except Stopped:
             stopped = True
     if ladder.baselines:
         _show(ladder)
     if stopped:
-        say("Stopped. Features are saved: run the same command again to go on from them.")
+        print_message("Stopped. Features are saved: run the same command again to go on from them.")
         raise typer.Exit(INTERRUPTED)
     if name is not None:
         _save(ladder, str(Path(model).absolute()) if Path(model).is_dir() else model, name)
 
 
 def _save(ladder: Ladder, model: str, name: str) -> None:
-    """Save the rung that the dev pairs choose, of several seeds the one that is best on them.
+    """Save the rung, and of its seeds the one, that is best on the dev pairs.
 
     Raises:
-        NeuralvizError: the dev pairs choose none, or it cannot be written.
+        NeuralvizError: the dev pairs choose no rung, or the model cannot be written.
     """
     best = best_rung(ladder)
     if best is None or ladder.test is None:
@@ -153,19 +162,19 @@ def _save(ladder: Ladder, model: str, name: str) -> None:
             )
         return
     for warning in rung_warnings(ladder, best):
-        say(warning)
-    found = similarity.SimilarityModel(
+        print_message(warning)
+    similarity_model = similarity.SimilarityModel(
         best_result(ladder, best).trained, ladder.test.scale, model, ladder.test.fingerprint
     )
-    similarity.save_similarity_model(found, name)
-    say(
+    similarity.save_similarity_model(similarity_model, name)
+    print_message(
         f"Saved “{RUNG_NAMES[best]}” as “{name}”. Score pairs with: neuralviz score PAIRS "
         f"--model {name}"
     )
 
 
-def _drawn(events: Iterator[LadderEvent], bars: Progress) -> Iterator[LadderEvent]:
-    """The same events; a bar for the features and for every rung and seed."""
+def _draw_progress(events: Iterator[LadderEvent], bars: Progress) -> Iterator[LadderEvent]:
+    """Pass events on; draw a bar for the features and for every rung and seed."""
     tasks: dict[object, TaskID] = {}
     for event in events:
         yield event
@@ -177,16 +186,18 @@ def _drawn(events: Iterator[LadderEvent], bars: Progress) -> Iterator[LadderEven
             place = event.rung, event.seed
             if place not in tasks:
                 tasks[place] = bars.add_task(f"{RUNG_NAMES[event.rung]}, seed {event.seed}")
-            now = event.event
-            if isinstance(now, AutoencoderEpoch | SimilarityEpoch):
-                bars.update(tasks[place], completed=now.epoch, total=now.epochs)
+            training_event = event.event
+            if isinstance(training_event, AutoencoderEpoch | SimilarityEpoch):
+                bars.update(
+                    tasks[place], completed=training_event.epoch, total=training_event.epochs
+                )
         elif isinstance(event, RungResult):
-            done = event.trained.epochs
-            bars.update(tasks[event.rung, event.seed], completed=done, total=done)
+            n_epochs = event.trained.epochs
+            bars.update(tasks[event.rung, event.seed], completed=n_epochs, total=n_epochs)
 
 
 def _show(ladder: Ladder) -> None:
-    """The ladder as a table, and what it says."""
+    """Print the ladder as a table, and its main finding."""
     lines = ladder_lines(ladder)
     best = best_line(lines)
     has_seeds = any(line.spread for line in lines)
@@ -197,24 +208,24 @@ def _show(ladder: Ladder) -> None:
         table.add_column("test, by seed", justify="right")
     for line in lines:
         mark = " *" if line is best else ""
-        cells = [f"{line.name}{mark}", _digits(line.dev), _digits(line.spearman)]
-        cells += [_between(line.interval, " to "), _digits(line.pearson)]
+        cells = [f"{line.name}{mark}", _format_digits(line.dev), _format_digits(line.spearman)]
+        cells += [_format_range(line.interval, " to "), _format_digits(line.pearson)]
         if has_seeds:
-            cells.append(_between(line.spread, " … "))
+            cells.append(_format_range(line.spread, " … "))
         table.add_row(*(Text(printable(cell)) for cell in cells))
     console = Console(highlight=False)
     console.print(table)
-    said = "Spearman with the human scores."
+    message = "Spearman with the human scores."
     if best is not None:
-        said += " * best on the dev pairs, baselines included."
-    console.print(said)
+        message += " * best on the dev pairs, baselines included."
+    console.print(message)
     if point := ladder_point(ladder).replace("**", "").replace("\n\n", " "):
         console.print(Text(printable(point)))
 
 
-def _between(bounds: tuple[float, float] | None, joint: str) -> str:
-    return joint.join(map(_digits, bounds)) if bounds else ""
+def _format_range(bounds: tuple[float, float] | None, joint: str) -> str:
+    return joint.join(map(_format_digits, bounds)) if bounds else ""
 
 
-def _digits(value: float) -> str:
+def _format_digits(value: float) -> str:
     return EMPTY_CELL if value != value else number(value, ".3f")

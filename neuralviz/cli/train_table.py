@@ -15,8 +15,8 @@ from rich.text import Text
 
 import neuralviz.models
 from neuralviz import evaluation
-from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
-from neuralviz.cli.kept import CorpusArgument, find_corpus, open_store
+from neuralviz.cli.common import INTERRUPTED, print_message, status, stop_on_interrupt
+from neuralviz.cli.saved_corpora import CorpusArgument, find_corpus, open_store
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import SettingsError, Stopped
@@ -72,7 +72,7 @@ def table(
 
     Finished rows are saved: run the same command again to resume.
     """
-    wanted = training_table(experiment)
+    paper_table = training_table(experiment)
     if output is not None and output.suffix != ".csv":
         raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
     settings = with_options(
@@ -85,40 +85,42 @@ def table(
         longest=longest,
     )
     store = open_store()
-    found = find_corpus(store, corpus)
-    of_texts = store.label_names(found, labels)
+    saved_corpus = find_corpus(store, corpus)
+    of_texts = store.label_names(saved_corpus, labels)
     with status(f"Loading “{model}” …"):
         start = neuralviz.models.load_text_model(model)
-    rows = wanted.rows(settings, start.n_blocks)
+    rows = paper_table.rows(settings, start.n_blocks)
     cells: list[TrainingCell] = []
     stopped = False
     with stop_on_interrupt() as should_stop:
         events = evaluation.fill_table(
             rows,
             start,
-            store.texts(found),
+            store.texts(saved_corpus),
             of_texts,
             seeds=range(1, seeds + 1),
             should_stop=should_stop,
         )
         try:
             with closing(events), progress_bars() as bars:
-                cells.extend(_drawn(events, bars))
+                cells.extend(_draw_progress(events, bars))
         except Stopped:
             stopped = True
     if output is not None and cells:
-        write_text(output, evaluation.training_numbers(wanted, cells).to_csv(index=False))
+        write_text(output, evaluation.training_numbers(paper_table, cells).to_csv(index=False))
     if as_json:
         typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
     elif cells:
-        _show(wanted, cells)
+        _show(paper_table, cells)
     if stopped:
-        say("Stopped. Finished rows are saved; run the same command again to resume.")
+        print_message("Stopped. Finished rows are saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED)
 
 
-def _drawn(events: Iterator[RowProgress | TrainingCell], bars: Progress) -> Iterator[TrainingCell]:
-    """The finished cells; a bar for every row and seed that is trained."""
+def _draw_progress(
+    events: Iterator[RowProgress | TrainingCell], bars: Progress
+) -> Iterator[TrainingCell]:
+    """Pass finished cells on; draw a bar for every row and seed."""
     task, place = None, None
     for event in events:
         if isinstance(event, TrainingCell):
@@ -130,17 +132,17 @@ def _drawn(events: Iterator[RowProgress | TrainingCell], bars: Progress) -> Iter
         bars.update(task, completed=event.step, total=event.steps or None)
 
 
-def _show(wanted: TrainingTable, cells: Sequence[TrainingCell]) -> None:
-    frame = evaluation.training_frame(wanted, cells)
-    shown = Table(box=None, pad_edge=False)
+def _show(paper_table: TrainingTable, cells: Sequence[TrainingCell]) -> None:
+    frame = evaluation.training_frame(paper_table, cells)
+    printed_table = Table(box=None, pad_edge=False)
     for place, head in enumerate(frame.columns):
-        shown.add_column(Text(head), justify="left" if place == 0 else "right")
+        printed_table.add_column(Text(head), justify="left" if place == 0 else "right")
     for line in frame.itertuples(index=False):
-        shown.add_row(*(Text(printable(str(cell))) for cell in line))
+        printed_table.add_row(*(Text(printable(str(cell))) for cell in line))
     console = Console(highlight=False)
-    console.print(shown)
+    console.print(printed_table)
     seeds = len({cell.seed for cell in cells})
-    said = "10-NN accuracy in percent ↑"
+    message = "10-NN accuracy in percent ↑"
     if seeds > 1:
-        said += f": mean of {many(seeds, 'seed')} (lowest … highest)"
-    console.print(Text(printable(f"{said}. {wanted.line}")))
+        message += f": mean of {many(seeds, 'seed')} (lowest … highest)"
+    console.print(Text(printable(f"{message}. {paper_table.line}")))

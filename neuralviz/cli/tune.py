@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 
 from neuralviz.cli import terminal
-from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, say
-from neuralviz.cli.loading import ModelOption, load, precision_warnings_said
+from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, print_message
+from neuralviz.cli.loading import ModelOption, load, print_precision_warnings
 from neuralviz.embedders.methods import read_layers
 from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
 from neuralviz.micro_tuning.settings import (
@@ -85,15 +85,15 @@ def tune(
         tolerance=tolerance,
     )
     if not settings.is_fast and tolerance != DEFAULT_TOLERANCE:
-        say("--tolerance has no effect without --precision fast or fast+bf16.")
+        print_message("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
-        with precision_warnings_said():
+        with print_precision_warnings():
             warn_of_imitated_bf16(language_model.device)
     _tune(language_model, text, settings)
 
 
 def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
-    """Show a run while it goes on and what came of it."""
+    """Show a run, live, and its result."""
 
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.predictions import predict_masked
@@ -108,7 +108,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         f"{many(positions, 'masked position')} per epoch, {settings.precision_in_words}"
     )
     if positions * settings.epochs > MANY_POSITIONS:
-        say("This may take several minutes. Press Ctrl-C to stop.")
+        print_message("This may take several minutes. Press Ctrl-C to stop.")
     follow = followed_values(model, [tokens], settings) <= MAX_FOLLOWED_VALUES
     events = tune(model, [tokens], settings, with_token_shares=follow)
     losses: list[float] = []
@@ -125,7 +125,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         if event is None:
             raise
         console.print(terminal.draw_run(event, losses, settings.layers))
-        say(f"Stopped after epoch {event.epoch:,} of {event.epochs:,}.")
+        print_message(f"Stopped after epoch {event.epoch:,} of {event.epochs:,}.")
         raise typer.Exit(INTERRUPTED) from None
     assert event is not None and event.result is not None  # a run ends with its result
     deltas = [delta[0] for delta in event.result.deltas]
@@ -136,28 +136,28 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         if not console.is_terminal:
             console.print(terminal.loss_line(losses, settings.epochs))
     ended = len(losses) > 1 and math.isfinite(losses[-1])
-    over = f", before and after {many(len(losses) - 1, 'epoch')}" if ended else ""
-    console.print(f"{terminal.describe_loss(losses)}{over}")
+    epochs_note = f", before and after {many(len(losses) - 1, 'epoch')}" if ended else ""
+    console.print(f"{terminal.describe_loss(losses)}{epochs_note}")
     console.print(terminal.draw_curve(losses, settings.epochs))
     console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))
     _conclude(console, event.result)
 
 
 def _conclude(console: Console, result: MicroTuning) -> None:
-    """What came of a run, and what to mind."""
+    """Print the result of a run, and warnings."""
     if result.shares is None:
         console.print("The text is too long to compute which words shaped its embedding.")
     else:
         console.print(terminal.draw_words(result))
     if result.diverged[0]:
-        say(
+        print_message(
             "The run diverged: the loss became infinite or NaN. The last finite values are "
             "shown. Lower the learning rate."
         )
     elif result.loss_rose[0]:
-        say("The loss rose instead of falling. Lower the learning rate.")
+        print_message("The loss rose instead of falling. Lower the learning rate.")
     if result.texts[0].looks_foreign:
-        say(
+        print_message(
             "Many words in this text are not in the model's vocabulary, or are split into several "
             "tokens. It may be in a language that the model does not know."
         )

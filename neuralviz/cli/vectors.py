@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
-from neuralviz.cli.common import MANY_POSITIONS, say, stderr
+from neuralviz.cli.common import MANY_POSITIONS, print_message, stderr
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError
 from neuralviz.reading.folders import read_folder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import Mode, ReadTexts
     from neuralviz.store.vectors import VectorStore
 
-OF_ITS_OWN = (
+OWN_SETTINGS_HELP = (
     "Behind an @, a method can have a model and options of its own: mean@bundled, "
     "neural@epochs=5 or neural@bundled,epochs=5. So the same method can be used several times."
 )
@@ -63,8 +63,8 @@ def options_option(defaults: Mapping[str, str] | None = None) -> Any:
     """
     note = ""
     if defaults:
-        given = joined([f"{name}={value}" for name, value in defaults.items()])
-        note = f" Methods that micro-tune use {given} here unless you set another value."
+        default_options = joined([f"{name}={value}" for name, value in defaults.items()])
+        note = f" Methods that micro-tune use {default_options} here unless you set another value."
     return typer.Option(
         "--option",
         metavar="NAME=VALUE",
@@ -93,19 +93,19 @@ BatchSizeOption = Annotated[
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
-    """What is finished of some texts.
+class EmbeddedTexts:
+    """Texts and their finished vectors.
 
     Attributes:
-        vectors: [text, dim] float32, zeros where there is none.
-        done: [text] true where there is one.
-        n_rose: texts whose loss rose, or ceased to be a number, in place of falling.
+        vectors: [text, dim] float32, zeros where a text has none.
+        has_vector: [text] whether the text's vector is finished.
+        n_rose: number of texts whose loss rose, or became infinite or NaN.
         unread: as of `describe_unread`.
-        stopped: by Ctrl-C.
+        stopped: whether Ctrl-C was pressed.
     """
 
     vectors: np.ndarray
-    done: np.ndarray
+    has_vector: np.ndarray
     n_rose: int
     unread: str
     stopped: bool
@@ -131,7 +131,7 @@ def read_file(
     id_column: str | None = None,
     mode: Mode | None = None,
 ) -> ReadTexts:
-    """The first ``limit`` texts of a file or a folder; what was left out is said.
+    """Read the first ``limit`` texts of a file or a folder and print what was left out.
 
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
@@ -152,32 +152,36 @@ def read_file(
     except OSError as error:
         raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
     if read.column is not None and column is None:
-        say(f"Reading texts from the column “{read.column}”. Use --column to choose another.")
+        print_message(
+            f"Reading texts from the column “{read.column}”. Use --column to choose another."
+        )
     for note in filter(None, (read.describe_header(path.name), *read.notes)):
-        say(note)
+        print_message(note)
     return read
 
 
-def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
-    """`` (neural, exact)``: how methods learn texts, to go behind what they gave."""
+def describe_learning(specs: Sequence[EmbedderSpec]) -> str:
+    """The labels of methods that micro-tune, in brackets, such as `` (neural, exact)``."""
 
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""
 
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
-    """Say so when micro-tuning will take minutes."""
+    """Print a warning if micro-tuning will take minutes."""
     parts = (part for embedder in embedders for part in embedder.parts)
     if sum(part.masked_positions(texts) for part in parts) > MANY_POSITIONS:
-        say("This may take several minutes. Press Ctrl-C to stop; finished work is saved.")
+        print_message(
+            "This may take several minutes. Press Ctrl-C to stop; finished work is saved."
+        )
 
 
 @contextmanager
-def progress_bars(*, counted: bool = True) -> Iterator[Progress]:
-    """On a terminal, a bar for every task; where nobody knows how much there is, a number."""
+def progress_bars(*, has_total: bool = True) -> Iterator[Progress]:
+    """On a terminal, a bar per task, or a count where the total is not known."""
 
     columns: tuple[ProgressColumn, ...] = (TextColumn("{task.description}", markup=False),)
-    if counted:
+    if has_total:
         columns += (BarColumn(), MofNCompleteColumn(), Remaining())
     else:
         columns += (TextColumn("{task.completed:,}"),)
@@ -193,33 +197,35 @@ def embed_texts(
     batch_size: int,
     progress: Progress,
     label: str,
-) -> Embedded:
-    """Embed with a bar, until all is done or Ctrl-C is pressed."""
+) -> EmbeddedTexts:
+    """Embed with a progress bar until all texts are embedded or Ctrl-C is pressed."""
 
     vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
-    done = np.zeros(len(texts), dtype=bool)
+    has_vector = np.zeros(len(texts), dtype=bool)
     n_rose, unread, stopped = 0, "", False
     task = progress.add_task(label, total=len(texts))
     try:
         for event in embed(texts, embedder, store, batch_size=batch_size):
             vectors[event.at] = event.vectors
-            done[event.at] = True
+            has_vector[event.at] = True
             n_rose += int(event.loss_rose.sum())
             unread = event.unread
             progress.advance(task, len(event.at))
     except KeyboardInterrupt:
         stopped = True
-    return Embedded(vectors, done, n_rose, unread, stopped)
+    return EmbeddedTexts(vectors, has_vector, n_rose, unread, stopped)
 
 
-def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
-    """Say what is to be minded in the finished vectors: texts not read, zeros, losses that rose."""
+def warn_of_vectors(embedder: Embedder, embedded: EmbeddedTexts) -> None:
+    """Print warnings about finished vectors: unread parts of texts, zeros, rising losses."""
 
     if embedded.unread:
-        say(f"{embedder.name}: {embedded.unread}")
-    vectors = embedded.vectors[embedded.done]
+        print_message(f"{embedder.name}: {embedded.unread}")
+    vectors = embedded.vectors[embedded.has_vector]
     zeros = int((~vectors.any(axis=1)).sum())
     if zeros:
-        say(f"Zero vectors for {many(zeros, 'text')} ({embedder.name}): {embedder.zeros_mean}")
+        print_message(
+            f"Zero vectors for {many(zeros, 'text')} ({embedder.name}): {embedder.zeros_mean}"
+        )
     if embedded.n_rose:
-        say(str(LossWarning(embedded.n_rose, len(vectors))))
+        print_message(str(LossWarning(embedded.n_rose, len(vectors))))

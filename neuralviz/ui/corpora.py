@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import tidy_soon
-from neuralviz.ui.allowed import allowed
+from neuralviz.ui.limits import effective_settings
 
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
@@ -21,23 +21,23 @@ _SESSION = "browser"  # session state: an identity in place of the cookie
 
 def corpus_store() -> CorpusStore:
     """The saved corpora that this browser sees; old files of the store are deleted meanwhile."""
-    store = CorpusStore(owner=_browser() if allowed().private else None)
+    store = CorpusStore(owner=_browser() if effective_settings().private else None)
     tidy_soon(store.folder)
     return store
 
 
 def may_change(corpus: Corpus) -> bool:
     """Whether this browser may rename, extend or delete a corpus."""
-    if allowed().demo:
+    if effective_settings().demo:
         return False
-    return not allowed().private or corpus.owner == _browser()
+    return not effective_settings().private or corpus.owner == _browser()
 
 
-def whose_corpora() -> str:
+def describe_corpus_visibility() -> str:
     """A sentence on who sees an added corpus; empty where the machine has one user."""
-    if allowed().private:
+    if effective_settings().private:
         return "Only this browser sees the corpora that you add here."
-    if allowed().open:
+    if effective_settings().open:
         return "Everybody who uses this server sees saved corpora, and can delete them."
     return ""
 

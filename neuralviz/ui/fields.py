@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.ui.allowed import most_typed
+from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.views import View
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> list[str]:
+def ask_text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> list[str]:
     """A text area for each field, side by side; typed text outlives a visit to another page.
 
     Args:
@@ -36,7 +36,7 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
                 st.text_area(
                     label,
                     height=height,
-                    max_chars=most_typed(len(keys)),
+                    max_chars=character_limit(len(keys)),
                     key=key,
                     on_change=keep_texts,
                     args=(page, keys),
@@ -46,7 +46,9 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
     return texts
 
 
-def example_pills(page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]) -> None:
+def show_example_pills(
+    page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]
+) -> None:
     """Examples that fill a page's widgets; the example that they hold is marked.
 
     Call it after the widgets, whose values tell which example that is; a container puts the pills

@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
 from neuralviz.store.writing import frame_csv, frame_parquet
-from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, live_figure
+from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, draw_live_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,49 +39,49 @@ def show_figure(
     height: int = 420,
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
-    about: About = NOTHING,
+    provenance: About = NOTHING,
     page: Callable[[], str] | None = None,
     downloads: Sequence[Download] = (),
     columns: PointColumns | None = None,
     window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
-    """`live_figure` with its downloads below it.
+    """`draw_live_figure` with its downloads below it.
 
     Args:
         figure: to draw.
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: names everything that is downloaded, without ending, with what ``about`` says of its
-            files; see `file_name`.
+        name: names all downloads, without ending, together with the files of ``provenance``; see
+            `file_name`.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
-        handlers: as of `live_figure`.
-        about: title and settings, for what is downloaded.
-        page: makes the standalone page; by default it is the figure on white, with ``about``.
+        handlers: as of `draw_live_figure`.
+        provenance: title and settings, for what is downloaded.
+        page: makes the standalone page; by default it is the figure on white, with ``provenance``.
         downloads: further files to offer.
-        columns, window: as of `live_figure`; a figure with columns needs a ``page``.
+        columns, window: as of `draw_live_figure`; a figure with columns needs a ``page``.
 
     Returns:
         The click that caused this run, if any.
     """
-    named = file_name(name, about)
-    click = live_figure(
+    named = file_name(name, provenance)
+    click = draw_live_figure(
         figure,
         key=key,
         height=height,
         handlers=handlers,
         alt=alt,
         name=named,
-        footer=about.line,
+        footer=provenance.line,
         columns=columns,
         window=window,
     )
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
-        make_page = page or (lambda: standalone_html(figure, about))
+        make_page = page or (lambda: standalone_html(figure, provenance))
         download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
-            download_table("Numbers", numbers, name, key=key, about=about)
+            download_table("Numbers", numbers, name, key=key, provenance=provenance)
         for file in downloads:
             download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
@@ -94,20 +94,20 @@ def download_table(
     name: str,
     *,
     key: str,
-    about: About = NOTHING,
+    provenance: About = NOTHING,
 ) -> None:
-    """Two buttons: a table as CSV, and as parquet with ``about`` in its metadata.
+    """Two buttons: a table as CSV, and as parquet with ``provenance`` in its metadata.
 
     Args:
         label: what the table is, before the names of the formats.
         table: or what makes it when it is downloaded.
         name: of the files, without ending; see `file_name`.
         key: begins the keys of the buttons.
-        about: title and settings.
+        provenance: title and settings.
     """
     make = table if callable(table) else lambda: table
-    named = file_name(name, about)
-    metadata = {"title": about.title, **about.settings} if about != NOTHING else {}
+    named = file_name(name, provenance)
+    metadata = {"title": provenance.title, **provenance.settings} if provenance != NOTHING else {}
     parquet = f"{named}.parquet"
     download(f"{label} (CSV)", lambda: frame_csv(make()), f"{named}.csv", key=key)
     download(f"{label} (Parquet)", lambda: frame_parquet(make(), metadata), parquet, key=key)
@@ -120,12 +120,12 @@ def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str
 
 
 @contextmanager
-def swiped(key: str, least: int) -> Iterator[None]:
-    """A place whose figure stays ``least`` px wide on a narrow screen, where it can be swiped."""
+def allow_swiping(key: str, min_width: int) -> Iterator[None]:
+    """Keep a figure ``min_width`` px wide on a narrow screen, where it can be swiped."""
     place = f".st-key-{key}"
     with st.container(key=key):
         st.html(
             f"<style>{place} {{overflow-x: auto}} {place} "
-            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
+            f".stElementContainer:has(.neuralviz-figure) {{min-width: {min_width}px}}</style>"
         )
         yield

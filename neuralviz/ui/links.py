@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 RUN = "run"  # query parameter: the id of a run
 COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
-_drawing = threading.local()  # of the drawing thread: values that wait for the end of `one_entry`
+_drawing = threading.local()  # by thread: values that wait for the end of `one_history_entry`
 LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
 
 
 @contextmanager
-def one_entry() -> Iterator[None]:
+def one_history_entry() -> Iterator[None]:
     """Make all changes of the address within it one entry of the browser's history.
 
     So *Back* leads from a run to the run before, never to a view with another view's run.
@@ -38,7 +38,7 @@ def one_entry() -> Iterator[None]:
             st.query_params.update(held)
 
 
-def put(values: Mapping[str, str]) -> None:
+def set_query_params(values: Mapping[str, str]) -> None:
     """Put values into the address by their names."""
     held = getattr(_drawing, "held", None)
     if held is None:
@@ -71,7 +71,7 @@ def put_in_address(key: str, view: View, *, overwrite: bool = False) -> None:
     st.session_state[f"{key}-own-view"] = (view, view_id)
     st.session_state[f"{key}-view"] = view_id
     if before != view_id:
-        put({"view": view_id, **({RUN: ""} if RUN in st.query_params else {})})
+        set_query_params({"view": view_id, **({RUN: ""} if RUN in st.query_params else {})})
 
 
 def open_view(key: str) -> View | None:
@@ -103,7 +103,7 @@ def is_shared(view: str) -> bool:
     return view == COMMON_VIEW or is_of_corpus(view)
 
 
-def kept_under(key: str) -> str:
+def result_view_id(key: str) -> str:
     """The id under which results of the inputs are saved; empty where they have none yet.
 
     A user's own texts get an id by `put_in_address`; everything else shares one.

@@ -117,7 +117,7 @@ def draw_once(
     return kept[1]
 
 
-def live_figure(
+def draw_live_figure(
     figure: go.Figure | DrawnFigure,
     *,
     key: str,

@@ -11,7 +11,7 @@ from neuralviz.embedders.specs import concatenate_specs, read_methods, select_de
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import check_may_load
-from neuralviz.ui.allowed import allowed
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.page import plain
 from neuralviz.ui.precision import choose_precision
@@ -130,7 +130,7 @@ def _ask_settings(
             placeholder=usual,
             key=f"{key}-model",
             bind="query-params",
-            accept_new_options=not allowed().demo,
+            accept_new_options=not effective_settings().demo,
             help=MODEL_HELP,
         )
         typed["model"] = (model or "").strip() or usual

@@ -19,8 +19,8 @@ from neuralviz.models.shared import (
     shared_text_model,
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
-from neuralviz.ui.allowed import allowed
-from neuralviz.ui.pace import letting_others_draw
+from neuralviz.ui.limits import effective_settings
+from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ M = TypeVar("M", bound="TextModel")
 _DEVICES = {"cpu": "the CPU", "cuda": "the GPU"}
 
 
-def model_sidebar() -> None:
+def show_model_sidebar() -> None:
     """Offer the models in the sidebar and say where the chosen one computes."""
     with st.sidebar:
         model_id = st.selectbox(
             "Model",
-            [*suggestions(), *trained_names("text")],
+            [*suggest_model_ids(), *trained_names("text")],
             key="model",
             bind="query-params",
-            accept_new_options=not allowed().demo,
+            accept_new_options=not effective_settings().demo,
             help=(
                 "“bundled” is the only masked language model of this demo."
-                if allowed().demo
+                if effective_settings().demo
                 else "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
                 "masked language model, or the path of a local folder with one. Encoders that "
                 "you trained cannot be micro-tuned."
@@ -60,9 +60,9 @@ def model_sidebar() -> None:
         )  # fmt: skip
 
 
-def suggestions() -> list[str]:
+def suggest_model_ids() -> list[str]:
     """Masked language models to choose from."""
-    return SUGGESTIONS[:1] if allowed().demo else SUGGESTIONS
+    return SUGGESTIONS[:1] if effective_settings().demo else SUGGESTIONS
 
 
 def trained_names(kind: ModelKind) -> list[str]:
@@ -84,15 +84,15 @@ def chosen_model_id() -> str:
     return st.session_state.get("model") or BUNDLED
 
 
-def model_or_stop(model_id: str) -> LanguageModel:
+def load_model_or_stop(model_id: str) -> LanguageModel:
     """The model for a page; where it is not available, the page says why and ends there."""
-    model = model_or_none(model_id)
+    model = load_model_or_none(model_id)
     if model is None:
         st.stop()
     return model
 
 
-def model_or_none(model_id: str) -> LanguageModel | None:
+def load_model_or_none(model_id: str) -> LanguageModel | None:
     """The model for a page, or None: then the page has said why, or offered to load it.
 
     Nothing but what comes with neuralviz is loaded without being asked for: an address can name
@@ -101,8 +101,8 @@ def model_or_none(model_id: str) -> LanguageModel | None:
     return _load_or_none(model_id, shared_model)
 
 
-def text_model_or_stop(model_id: str) -> TextModel:
-    """`model_or_stop` for any model whose layers can be followed, sentence encoders included."""
+def load_text_model_or_stop(model_id: str) -> TextModel:
+    """`load_model_or_stop` for any model that reads texts, sentence encoders included."""
     model = _load_or_none(model_id, shared_text_model)
     if model is None:
         st.stop()
@@ -158,7 +158,7 @@ def _load_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     if not _is_wanted(model_id):
         return None
     try:
-        with letting_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
+        with let_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
             model = load(model_id)
     except NeuralvizError as error:
         show_error(error)

@@ -8,10 +8,10 @@ from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui import live_figure  # noqa: F401  registers its files before other threads start
 from neuralviz.ui.leaving import send_before_leaving
-from neuralviz.ui.model_choice import load_bundled, model_sidebar
+from neuralviz.ui.model_choice import load_bundled, show_model_sidebar
 from neuralviz.ui.pace import slot
 from neuralviz.ui.session import is_served
-from neuralviz.ui.stage import stage_switch
+from neuralviz.ui.stage import show_stage_switch
 from neuralviz.ui.warming import WARMING, import_pages_soon, open_large_map
 
 ASSETS = Path(ui.__file__).with_name("assets")
@@ -42,8 +42,8 @@ page = st.navigation(
         st.Page(PAGES / "how_it_works.py", title="How it works", icon=":material/school:"),
     ]
 )
-stage_switch()
-model_sidebar()
+show_stage_switch()
+show_model_sidebar()
 send_before_leaving()
 if is_served():
     import_pages_soon()

@@ -54,7 +54,7 @@ class Drawings:
 DRAWINGS = Drawings()
 
 
-class Calm:
+class DrawingTracker:
     """Tracks whether pages are being drawn; background work waits until none is."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Calm:
             time.sleep(min(rest, LOOK_EVERY))
 
 
-CALM = Calm()
+CALM = DrawingTracker()
 
 _NO_KEY = "nothing is kept here"
 _SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
@@ -130,8 +130,8 @@ def slot() -> Iterator[None]:
 
 
 @contextmanager
-def letting_others_draw() -> Iterator[None]:
-    """A context in which a waiting page gives its drawing place to another."""
+def let_others_draw() -> Iterator[None]:
+    """Give the page's drawing slot to other pages while the context lasts."""
     had_slot = getattr(_drawing, "has_slot", False)
     if had_slot:
         _SLOTS.release()

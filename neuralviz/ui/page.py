@@ -24,7 +24,7 @@ _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
 WORD_JOINER = "\u2060"  # invisible
 
 
-def page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
+def show_page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
     """Draw the title, a line on the page, and a popover on how to read it.
 
     Args:
@@ -58,7 +58,7 @@ def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:
 
 
 @contextmanager
-def dimmed(key: str, is_old: bool) -> Iterator[None]:
+def dim_old_results(key: str, is_old: bool) -> Iterator[None]:
     """A place for results, faded when they belong to other texts or settings than the widgets.
 
     Args:

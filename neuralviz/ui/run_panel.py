@@ -16,9 +16,9 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.ui.pace import DRAWINGS, letting_others_draw, slot, wait_for_news
+from neuralviz.ui.pace import DRAWINGS, let_others_draw, slot, wait_for_news
 from neuralviz.ui.page import plain
-from neuralviz.ui.session import whole_elements
+from neuralviz.ui.session import send_whole_elements
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
@@ -32,31 +32,31 @@ _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 
 @dataclass(frozen=True)
-class Words:
+class RunSentences:
     """A page's own sentences on a run, in place of the panel's.
 
     Attributes:
-        begins: until its first counts.
-        after_error: follows the error of one that failed, where something else is shown in its
-            place; without it, nothing is drawn of one that failed before it had anything.
-        stopped, done: make a sentence of the result of a run that has ended so; where ``done``
+        start: shown until the first counts come.
+        error_advice: follows the error of a failed run. With it, the panel draws even a run that
+            failed before its first result.
+        describe_stopped, describe_done: make a sentence of the result; where ``describe_done``
             makes an empty one, nothing is shown.
     """
 
-    begins: str = "Starting …"
-    after_error: str = ""
-    stopped: Callable[[Any], str] | None = None
-    done: Callable[[Any], str] | None = None
+    start: str = "Starting …"
+    error_advice: str = ""
+    describe_stopped: Callable[[Any], str] | None = None
+    describe_done: Callable[[Any], str] | None = None
 
 
-def run_panel(
+def show_run_panel(
     runs: SessionRuns,
     run: Run[R],
     show: Callable[[R, bool], None],
     *,
-    words: Words | None = None,
+    sentences: RunSentences | None = None,
     bar_stays: bool = False,
-    every: float = LIVE_SECONDS,
+    interval: float = LIVE_SECONDS,
     patience: float = 0.0,
 ) -> None:
     """Show the progress and the result of a run, redrawn until it is over; then the page runs.
@@ -64,22 +64,22 @@ def run_panel(
     User text in the sentences is shown as it is.
 
     Args:
-        runs: among which the run is.
-        run: what is shown.
-        show: draws a result; is told whether the run still goes on.
-        words: what is said of it.
+        runs: the session's runs of this kind.
+        run: the run to show.
+        show: draws a result; its second argument is whether the run still goes on.
+        sentences: the page's own, in place of the panel's.
         bar_stays: keep its room when it is over, so that what is below it stays in place.
-        every: seconds between two drawings.
+        interval: seconds between two drawings.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
-    with letting_others_draw():
+    with let_others_draw():
         live = not run.wait(patience)
     st.session_state[_page_draws_key(runs, run)] = True
-    arguments = runs, run, show, words or Words(), bar_stays
+    arguments = runs, run, show, sentences or RunSentences(), bar_stays
     with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
-            st.fragment(_live_panel, run_every=every)(*arguments, every)
+            st.fragment(_live_panel, run_every=interval)(*arguments, interval)
         else:
             st.fragment(_panel)(*arguments)
 
@@ -93,7 +93,7 @@ def _live_panel(
     runs: SessionRuns,
     run: Run[R],
     show: Callable[[R, bool], None],
-    words: Words,
+    sentences: RunSentences,
     bar_stays: bool,
     interval: float,
 ) -> None:
@@ -106,9 +106,9 @@ def _live_panel(
     is_drawn_alone, n_events = _is_drawn_alone(runs, run), run.n_events
     if is_drawn_alone and run.is_over:
         st.rerun()
-    with slot(), whole_elements():
+    with slot(), send_whole_elements():
         began = time.thread_time()
-        _draw(runs, run, show, words, bar_stays, live=True)
+        _draw(runs, run, show, sentences, bar_stays, live=True)
     DRAWINGS.note(time.thread_time() - began)
     if is_drawn_alone:
         wait_for_news(run, n_events, interval)
@@ -120,12 +120,12 @@ def _panel(
     runs: SessionRuns,
     run: Run[R],
     show: Callable[[R, bool], None],
-    words: Words,
+    sentences: RunSentences,
     bar_stays: bool,
 ) -> None:
     """The panel of a run that is over."""
     _is_drawn_alone(runs, run)
-    _draw(runs, run, show, words, bar_stays, live=False)
+    _draw(runs, run, show, sentences, bar_stays, live=False)
 
 
 def _is_drawn_alone(runs: SessionRuns, run: Run[Any]) -> bool:
@@ -140,7 +140,7 @@ def _draw(
     runs: SessionRuns,
     run: Run[R],
     show: Callable[[R, bool], None],
-    words: Words,
+    sentences: RunSentences,
     bar_stays: bool,
     *,
     live: bool,
@@ -150,26 +150,32 @@ def _draw(
     if refusal:
         st.error(plain(refusal))
     with st.container(key=f"{runs.kind}-state-{run.id}"):
-        _show_state(runs, run, words, bar_stays)
-    if run.has_nothing and not words.after_error:
+        _show_state(runs, run, sentences, bar_stays)
+    if run.has_nothing and not sentences.error_advice:
         return  # figures would be empty
     show(run.result, live)
 
 
-def _show_state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:
+def _show_state(runs: SessionRuns, run: Run[Any], sentences: RunSentences, bar_stays: bool) -> None:
     """Progress with a *Stop*, the place in the queue, or how the run ended."""
     status = run.status  # read once: it may change meanwhile
     progress = run.progress
-    share, text = progress.share, progress.doing or words.begins
+    share, text = progress.share, progress.doing or sentences.start
     if status == "failed":
-        st.error(plain(f"{run.error} {words.after_error}".rstrip()))
+        st.error(plain(f"{run.error} {sentences.error_advice}".rstrip()))
         if run.may_succeed_again:
             _offer_restart(runs, run)
         return
     if status == "done":
-        text = words.done(run.result) if words.done else _describe_done(run)
+        text = (
+            sentences.describe_done(run.result) if sentences.describe_done else _describe_done(run)
+        )
     elif status == "stopped":
-        text = words.stopped(run.result) if words.stopped else _describe_stopped(run)
+        text = (
+            sentences.describe_stopped(run.result)
+            if sentences.describe_stopped
+            else _describe_stopped(run)
+        )
         text = f"{text} {describe_time(run)}".rstrip()
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
         share, text = 0.0, _describe_wait(place, run_queue().seconds_until_start(run))
@@ -241,12 +247,12 @@ def describe_time(run: Run[Any]) -> str:
 def _describe_done(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.unit:
-        return done_in(run)
+        return describe_finish(run)
     sentence = f"{progress.total:,.0f} {progress.unit} in {_describe_duration(run)}."
     return f"{sentence} {describe_time(run)}".rstrip()
 
 
-def done_in(run: Run[Any]) -> str:
+def describe_finish(run: Run[Any]) -> str:
     """A sentence on how long a run took; of a result from an earlier visit, on its time."""
     return describe_time(run) or f"Done in {_describe_duration(run)}."
 

@@ -33,8 +33,8 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.paths import home
 from neuralviz.store.refusing import why_not_writable
-from neuralviz.ui.allowed import allowed, begin_serving
 from neuralviz.ui.corpora import BROWSER
+from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
 from neuralviz.ui.pace import CALM
 from neuralviz.ui.warming import WARMING
@@ -64,7 +64,7 @@ class Server:
     """The queue of this process, its workers and its counts."""
 
     def __init__(self) -> None:
-        settings = allowed()
+        settings = effective_settings()
         sys.setswitchinterval(SWITCH_SECONDS)
         n = worker_count(settings.workers)
         self._workers = Workers(n, model=BUNDLED) if n else None
@@ -135,7 +135,7 @@ def routes() -> list[Route]:
 
 def middleware() -> list[Middleware]:
     """The middleware that every request passes."""
-    return [Middleware(BrowserCookie)] if allowed().private else []
+    return [Middleware(BrowserCookie)] if effective_settings().private else []
 
 
 @asynccontextmanager

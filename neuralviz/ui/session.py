@@ -23,8 +23,8 @@ def session_id() -> str:
     return context.session_id if context else ""
 
 
-def is_here(session: str) -> Callable[[], bool]:
-    """A question that any thread may ask: is this browser session still connected?
+def connection_check(session: str) -> Callable[[], bool]:
+    """A function, for any thread, that says whether this browser session is still connected.
 
     Outside a server (tests, plain Python) nobody can leave: the answer is always yes.
     """
@@ -35,7 +35,7 @@ def is_here(session: str) -> Callable[[], bool]:
 
 
 @contextmanager
-def whole_elements() -> Iterator[None]:
+def send_whole_elements() -> Iterator[None]:
     """Send elements whole, even those of which the browser says that it has them.
 
     Streamlit 1.67 would send a reference in their place. If a fragment runs again before the

@@ -16,9 +16,9 @@ from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run, result_key
 from neuralviz.jobs.returning import digest_work, returning_runs
-from neuralviz.ui.allowed import allowed
-from neuralviz.ui.links import RUN, is_shared, put
-from neuralviz.ui.session import is_here, session_id
+from neuralviz.ui.limits import effective_settings
+from neuralviz.ui.links import RUN, is_shared, set_query_params
+from neuralviz.ui.session import connection_check, session_id
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Task
@@ -43,22 +43,22 @@ class SessionRuns:
     at_once: int = 1
     kept: int = 4
 
-    def all(self) -> list[Run[Any]]:
+    def list_runs(self) -> list[Run[Any]]:
         """The runs of this kind, the last requested one at the end."""
         return list(st.session_state.get(self._key, ()))
 
     def last(self) -> Run[Any] | None:
         """The run that was requested last."""
-        runs = self.all()
+        runs = self.list_runs()
         return runs[-1] if runs else None
 
     def last_to_show(self) -> Run[Any] | None:
         """The last requested run that has something to show."""
-        return next((run for run in reversed(self.all()) if not run.has_nothing), None)
+        return next((run for run in reversed(self.list_runs()) if not run.has_nothing), None)
 
     def find(self, task: Task[Any, R]) -> Run[R] | None:
         """The last run of this very task, if it is remembered."""
-        return next((run for run in reversed(self.all()) if run.task == task), None)
+        return next((run for run in reversed(self.list_runs()) if run.task == task), None)
 
     def view_of(self, run: Run[Any]) -> str:
         """The id of the view under which a run's result is saved; empty where it has none."""
@@ -93,12 +93,12 @@ class SessionRuns:
         if last is not None and is_wanted(last.task):
             return last
         run_id = st.query_params.get(RUN, "")
-        is_connected = is_here(session_id())
+        is_connected = connection_check(session_id())
         run = returning_runs().join(run_id, is_wanted, is_connected) if run_id else None
         if run is None and unnamed:
             run = returning_runs().join_last(is_wanted, is_connected)
         if run is not None:
-            if run not in self.all():
+            if run not in self.list_runs():
                 self._met.add(run.id)
             self._remember_last(run)
         return run
@@ -125,7 +125,7 @@ class SessionRuns:
             SettingsError: too many runs of this kind are not over yet.
         """
         run = self.find(task)
-        runs = self.all()
+        runs = self.list_runs()
         if run is not None and not (again and run.is_over):
             runs.remove(run)
         else:
@@ -152,7 +152,7 @@ class SessionRuns:
                 run = _begin(task, digest_work(work), number)
             else:
                 session = session_id()
-                run = run_queue().submit(task, is_here(session), number, owner=session)
+                run = run_queue().submit(task, connection_check(session), number, owner=session)
             self._views[run.id] = view
         runs.append(run)
         self._remember(runs)
@@ -160,7 +160,7 @@ class SessionRuns:
 
     def _remember_last(self, run: Run[Any]) -> None:
         """Remember a run as the last requested one."""
-        self._remember([*(earlier for earlier in self.all() if earlier is not run), run])
+        self._remember([*(earlier for earlier in self.list_runs() if earlier is not run), run])
 
     def _remember(self, runs: list[Run[Any]]) -> None:
         """Remember runs; the oldest finished ones are dropped first."""
@@ -198,14 +198,14 @@ def _begin(
     task: Task[Any, R], work: str, number: int, keep: Callable[[Run[R]], None] | None = None
 ) -> Run[R]:
     """Start a run whose id the address keeps."""
-    session, unwatched = session_id(), allowed().unwatched_seconds
+    session, unwatched = session_id(), effective_settings().unwatched_seconds
 
     def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
-        watchers.add(is_here(session))
+        watchers.add(connection_check(session))
         return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
     run_id, run = returning_runs().begin(work, submit, keep)
-    put({RUN: run_id})
+    set_query_params({RUN: run_id})
     return run
 
 
@@ -213,7 +213,9 @@ def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] |
     """The run that the address names, or the saved result of its task."""
     run_id = st.query_params.get(RUN, "")
     is_wanted = partial(eq, task)
-    run = returning_runs().join(run_id, is_wanted, is_here(session_id())) if run_id else None
+    run = (
+        returning_runs().join(run_id, is_wanted, connection_check(session_id())) if run_id else None
+    )
     if run is None:
         run = reopen_run(task, view, number)
     if run is None and run_id:

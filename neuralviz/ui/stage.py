@@ -17,7 +17,7 @@ _switch = script(
 )
 
 
-def stage_switch() -> None:
+def show_stage_switch() -> None:
     """The button that opens the stage, as do the key S and ``?stage`` in a link.
 
     The arrow keys change slides there; Escape or S leaves it, and S comes back to the same slide.
@@ -29,21 +29,21 @@ def stage_switch() -> None:
 
 
 @contextmanager
-def off_stage(key: str) -> Iterator[None]:
+def hide_on_stage(key: str) -> Iterator[None]:
     """A part of a slide that the stage hides."""
     with st.container(key=f"off-stage-{key}"):
         yield
 
 
 @contextmanager
-def stage_only(key: str) -> Iterator[None]:
+def show_only_on_stage(key: str) -> Iterator[None]:
     """A part of a slide that only the stage shows, because the page has it beside the slide."""
     with st.container(key=f"stage-only-{key}"):
         yield
 
 
 @contextmanager
-def on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iterator[None]:
+def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iterator[None]:
     """A button or field that a stop of the tour asks the visitor to use.
 
     On the tour it is seen on the stage, too, in large type: within a slide where it stands, beside

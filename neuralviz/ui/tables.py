@@ -16,9 +16,9 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
-from neuralviz.ui.allowed import most_rows, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.header import choose_header
+from neuralviz.ui.limits import describe_destination, row_limit
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import LARGEST_FILE, View
@@ -59,14 +59,14 @@ read_uploaded = _cache()(read_table)
 def choose_pairs(
     key: str, example: Callable[[], tuple[str, ScoredPairs]]
 ) -> tuple[str, ScoredPairs, bool] | None:
-    """The example's pairs, or those of a table.
+    """Ask for pairs: the example's, or a table's.
 
     Args:
         key: names the widgets; ``KEY-source`` is that of the choice.
-        example: gives its name and its pairs.
+        example: returns the example's name and pairs.
 
     Returns:
-        A name, the pairs, and whether they are the example's; None without any, which is said.
+        A name, the pairs, and whether they are the example's; None, with a message, without pairs.
     """
     open_upload(key)
     source = choose_one(
@@ -80,9 +80,9 @@ def choose_pairs(
     try:
         if source == "Example":
             return (*example(), True)
-        rows = most_rows(MAX_ROWS, texts_in_row=2)
-        given = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
-        return given and (given[0].name, _read_pairs(*given, rows), False)
+        rows = row_limit(MAX_ROWS, texts_in_row=2)
+        upload = upload_table(key, "sentence1, sentence2 and score", rows, ONLY_PAIRS)
+        return upload and (upload[0].name, _read_pairs(*upload, rows), False)
     except NeuralvizError as error:
         show_error(error)
         return None
@@ -96,19 +96,19 @@ def _read_pairs(source: Source, roles: dict[str, str], max_rows: int) -> ScoredP
 def upload_table(
     key: str, columns: str, max_rows: int, kinds: Mapping[Kind, str] = KINDS
 ) -> tuple[Source, dict[str, str]] | None:
-    """A table, with the column of each role; it stays when a person leaves and comes back.
+    """Ask for a table and the column of each role; the session keeps both.
 
     Args:
         key: names the widgets; ``KEY-kept`` keeps the file in the session.
-        columns: that it should have, in words.
-        max_rows: that are read.
-        kinds: of data that it may hold, and what they are called.
+        columns: the expected columns, in words.
+        max_rows: the most rows that are read.
+        kinds: the kinds of data that the table may hold, and their names.
 
     Returns:
-        None while the file or a column is missing, which is said.
+        The file and the column of each role; None, with a message, while one is missing.
 
     Raises:
-        NeuralvizError: it cannot be read.
+        NeuralvizError: the table cannot be read.
     """
     kept = f"{key}-kept"
     # The uploader takes any type: reading says what a file is not.
@@ -119,20 +119,20 @@ def upload_table(
         st.caption(
             f"Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
             f"{columns}. Columns with other names are guessed; you can correct them. "
-            f"{where_it_goes()}"
+            f"{describe_destination()}"
         )
         return None
     source: Source = st.session_state[kept]
     source = choose_header(source, f"{key}-header-{source.name}")
     table = read_uploaded(source, max_rows=max_rows)
-    if said := table.describe_header(source.name):
-        st.caption(plain(said))
+    if header_note := table.describe_header(source.name):
+        st.caption(plain(header_note))
     roles = _choose_columns(key, source.name, table, kinds)
     return None if roles is None else (source, roles)
 
 
 def open_upload(key: str) -> None:
-    """Have the widgets hold the table of a link that was opened, and how it is read."""
+    """Fill the widgets with the table of an opened link, and the roles of its columns."""
     view = open_view(key)
     if view is not None and view.file is not None:
         st.session_state[f"{key}-source"] = "Upload"
@@ -144,7 +144,7 @@ def put_upload_in_address(key: str) -> None:
     """Let the address bring an uploaded table back, with the roles of its columns."""
     if st.session_state.get(f"{key}-source") != "Upload" or f"{key}-kept" not in st.session_state:
         return
-    begin = tuple(f"{key}-{what}-" for what in ("kind", "role", "header"))
+    begin = tuple(f"{key}-{setting}-" for setting in ("kind", "role", "header"))
     choices = [
         (str(name), value)
         for name, value in st.session_state.items()
@@ -159,7 +159,7 @@ def put_upload_in_address(key: str) -> None:
 def _choose_columns(
     key: str, name: str, table: Table, kinds: Mapping[Kind, str]
 ) -> dict[str, str] | None:
-    """Role to column; None while one that is needed is missing."""
+    """Ask for the column of each role; None while a required role has none."""
     columns = table.columns
     if not columns:
         return {}  # reading says why
@@ -173,14 +173,16 @@ def _choose_columns(
         guessed, is_named = guess_columns(kind, table), False
     is_clear = is_named or all(role in guessed or role in OPTIONAL for role in ROLES[kind])
     if is_clear and not is_named:
-        said = ", ".join(f"{ROLE_NAMES[role].lower()}: {one}" for role, one in guessed.items())
-        st.caption(plain(f"Columns guessed from their content ({said}). Correct them below."))
-    which = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
-    with st.expander("Columns", expanded=not is_clear, key=f"{key}-columns-{which}"):
+        guesses = ", ".join(
+            f"{ROLE_NAMES[role].lower()}: {column}" for role, column in guessed.items()
+        )
+        st.caption(plain(f"Columns guessed from their content ({guesses}). Correct them below."))
+    columns_digest = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
+    with st.expander("Columns", expanded=not is_clear, key=f"{key}-columns-{columns_digest}"):
         if not is_clear:
             st.caption(plain(f"Could not recognise the columns of {name}. Assign them below."))
         if len(kinds) > 1:
-            of_kind = f"{key}-kind-{which}"
+            of_kind = f"{key}-kind-{columns_digest}"
             st.session_state.setdefault(of_kind, kind)
             kind = st.selectbox(
                 "The table contains",
@@ -189,13 +191,13 @@ def _choose_columns(
                 key=of_kind,
                 persist_state="session",
             )
-        found = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
+        role_columns = guessed if set(guessed) <= set(ROLES[kind]) else guess_columns(kind, table)
         row = st.container(horizontal=True)
         roles = {}
         for role in ROLES[kind]:
             options = ("", *columns) if role in OPTIONAL else columns
-            column = found.get(role, "")
-            of_role = f"{key}-role-{which}-{kind}-{role}"
+            column = role_columns.get(role, "")
+            of_role = f"{key}-role-{columns_digest}-{kind}-{role}"
             st.session_state.setdefault(of_role, column if column in options else None)
             roles[role] = row.selectbox(
                 ROLE_NAMES[role],

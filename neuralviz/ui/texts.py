@@ -11,9 +11,9 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.allowed import describe_limits, n_within_limits, where_it_goes
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.header import choose_header
+from neuralviz.ui.limits import describe_destination, describe_limits, n_within_limits
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import View
@@ -39,7 +39,7 @@ _read = st.cache_data(
 )(read_texts)
 
 
-def texts_input(
+def ask_texts(
     key: str,
     examples: Mapping[str, Sequence[str] | ReadTexts],
     max_texts: int = 1000,
@@ -172,7 +172,7 @@ def _ask_upload(key: str) -> ReadTexts:
         "File",
         type=["txt", "md", *(ending[1:] for ending in TABLES)],
         key=f"{key}-file",
-        help=f"Plain text, or a table with a column of texts. {where_it_goes()}",
+        help=f"Plain text, or a table with a column of texts. {describe_destination()}",
     )
     kept = f"{key}-kept-file"
     if file is not None:

@@ -16,7 +16,7 @@ _OPENED = "tour-opened"  # session state: the number of the last opened stop
 
 
 @dataclass(frozen=True)
-class Stop:
+class TourStop:
     """A page of the tour.
 
     Attributes:
@@ -39,7 +39,7 @@ class Stop:
 
 
 STOPS = (
-    Stop(
+    TourStop(
         "pages/micro_tuning.py",
         "Micro-tuning",
         "What does a language model learn from a text?",
@@ -50,7 +50,7 @@ STOPS = (
         {"micro-tuning-example": "From the corpus"},
         texts="micro-tuning",
     ),
-    Stop(
+    TourStop(
         "pages/compare.py",
         "Compare",
         "Do all methods find the same texts similar?",
@@ -60,7 +60,7 @@ STOPS = (
         {"compare-example": "From the corpus", "order": "By topic"},
         texts="compare",
     ),
-    Stop(
+    TourStop(
         "pages/corpus_map.py",
         "Corpus map",
         "Do two methods sort a corpus alike?",
@@ -69,7 +69,7 @@ STOPS = (
         "Enter: where does it land?",
         fields={"corpus-how": "By meaning"},
     ),
-    Stop(
+    TourStop(
         "pages/evaluation.py",
         "Evaluation",
         "Which method is better, and how sure is that?",
@@ -78,7 +78,7 @@ STOPS = (
         "another method wins. Here **neural** takes ten epochs, on the map it took five: the more "
         "epochs, the more the form counts.",
     ),
-    Stop(
+    TourStop(
         "pages/layers.py",
         "Layer dynamics",
         "What does a layer do?",
@@ -112,11 +112,11 @@ def show_tour_card(title: str) -> bool:
             st.markdown(stop.instructions)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
-                go_to(number - 1)
+                open_tour_stop(number - 1)
             is_last = number == len(STOPS)
             label = "How it works, step by step" if is_last else f"Next: {STOPS[number].title}"
             if st.button(label, icon=":material/arrow_forward:", type="primary", key="tour-next"):
-                go_to(number + 1)
+                open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
                 del st.query_params[_STOP]
                 st.rerun()
@@ -124,7 +124,7 @@ def show_tour_card(title: str) -> bool:
     return True
 
 
-def is_at(title: str) -> bool:
+def is_tour_at(title: str) -> bool:
     """Whether the tour is at the page with this title."""
     number = _number(title)
     return number is not None and st.query_params.get(_STOP) == str(number)
@@ -133,10 +133,10 @@ def is_at(title: str) -> bool:
 def show_start_button() -> None:
     """A button that begins the tour."""
     if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
-        go_to(1)
+        open_tour_stop(1)
 
 
-def go_to(number: int) -> None:
+def open_tour_stop(number: int) -> None:
     """Open a stop with its example; after the last stop, the How it works page."""
     if number > len(STOPS):
         st.switch_page(app_folder() / "pages/how_it_works.py")

@@ -16,7 +16,7 @@ from neuralviz.plots.large_map import large_map_figure, large_points
 from neuralviz.plots.point_colours import colour_by_category
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.live_figure import Handlers, live_figure
+from neuralviz.ui.live_figure import Handlers, draw_live_figure
 
 
 @st.fragment(run_every=0.5)
@@ -30,7 +30,7 @@ def moving() -> None:
         ]
     )
     figure.update_layout(title="Waves", xaxis_title="step", meta={"tick": tick})
-    live_figure(figure, key="line", alt="Waves on a line")
+    draw_live_figure(figure, key="line", alt="Waves on a line")
 
 
 def note(event: str):
@@ -51,7 +51,7 @@ def maps(flat: bool) -> None:
     for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):
         figure = map_figure(points, rows, colour, title=name, standout=Standout(selected=chosen))
         with column:
-            live_figure(
+            draw_live_figure(
                 figure,
                 key=f"map-{name}",
                 height=420,
@@ -72,7 +72,7 @@ def maps_of_columns() -> None:
             points, np.arange(50), None, np.ones((4, 4), dtype=np.int64), (-4, 4, -4, 4)
         )
         with column:
-            live_figure(
+            draw_live_figure(
                 large_map_figure(drawn, title="", bounds=(-4, 4, -4, 4), selected=selected),
                 key=f"columns-{place}",
                 alt=f"map {place}",
@@ -103,13 +103,13 @@ heatmap = go.Figure(
         customdata=[[f"{row}-{column}" for column in range(4)] for row in range(3)],
     )
 )
-clicked = live_figure(heatmap, key="heat", handlers=Handlers("rerun"))
+clicked = draw_live_figure(heatmap, key="heat", handlers=Handlers("rerun"))
 st.text(f"clicked {clicked}")
 show_figure(
     go.Figure(go.Bar(x=["one", "two"], y=[1, 2])),
     key="bars",
     numbers=pd.DataFrame({"word": ["one", "two"], "n": [1, 2]}),
     name="two bars",
-    about=About("Two words & more", {"counted": "by hand"}),
+    provenance=About("Two words & more", {"counted": "by hand"}),
     height=300,
 )

@@ -241,7 +241,7 @@ def test_a_finished_command_starts_no_ray(
     def start(_address: str) -> None:
         raise AssertionError("Ray was started")
 
-    monkeypatch.setattr(ray_work, "cluster_at", start)
+    monkeypatch.setattr(ray_work, "open_cluster", start)
     command = ["corpus", "add", str(table), "--ray", "--method", "mean"]
     with pytest.raises(AssertionError, match="started"):  # there is something to do
         CliRunner().invoke(cli.app, command, catch_exceptions=False)
@@ -262,7 +262,7 @@ def test_machines_that_are_lost_are_told(
     monkeypatch.setattr(ray_work, "connected", lambda _address: nullcontext(found))
     for left, told in ((3, False), (2, True)):
         monkeypatch.setattr(ray_work, "n_machines", lambda left=left: left)
-        with ray_work.cluster_at("auto"):
+        with ray_work.open_cluster("auto"):
             pass
         said = capsys.readouterr().err
         assert "Connected to a cluster: 3 machines" in said

@@ -179,7 +179,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
     visited: CorpusStore, monkeypatch, others, met: bool
 ):
     settings = replace(server_settings(), **others)
-    monkeypatch.setattr("neuralviz.ui.corpus.work.allowed", lambda: settings)
+    monkeypatch.setattr("neuralviz.ui.corpus.work.effective_settings", lambda: settings)
     may_end = threading.Event()
 
     def wait(task: MakeMaps, should_stop):

@@ -23,11 +23,10 @@ from neuralviz.server_settings import DEMO_LIMITS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
-from neuralviz.ui import allowed as limits
-from neuralviz.ui import corpora
-from neuralviz.ui.allowed import allowed, check_within_limits, most_rows, n_within_limits
+from neuralviz.ui import corpora, limits
 from neuralviz.ui.evaluation import choose
-from neuralviz.ui.evaluation.data import Given
+from neuralviz.ui.evaluation.data import DataChoice
+from neuralviz.ui.limits import check_within_limits, effective_settings, n_within_limits, row_limit
 from tests.support.pages import page_at
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +36,9 @@ PAIRS = "sentence1,sentence2,score\nA dog.,A cat.,1\nRain.,Snow.,2\nBread.,Salt.
 
 @pytest.fixture(autouse=True)
 def _settings_are_read_anew() -> Iterator[None]:
-    allowed.cache_clear()
+    effective_settings.cache_clear()
     yield
-    allowed.cache_clear()
+    effective_settings.cache_clear()
 
 
 @pytest.fixture
@@ -62,14 +61,14 @@ def come_as(monkeypatch: pytest.MonkeyPatch, cookie: str) -> None:
 
 def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert n_within_limits(["word"] * 100_000) == 100_000
-    allowed.cache_clear()
+    effective_settings.cache_clear()
     monkeypatch.setenv("NEURALVIZ_MAX_TEXTS", "3")
     monkeypatch.setenv("NEURALVIZ_MAX_CHARACTERS", "10")
     assert n_within_limits(["a"] * 4) == 3
     assert n_within_limits(["12345", "12345", ""]) == 3
     assert n_within_limits(["12345", "123456"]) == 1
     assert n_within_limits(["x" * 11]) == 0
-    assert most_rows(1000, texts_in_row=2) == 1
+    assert row_limit(1000, texts_in_row=2) == 1
     check_within_limits(["a", "b"])
     with pytest.raises(limits.TooMuchError) as caught:
         check_within_limits(["a"] * 4)
@@ -84,9 +83,9 @@ def test_a_page_uses_the_texts_that_the_server_takes_and_says_so(
     def app() -> None:
         import streamlit as st
 
-        from neuralviz.ui.texts import texts_input
+        from neuralviz.ui.texts import ask_texts
 
-        st.json(list(texts_input("t", {"Three": ["a", "b", "c"]}).texts))
+        st.json(list(ask_texts("t", {"Three": ["a", "b", "c"]}).texts))
 
     page = AppTest.from_function(app, default_timeout=20).run()
     assert not page.exception
@@ -104,8 +103,8 @@ def test_a_server_that_listens_beyond_its_machine_has_limits(address: str, limit
         f"config.set_option('server.address', {address!r})\n"
         "config.set_option('server.maxUploadSize', 500)\n"
         "import app\n"
-        "from neuralviz.ui.allowed import allowed\n"
-        "now = allowed()\n"
+        "from neuralviz.ui.limits import effective_settings\n"
+        "now = effective_settings()\n"
         "print(now.open, now.max_texts, now.max_runs, config.get_option('server.maxUploadSize'))\n"
     )
     done = subprocess.run(
@@ -134,14 +133,14 @@ def test_where_an_uploaded_file_goes(
         from neuralviz.ui.evaluation import data
         from neuralviz.ui.frozen_features import main
         from neuralviz.ui.layers import pairs
-        from neuralviz.ui.texts import texts_input
+        from neuralviz.ui.texts import ask_texts
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"
-        data._uploaded()
+        data._choose_upload()
         main._choose_pairs()
         pairs._choose_pairs()
-        texts_input("t", {"One": ["a"]})
+        ask_texts("t", {"One": ["a"]})
 
     page = AppTest.from_function(app, default_timeout=20).run()
     assert not page.exception
@@ -243,11 +242,11 @@ def test_a_corpus_is_asked_once_for_its_imported_vectors(monkeypatch: pytest.Mon
     of_vectors = KeptVectors.has_vectors
     monkeypatch.setattr(KeptVectors, "has_vectors", has_vectors)
     for _ in range(3):
-        assert list(choose._imported(Given(data))) == ["file: mine.npy"]
+        assert list(choose._find_imported(DataChoice(data))) == ["file: mine.npy"]
     assert asked.count(n) == 3  # for the data themselves
     assert asked.count(n + 1) <= 2
     store.vectors.forget(store.keys(corpus)[-1:])
-    assert choose._imported(Given(data)) == {}
+    assert choose._find_imported(DataChoice(data)) == {}
 
 
 @pytest.mark.usefixtures("private")
@@ -262,7 +261,7 @@ def test_vectors_imported_for_somebody_elses_corpus_are_not_offered(
     import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
     for browser, is_offered in (("one browser", True), ("another browser", False)):
         come_as(monkeypatch, browser)
-        assert ("file: mine.npy" in choose._imported(Given(data))) == is_offered
+        assert ("file: mine.npy" in choose._find_imported(DataChoice(data))) == is_offered
 
 
 @pytest.mark.usefixtures("private")
@@ -289,7 +288,7 @@ def test_on_ones_own_machine_there_is_one_store_for_all() -> None:
     corpus = corpora.corpus_store().add("notes", TEXTS)
     assert corpus.owner == ""
     assert corpora.may_change(corpus)
-    assert corpora.whose_corpora() == ""
+    assert corpora.describe_corpus_visibility() == ""
 
 
 @pytest.mark.parametrize(
@@ -303,4 +302,4 @@ def test_it_is_said_whose_corpora_they_are(
     monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
 ) -> None:
     monkeypatch.setenv(f"NEURALVIZ_{name}", "1")
-    assert corpora.whose_corpora() == sentence
+    assert corpora.describe_corpus_visibility() == sentence

@@ -16,7 +16,7 @@ def test_displayed_formulas_are_paragraphs_of_their_own(page: Path) -> None:
     (header,) = (
         node
         for node in ast.walk(ast.parse(page.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "page_header"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "show_page_header"
     )
     paragraphs = ast.literal_eval(header.args[2]).split("\n\n")
     displayed = [one for one in paragraphs if "$$" in one]

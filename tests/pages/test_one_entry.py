@@ -9,18 +9,18 @@ from streamlit.testing.v1 import AppTest
 def a_page() -> None:
     import streamlit as st
 
-    from neuralviz.ui.links import one_entry, put
+    from neuralviz.ui.links import one_history_entry, set_query_params
 
     def tune() -> None:
-        with one_entry():
-            put({"view": "texts"})
+        with one_history_entry():
+            set_query_params({"view": "texts"})
             st.session_state["during"] = dict(st.query_params)
-            put({"run": "first"})
+            set_query_params({"run": "first"})
             if "broken" in st.session_state:
                 raise ValueError("the run could not begin")
 
     if st.button("Mask"):
-        put({"run": "second"})
+        set_query_params({"run": "second"})
     if st.button("Tune"):
         tune()
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def page() -> AppTest:
     def alone() -> None:
-        from neuralviz.ui.training.opened import open_folder
+        from neuralviz.ui.training.snapshot_folder import open_folder
 
         open_folder()
 

@@ -13,9 +13,9 @@ from neuralviz.ui import links
 def app() -> None:
     import streamlit as st
 
-    from neuralviz.ui.texts import put_texts_in_address, texts_input
+    from neuralviz.ui.texts import ask_texts, put_texts_in_address
 
-    texts = texts_input("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3).texts
+    texts = ask_texts("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3).texts
     st.json(list(texts))
     if st.button("keep"):
         put_texts_in_address("t", texts)

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 def card(script: str, number: str, **address: str) -> AppTest:
     page = AppTest.from_string(
-        f"from neuralviz.ui.tour import is_at, show_tour_card\nimport streamlit as st\n"
-        f"st.text(show_tour_card({script!r}))\nst.text(is_at({script!r}))"
+        f"from neuralviz.ui.tour import is_tour_at, show_tour_card\nimport streamlit as st\n"
+        f"st.text(show_tour_card({script!r}))\nst.text(is_tour_at({script!r}))"
     )
     page.query_params.update({"tour": number, **address})
     return page.run()

@@ -122,9 +122,9 @@ def test_maps_of_one_method_by_two_models_are_told_apart() -> None:
 
 def test_the_sidebar_offers_models_and_no_tables() -> None:
     def sidebar() -> None:
-        from neuralviz.ui.model_choice import model_sidebar
+        from neuralviz.ui.model_choice import show_model_sidebar
 
-        model_sidebar()
+        show_model_sidebar()
 
     page = AppTest.from_function(sidebar).run()
     assert options(page, "model")[-1] == MINE

@@ -17,12 +17,12 @@ from tests.support.tasks import WaitForStop
 def app() -> None:
     import streamlit as st
 
-    from neuralviz.ui.run_panel import run_panel
+    from neuralviz.ui.run_panel import show_run_panel
     from neuralviz.ui.session_runs import SessionRuns
     from tests.support.tasks import SaysWhere
 
     runs = SessionRuns("where")
-    run_panel(runs, runs.start(SaysWhere()), lambda result, _live: st.text(str(result)))
+    show_run_panel(runs, runs.start(SaysWhere()), lambda result, _live: st.text(str(result)))
 
 
 def test_a_run_that_waits_says_behind_how_many_and_then_runs(
@@ -47,15 +47,15 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
 def failing(at_once: bool, after_error: str = "") -> None:
     import streamlit as st
 
-    from neuralviz.ui.run_panel import Words, run_panel
+    from neuralviz.ui.run_panel import RunSentences, show_run_panel
     from neuralviz.ui.session_runs import SessionRuns
     from tests.support.tasks import Fails
 
     runs = SessionRuns("failing")
     run = runs.start(Fails("text", "Text 1 is empty.", at_once=at_once))
     assert run.wait(30)
-    words = Words(after_error=after_error)
-    run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"), words=words)
+    words = RunSentences(error_advice=after_error)
+    show_run_panel(runs, run, lambda result, _live: st.text(f"so far: {result}"), sentences=words)
     st.text(f"to show later: {runs.last_to_show() is run}")
 
 
@@ -91,8 +91,8 @@ def pressed_in_between() -> None:
         st.session_state["first"] = first.id
         run_panel._restart(runs, first)  # as the button does
         # the part of the page that follows a run, drawn alone
-        run_panel._live_panel(runs, first, lambda *_: None, run_panel.Words(), False, 0.5)
-    runs_since = [run.id for run in runs.all() if run.id != st.session_state["first"]]
+        run_panel._live_panel(runs, first, lambda *_: None, run_panel.RunSentences(), False, 0.5)
+    runs_since = [run.id for run in runs.list_runs() if run.id != st.session_state["first"]]
     st.text(f"started again: {len(runs_since)}")
 
 
@@ -116,7 +116,7 @@ def sent_whole_or_not(name: str) -> None:
 
     st.session_state[run_panel._page_draws_key(runs, run)] = True
     more = (0.5,) if name == "_live_panel" else ()
-    getattr(run_panel, name)(runs, run, show, run_panel.Words(), False, *more)
+    getattr(run_panel, name)(runs, run, show, run_panel.RunSentences(), False, *more)
 
 
 @pytest.mark.parametrize(

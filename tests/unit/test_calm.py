@@ -8,10 +8,10 @@ import time
 import pytest
 
 from neuralviz.ui import pace
-from neuralviz.ui.pace import Calm
+from neuralviz.ui.pace import DrawingTracker
 
 
-def seconds_of_waiting(calm: Calm, **how: object) -> float:
+def seconds_of_waiting(calm: DrawingTracker, **how: object) -> float:
     start = time.monotonic()
     calm.wait(**how)
     return time.monotonic() - start
@@ -19,7 +19,7 @@ def seconds_of_waiting(calm: Calm, **how: object) -> float:
 
 def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "CALM_SECONDS", 0.3)
-    calm = Calm()
+    calm = DrawingTracker()
     assert seconds_of_waiting(calm) < 0.1  # nothing was ever drawn
     drawn = threading.Event()
 
@@ -38,7 +38,7 @@ def test_it_waits_for_a_page_that_is_drawn_and_a_moment_longer(monkeypatch: pyte
 
 def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
-    calm = Calm()
+    calm = DrawingTracker()
     with calm.drawing():
         assert 0.25 < seconds_of_waiting(calm) < 5
         monkeypatch.setattr(pace, "LONGEST_CALM", 60)
@@ -46,14 +46,14 @@ def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pace, "CALM", Calm())
+    monkeypatch.setattr(pace, "CALM", DrawingTracker())
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():
         assert seconds_of_waiting(pace.CALM) > 0.25
 
 
 def test_the_first_page_is_waited_for_until_it_is_drawn() -> None:
-    calm = Calm()
+    calm = DrawingTracker()
     assert not calm.wait_for_first(0.01)
 
     def draw() -> None:

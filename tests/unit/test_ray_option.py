@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from neuralviz.cli import on_ray
-from neuralviz.cli.on_ray import with_address
+from neuralviz.cli import ray_option
+from neuralviz.cli.ray_option import give_ray_a_value
 from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_an_address_goes_with_it_and_nothing_else(typed: list[str], read: list[str]):
-    assert with_address(typed) == read
+    assert give_ray_a_value(typed) == read
 
 
 @pytest.mark.parametrize(("name", "is_file"), [("notes:final", True), ("10.0.0.1:6379", False)])
@@ -48,7 +48,7 @@ def test_a_file_that_is_there_is_no_malformed_address(
 ):
     monkeypatch.chdir(tmp_path)
     Path(name).touch()
-    assert with_address(["--ray", name]) == (
+    assert give_ray_a_value(["--ray", name]) == (
         ["--ray=local", name] if is_file else [f"--ray={name}"]
     )
 
@@ -111,9 +111,9 @@ def test_nothing_else_loads_ray():
 
 
 def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
+    monkeypatch.setattr(ray_option, "find_spec", lambda name: None)
     with pytest.raises(NeuralvizError, match=r"pip install .neuralviz\[ray\]."):
-        on_ray.ray_work()
+        ray_option.ray_work()
 
 
 def test_several_files_need_it():

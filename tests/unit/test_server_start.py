@@ -11,7 +11,7 @@ from neuralviz.jobs import queue as queues
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.workers import Workers
 from neuralviz.ui import server
-from neuralviz.ui.pace import Calm
+from neuralviz.ui.pace import DrawingTracker
 from tests.support.cluster import wait_for
 from tests.support.tasks import SaysWhere
 
@@ -83,7 +83,7 @@ def seconds_until_workers_may_start() -> float:
 
 
 def test_they_may_when_a_browser_has_drawn_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    calm = Calm()
+    calm = DrawingTracker()
     monkeypatch.setattr(server, "CALM", calm)
     monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", SECONDS)
     monkeypatch.setattr(server, "BROWSER_SECONDS", 0.2)
@@ -93,7 +93,7 @@ def test_they_may_when_a_browser_has_drawn_a_page(monkeypatch: pytest.MonkeyPatc
 
 
 def test_they_may_when_nobody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CALM", Calm())
+    monkeypatch.setattr(server, "CALM", DrawingTracker())
     monkeypatch.setattr(server, "FIRST_PAGE_SECONDS", 0.1)
     monkeypatch.setattr(server, "BROWSER_SECONDS", SECONDS)
     assert 0.05 < seconds_until_workers_may_start() < SECONDS / 2

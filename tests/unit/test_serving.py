@@ -36,9 +36,8 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.store.refusing import why_not_writable
 from neuralviz.training.kept import hold_training
-from neuralviz.ui import allowed as limits
-from neuralviz.ui import server
-from neuralviz.ui.allowed import allowed
+from neuralviz.ui import limits, server
+from neuralviz.ui.limits import effective_settings
 from tests.support.cluster import wait_for
 
 SECRET = "the text that somebody typed"
@@ -316,7 +315,7 @@ def test_a_server_is_not_ready_while_it_cannot_save(
     monkeypatch.setattr(server.sys, "setswitchinterval", lambda _seconds: None)
     monkeypatch.setattr(server.Workers, "is_ready", lambda _self: True)
     monkeypatch.setenv("NEURALVIZ_WORKERS", "1")
-    allowed.cache_clear()
+    effective_settings.cache_clear()
     served = server.Server()
     for folder, why_not, n_lines in (
         (NO_FOLDER, "The server cannot write to its data folder.", 1),
@@ -328,7 +327,7 @@ def test_a_server_is_not_ready_while_it_cannot_save(
         assert served.why_not_ready() == why_not
         assert len(caplog.records) == n_lines
     assert caplog.records[0].getMessage().startswith(f"Cannot write to {NO_FOLDER}: ")
-    allowed.cache_clear()
+    effective_settings.cache_clear()
 
 
 def test_workers_know_whether_others_can_reach_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +337,7 @@ def test_workers_know_whether_others_can_reach_the_server(monkeypatch: pytest.Mo
         monkeypatch.setattr(limits.config, "get_option", lambda _name, said=address: said)
         limits.begin_serving()
         assert server_settings().open is is_open
-    allowed.cache_clear()
+    effective_settings.cache_clear()
 
 
 # --- logs of exceptions --------------------------------------------------------------------------

@@ -33,8 +33,8 @@ def test_ones_own_run_is_never_met_as_somebody_elses(monkeypatch: pytest.MonkeyP
 
     assert meet("others") is others
     assert meet("own") is own
-    assert runs.all() == [others, own]
+    assert runs.list_runs() == [others, own]
     assert runs.is_met(others)
     assert not runs.is_met(own)
     assert meet("nobody's") is None
-    assert runs.all() == [others, own]
+    assert runs.list_runs() == [others, own]

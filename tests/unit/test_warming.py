@@ -33,15 +33,15 @@ print("torch" in sys.modules)
 
 
 @pytest.fixture
-def calm(monkeypatch: pytest.MonkeyPatch) -> pace.Calm:
-    found = pace.Calm()
+def calm(monkeypatch: pytest.MonkeyPatch) -> pace.DrawingTracker:
+    found = pace.DrawingTracker()
     monkeypatch.setattr(warming, "CALM", found)
     monkeypatch.setattr(warming, "AFTER", 0.0)
     monkeypatch.setattr(pace, "CALM_SECONDS", 0.1)
     return found
 
 
-def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.Calm) -> None:
+def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.DrawingTracker) -> None:
     done, over = [], threading.Event()
     works = [lambda: done.append("a"), lambda: done.append("b"), over.set]
     with calm.drawing():
@@ -58,7 +58,7 @@ def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.Calm) -> None:
     assert done == ["a", "b"]
 
 
-def test_what_a_page_needs_comes_before_what_waits(calm: pace.Calm) -> None:
+def test_what_a_page_needs_comes_before_what_waits(calm: pace.DrawingTracker) -> None:
     done, over = [], threading.Event()
     with calm.drawing():
         warm = Warming()
@@ -75,14 +75,14 @@ def test_figures_are_known_to_browsers_before_other_threads_import_them() -> Non
     assert "neuralviz.ui import live_figure" in script[: script.index("import_pages_soon()")]
 
 
-def test_what_comes_later_is_done_too(calm: pace.Calm) -> None:
+def test_what_comes_later_is_done_too(calm: pace.DrawingTracker) -> None:
     warm = Warming()
     for event in (threading.Event(), threading.Event()):
         warm.call_soon(event.set)
         assert event.wait(SECONDS)
 
 
-def test_nothing_begins_when_the_process_ends(calm: pace.Calm) -> None:
+def test_nothing_begins_when_the_process_ends(calm: pace.DrawingTracker) -> None:
     warm, done = Warming(), threading.Event()
     with calm.drawing():
         warm.call_soon(done.set)
@@ -93,7 +93,7 @@ def test_nothing_begins_when_the_process_ends(calm: pace.Calm) -> None:
     assert not done.is_set()
 
 
-def test_a_work_that_fails_stops_no_other(calm: pace.Calm) -> None:
+def test_a_work_that_fails_stops_no_other(calm: pace.DrawingTracker) -> None:
     warm, done = Warming(), threading.Event()
     warm.call_soon(lambda: 1 / 0)
     warm.call_soon(lambda: sys.exit())

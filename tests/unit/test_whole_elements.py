@@ -13,14 +13,14 @@ from neuralviz.ui import session
 def test_nothing_is_taken_for_what_the_browser_has(monkeypatch: pytest.MonkeyPatch) -> None:
     context = SimpleNamespace(cached_message_hashes=frozenset({"a figure"}))
     monkeypatch.setattr(session, "get_script_run_ctx", lambda **_: context)
-    with pytest.raises(KeyError), session.whole_elements():
+    with pytest.raises(KeyError), session.send_whole_elements():
         assert not context.cached_message_hashes
         raise KeyError
     assert context.cached_message_hashes == {"a figure"}
 
 
 def test_without_a_browser_nothing_is_kept() -> None:
-    with session.whole_elements():
+    with session.send_whole_elements():
         assert session.session_id() == ""
 
 

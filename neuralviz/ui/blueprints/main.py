@@ -16,10 +16,10 @@ from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.fields import example_pills, field_keys, text_fields
-from neuralviz.ui.figures import show_figure, swiped
-from neuralviz.ui.model_choice import chosen_model_id, model_or_stop
-from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
+from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
+from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
@@ -66,7 +66,7 @@ def show() -> None:
     place = st.container()
     inputs, output = wide_columns([3, 2], PAGE)
     with inputs:
-        (text,) = text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
+        (text,) = ask_text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
     with output:
         st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
         typed = st.text_input(
@@ -78,17 +78,17 @@ def show() -> None:
     keys = field_keys(PAGE, ["Text"])
     examples = {name: {keys[0]: text, BLUEPRINTS: mix} for name, (text, mix) in EXAMPLES.items()}
     with place:
-        example_pills(PAGE, examples, keys)
+        show_example_pills(PAGE, examples, keys)
     grid, is_old = _ask_grid(text, typed or "")
     if grid is not None:
-        with dimmed(PAGE, is_old):
+        with dim_old_results(PAGE, is_old):
             _show_grid(grid)
 
 
 def _ask_grid(text: str, typed: str) -> tuple[Grid | None, bool]:
     """The grid of the inputs, else the last valid grid with an error message; whether it is old."""
     model_id = chosen_model_id()
-    reader = text_reader() if model_id == BUNDLED else model_or_stop(model_id)
+    reader = text_reader() if model_id == BUNDLED else load_model_or_stop(model_id)
     last: Grid | None = st.session_state.get(f"{PAGE}-last")
     try:
         blueprints = parse_blueprints(typed)
@@ -118,7 +118,7 @@ def _show_grid(grid: Grid) -> None:
         )
     with slide(PAGE):
         show_point(describe_masks(inputs, grid.blueprints), key=PAGE)
-        with swiped("blueprint-grid", 70 + 22 * len(window)):
+        with allow_swiping("blueprint-grid", 70 + 22 * len(window)):
             show_figure(
                 blueprint_grid(inputs, grid.blueprints, tokens, window),
                 key="grid",
@@ -126,7 +126,7 @@ def _show_grid(grid: Grid) -> None:
                 name="masking-blueprints",
                 height=grid_height(inputs, tokens[window.start : window.stop]),
                 alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
-                about=_describe_settings(grid),
+                provenance=_describe_settings(grid),
             )
     _show_counts(inputs)
     with st.expander("The masked inputs as the model sees them"):

@@ -17,7 +17,7 @@ from neuralviz.ui.compare.selection import (
     text_order,
 )
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.live_figure import Handlers, live_figure
+from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.page import plain
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def show_heatmaps(comparison: Comparison, look: Look, live: bool) -> None:
                 key, name = f"compare-{number}", f"similarity {similarity.method}"
                 height = HEIGHTS[len(numbers)]
                 if live:
-                    live_figure(figure, key=key, height=height, name=name)
+                    draw_live_figure(figure, key=key, height=height, name=name)
                 else:
                     show_figure(
                         figure,
@@ -81,5 +81,5 @@ def show_heatmaps(comparison: Comparison, look: Look, live: bool) -> None:
                         name=name,
                         height=height,
                         handlers=Handlers(choose_cell),
-                        about=look.provenance,
+                        provenance=look.provenance,
                     )

@@ -33,13 +33,13 @@ from neuralviz.ui.compare.selection import (
     text_order,
 )
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
-from neuralviz.ui.links import kept_under, one_entry
-from neuralviz.ui.page import dimmed, plain, wide_columns
+from neuralviz.ui.links import one_history_entry, result_view_id
+from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import off_stage, on_stage, slide
-from neuralviz.ui.texts import put_texts_in_address, texts_input
+from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
+from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ def show() -> None:
     """Draw the page: texts, methods, *Compare*, and the comparison."""
     inputs, choices = wide_columns(2, "compare-given")
     with inputs:
-        read = texts_input("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
+        read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
     with choices:
         specs = choose_methods()
         with st.container(horizontal=True, vertical_alignment="bottom"):
             pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
-            with on_stage("order", width="content"):
+            with show_on_stage("order", width="content"):
                 order = choose_order(dict(read.labels))
             one_scale = st.toggle(
                 "One scale",
@@ -120,18 +120,18 @@ def show() -> None:
     has_many = len(run.result[0].texts) > MANY_TEXTS
     labels = st.session_state.get(LABELS, {}).get(run.id, {})
     look = Look(labels, order, one_scale, _describe_run(run))
-    with dimmed("compare", is_old):
-        run_panel(
+    with dim_old_results("compare", is_old):
+        show_run_panel(
             RUNS,
             run,
             partial(_show_comparison, run, look),
-            words=Words(
-                begins="Loading the models and embedding the first texts …",
-                stopped=describe_stopped,
-                done=lambda _: done_in(run),
+            sentences=RunSentences(
+                start="Loading the models and embedding the first texts …",
+                describe_stopped=describe_stopped,
+                describe_done=lambda _: describe_finish(run),
             ),
             bar_stays=True,
-            every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
+            interval=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
 
 
@@ -152,21 +152,23 @@ def _start_comparison(
     task = Compare.for_current_models(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
     before: Run[Comparison] | None = RUNS.last()
-    with one_entry():
+    with one_history_entry():
         if pressed and not is_example:
             put_texts_in_address("compare", read.texts)
-        run = RUNS.recall(task, kept_under("compare"))
+        run = RUNS.recall(task, result_view_id("compare"))
         if run is None and (pressed or (is_example and not needs_asking(specs))):
-            run = RUNS.start(task, view=kept_under("compare"))
+            run = RUNS.start(task, view=result_view_id("compare"))
         elif run is not None and pressed and run.is_over:
             failed = run.status != "done" or any(embedded.error for embedded in run.result)
-            run = RUNS.start(task, again=failed, view=kept_under("compare"))
+            run = RUNS.start(task, again=failed, view=result_view_id("compare"))
     if run is None:
         return None
     if run is not before:
         forget_pair()
     kept = st.session_state.get(LABELS, {})
-    remembered = {earlier.id: kept[earlier.id] for earlier in RUNS.all() if earlier.id in kept}
+    remembered = {
+        earlier.id: kept[earlier.id] for earlier in RUNS.list_runs() if earlier.id in kept
+    }
     st.session_state[LABELS] = {**remembered, run.id: dict(read.labels)}
     return run
 
@@ -197,7 +199,7 @@ def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, l
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
         with heatmaps:
             show_heatmaps(comparison, look, live)
-        with pair_column, off_stage("compare-pair"):
+        with pair_column, hide_on_stage("compare-pair"):
             if live or not results:
                 st.caption("Each cell is a pair of texts. Bright cells are similar pairs.")
             else:

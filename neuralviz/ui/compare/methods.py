@@ -26,7 +26,7 @@ from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def show_two_methods(
                 name=f"rank difference {a.method} {b.method}",
                 height=480,
                 handlers=Handlers(choose_cell),
-                about=provenance,
+                provenance=provenance,
             )
             st.caption(
                 f"Orange: {plain(a.method)} ranks the pair higher, as more similar; purple: lower. "
@@ -179,7 +179,7 @@ def show_two_methods(
                 name=f"all pairs {a.method} {b.method}",
                 height=480,
                 handlers=Handlers(choose_point),
-                about=provenance,
+                provenance=provenance,
             )
             st.caption("Each point is a pair of texts. Click one to see its texts above.")
 
@@ -217,9 +217,9 @@ def show_spread(results: Sequence[Similarity], provenance: About) -> None:
                 ),
                 name="distribution",
                 height=380,
-                about=provenance,
+                provenance=provenance,
             )
-        with table_column, off_stage("compare-spread"):
+        with table_column, hide_on_stage("compare-spread"):
             st.dataframe(
                 _format_numbers(rows), hide_index=True, key="compare-spread-table", width="stretch"
             )

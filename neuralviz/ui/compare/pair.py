@@ -16,11 +16,11 @@ from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.shares import shares_figure, shares_width
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.selection import PAIR, choose_pair, chosen_pair
-from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import stage_only
+from neuralviz.ui.stage import show_only_on_stage
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def show_framed(texts: Sequence[str], key: str) -> None:
     """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
     pair = chosen_pair(len(texts))
     if pair is not None:
-        with stage_only(f"framed-{key}"):
+        with show_only_on_stage(f"framed-{key}"):
             st.markdown(describe_framed(texts, pair))
 
 
@@ -104,11 +104,11 @@ def show_neural_pairs(specs: Sequence[EmbedderSpec], comparison: Comparison) -> 
             pair_vectors = vectors[a].tobytes(), vectors[b].tobytes()
             run = runs.start(FollowPair(spec, (texts[a], texts[b]), pair_vectors))
             st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
-            run_panel(
+            show_run_panel(
                 runs,
                 run,
                 partial(_show_neural_pair, place, embedded.method, (a, b)),
-                words=Words(begins="Computing word shares …", done=lambda _: ""),
+                sentences=RunSentences(start="Computing word shares …", describe_done=lambda _: ""),
                 patience=PATIENCE,
             )
 
@@ -136,7 +136,7 @@ def _show_neural_pair(
         return
     for column, text, (spelt, shares) in zip(st.columns(2), pair, neural_pair.words, strict=True):
         side = "one" if text == pair[0] else "other"
-        with column, swiped(f"compare-words-wide-{place}-{side}", shares_width(spelt)):
+        with column, allow_swiping(f"compare-words-wide-{place}-{side}", shares_width(spelt)):
             show_figure(
                 shares_figure(spelt, shares, f"Word shares in text {text + 1}: {method}"),
                 key=f"compare-words-{place}-{side}",

@@ -22,12 +22,12 @@ from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.names import MAX_NAME
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.allowed import allowed, check_within_limits, where_it_goes
-from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
+from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, show_import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
 from neuralviz.ui.header import choose_header
+from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
@@ -86,7 +86,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         persist_state="session",
         placeholder="No corpora yet",
     )
-    if allowed().demo:
+    if effective_settings().demo:
         row.caption("Corpora cannot be added or changed in this demo.")
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
@@ -133,7 +133,8 @@ def _show_add_dialog() -> None:
         st.caption(plain(note))
     if not read or not read.texts:
         st.caption(
-            f"{whose_corpora() or where_it_goes('What you add')} Your files are not changed."
+            f"{describe_corpus_visibility() or describe_destination('What you add')} "
+            "Your files are not changed."
         )
         return
     _preview(read)
@@ -148,8 +149,8 @@ def _show_add_dialog() -> None:
         st.caption(
             f"A map needs at least {FEWEST_TEXTS} different texts. You can still save these."
         )
-    if whose_corpora():
-        st.caption(whose_corpora())
+    if describe_corpus_visibility():
+        st.caption(describe_corpus_visibility())
     label = "Save and make a map" if enough else "Save"
     if st.button(label, type="primary", icon=":material/map:" if enough else ":material/save:"):
         try:

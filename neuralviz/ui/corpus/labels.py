@@ -206,7 +206,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
             ),
             name=f"{corpus.corpus.name} knn-accuracy",
             height=HEIGHT,
-            about=About(
+            provenance=About(
                 title,
                 {
                     "corpus": f"{corpus.corpus.name}, {corpus.corpus.n_texts:,} texts",

@@ -43,7 +43,7 @@ from neuralviz.ui.corpus.selecting import (
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _show_nearest(
         if not placements:
             return
         with (
-            off_stage("sentence"),
+            hide_on_stage("sentence"),
             st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
         ):
             columns = st.columns(len(placements))
@@ -261,7 +261,7 @@ def _show_selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarr
             lambda: _make_frame(corpus, rows),
             f"{corpus.corpus.name} selected",
             key="corpus-take-selected",
-            about=about_maps(corpus, maps, n_texts),
+            provenance=about_maps(corpus, maps, n_texts),
         )
     _show_table(corpus, rows, f"corpus-selected-{len(maps)}-{chosen.digest}")
 

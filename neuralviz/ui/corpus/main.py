@@ -45,7 +45,7 @@ from neuralviz.ui.corpus.work import (
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
 from neuralviz.ui.session import is_served
-from neuralviz.ui.stage import on_stage, slide
+from neuralviz.ui.stage import show_on_stage, slide
 from neuralviz.ui.warming import WARMING
 from neuralviz.words import about_seconds, many
 
@@ -204,7 +204,7 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             choose_row(row)
         with slide("maps"):
             point, map_area = st.container(), st.container()
-        with on_stage("search"):
+        with show_on_stage("search"):
             within, named = show_search(corpus)
             nearest_area = st.container()
         with point:

@@ -220,7 +220,7 @@ def _show_map(
         height=HEIGHTS[len(maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
-        about=about_maps(corpus, [open_map], len(drawing.rows)),
+        provenance=about_maps(corpus, [open_map], len(drawing.rows)),
         page=lambda: _make_page(corpus, maps, colours, drawing.rows),
         downloads=() if corpus.is_large else downloads,
         columns=None if view is None else view.points.columns,

@@ -10,7 +10,7 @@ from neuralviz.jobs.near import FindNeighbours
 from neuralviz.maps.searching import INDEXED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.words import many
 
@@ -44,14 +44,14 @@ def find_neighbours(open_map: OpenMap, row: int, *, chosen: bool) -> Neighbours 
         if not chosen or not st.button("Find neighbours", key=f"corpus-find-{open_map.kept.id}"):
             return None
         run = runs.start(task)
-    run_panel(
+    show_run_panel(
         runs,
         run,
         lambda _result, _live: None,
-        words=Words(
+        sentences=RunSentences(
             f"Finding the neighbours by {open_map.label} …",
-            stopped=lambda _: "Stopped before the neighbours were found.",
-            done=lambda _: "",
+            describe_stopped=lambda _: "Stopped before the neighbours were found.",
+            describe_done=lambda _: "",
         ),
         patience=PATIENCE,
     )

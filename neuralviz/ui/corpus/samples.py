@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.jobs.near import SampleNeighbours
 from neuralviz.maps.asking import SAMPLED
 from neuralviz.ui.corpus.colours import K
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.words import many
 
@@ -45,13 +45,13 @@ def find_samples(maps: Sequence[OpenMap]) -> None:
     missing = [open_map for open_map in maps if _known_sample(open_map) is None]
     for open_map in missing:
         runs = _runs(open_map)
-        run_panel(
+        show_run_panel(
             runs,
             runs.start(_task(open_map)),
             lambda _result, _live: None,
-            words=Words(
+            sentences=RunSentences(
                 f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …",
-                done=lambda _: "",
+                describe_done=lambda _: "",
             ),
             patience=PATIENCE,
         )

@@ -27,7 +27,7 @@ from neuralviz.ui.corpus.selecting import (
     select,
 )
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.words import joined, many, search_terms
 
@@ -178,12 +178,12 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             if not st.button("Load the model", key=f"corpus-load-{open_map.kept.id}"):
                 continue
         run = runs.start(task)
-        run_panel(
+        show_run_panel(
             runs,
             run,
             lambda _result, _live: None,
-            words=Words(
-                f"Placing the sentence on the map by {open_map.label} …", done=lambda _: ""
+            sentences=RunSentences(
+                f"Placing the sentence on the map by {open_map.label} …", describe_done=lambda _: ""
             ),
             patience=PATIENCE,
         )

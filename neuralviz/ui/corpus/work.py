@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, MapsState
-from neuralviz.ui.allowed import allowed
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.limits import effective_settings
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns, known_run
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def current_run(corpus: Corpus) -> Run[MapsState] | None:
     """
     return RUNS.meet(
         lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
-        unnamed=allowed().private or not allowed().open,
+        unnamed=effective_settings().private or not effective_settings().open,
     )
 
 
@@ -92,13 +92,13 @@ def _task(run: Run[MapsState]) -> MakeMaps:
 def show_run(run: Run[MapsState]) -> None:
     """Show the run's progress; the page runs again when the run is over."""
 
-    run_panel(
+    show_run_panel(
         RUNS,
         run,
         lambda _result, _live: None,
-        words=Words(stopped=partial(describe_stopped, _task(run))),
+        sentences=RunSentences(describe_stopped=partial(describe_stopped, _task(run))),
         bar_stays=True,
-        every=LIVE_SECONDS,
+        interval=LIVE_SECONDS,
     )
 
 

@@ -31,10 +31,10 @@ from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.evaluation.data import Given, choose_data
+from neuralviz.ui.evaluation.data import DataChoice, choose_data
 from neuralviz.ui.evaluation.probe import choose_probe
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import offline_models, trained_names
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -53,17 +53,17 @@ if TYPE_CHECKING:
 
 MAX_K = 1000
 OWN_METHODS = "Methods"
-KEPT = "Saved embeddings"
-OF_LAYERS = ("layers", "ablations", "layer-by-layer")  # their rows are made from a model's layers
+SAVED_EMBEDDINGS = "Saved embeddings"
+LAYER_TABLES = ("layers", "ablations", "layer-by-layer")  # rows depend on the model
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """What is to be measured.
+class EvaluationChoice:
+    """The evaluation that the widgets ask for.
 
     Attributes:
-        plan: one data set, and ways to embed.
-        corpus: id of the saved corpus whose texts they are; empty for others.
+        plan: one data set, and the methods.
+        corpus: id of the saved corpus of the texts; empty for other data.
     """
 
     plan: EvaluationPlan
@@ -71,115 +71,115 @@ class Chosen:
 
     @property
     def data(self) -> DataSet:
-        """What is measured on."""
+        """The data set."""
         return self.plan.data[0]
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """Ways to embed."""
+        """The methods."""
         return self.plan.rows
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Of all that the results depend on, files of models included."""
+        """A key of everything that the results depend on, files of models included."""
         return self.plan.cache_key(), list_models(row.spec for row in self.rows)
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """What is set in the popover; ``beside`` is a place in it for what is wrong with it."""
+    """The settings of the popover; ``error_place`` is its container for errors."""
 
     precision: str
     options: str
     model: str
     k: int
     thresholds: tuple[float, float] | None
-    beside: DeltaGenerator
+    error_place: DeltaGenerator
 
 
-def choose() -> tuple[Chosen | None, bool]:
-    """Data and methods, and whether *Evaluate* was pressed.
+def choose() -> tuple[EvaluationChoice | None, bool]:
+    """Ask for data and methods; also whether *Evaluate* was pressed.
 
-    There is no choice where something is missing or not valid, which is shown.
+    The choice is None, with a message, while something is missing or not valid.
     """
-    left, right = wide_columns(2, "evaluation-given")
-    given: Given | None = None
+    left_column, right_column = wide_columns(2, "evaluation-given")
+    data_choice: DataChoice | None = None
     measures: tuple[Measure, ...] = ()
-    with left:
+    with left_column:
         try:
-            found = choose_data()
-            if found is not None:
-                given, measures = choose_probe(found)
+            unprobed = choose_data()
+            if unprobed is not None:
+                data_choice, measures = choose_probe(unprobed)
         except NeuralvizError as error:
             show_error(error)
-    with right:
-        kept = given.kept if given is not None else ()
-        imported = _imported(given) if given is not None else {}
+    with right_column:
+        kept = data_choice.kept if data_choice is not None else ()
+        imported = _find_imported(data_choice) if data_choice is not None else {}
         table = _choose_table(kept)
         chosen = _choose_methods(table, kept, imported)
         row = st.container(horizontal=True)
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
         with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
-            settings = _choose_settings(table, given)
-        rows = _rows(table, chosen, kept, imported, settings)
-        if given is None or rows is None:
+            settings = _choose_settings(table, data_choice)
+        rows = _build_rows(table, chosen, kept, imported, settings)
+        if data_choice is None or rows is None:
             return None, pressed
         try:
-            data = _with_thresholds(given.data, settings.thresholds)
+            data = _with_thresholds(data_choice.data, settings.thresholds)
             measuring = MeasureSettings(measures, k=settings.k)
             check_measures(data, measuring)
         except NeuralvizError as error:
             show_error(error)
             return None, pressed
     plan = EvaluationPlan((data,), rows, measuring)
-    return Chosen(plan, given.corpus), pressed
+    return EvaluationChoice(plan, data_choice.corpus), pressed
 
 
 def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> DataSet:
-    """Scored pairs with the thresholds that are asked for.
+    """Scored pairs with the chosen thresholds.
 
     Raises:
-        SettingsError: they are the wrong way round.
+        SettingsError: the dissimilar threshold is above the similar one.
     """
     if thresholds is None or not isinstance(data, ScoredData):
         return data
     notes = data.notes
-    if thresholds != (data.similar, data.dissimilar):  # that they follow the range holds no more
-        notes = tuple(one for one in notes if one != BY_RANGE.note(data.scores))
+    if thresholds != (data.similar, data.dissimilar):  # they no longer follow the range
+        notes = tuple(note for note in notes if note != BY_RANGE.note(data.scores))
     return replace(data, similar=thresholds[0], dissimilar=thresholds[1], notes=notes)
 
 
 def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
     return st.selectbox(
         "Evaluate",
-        [*[KEPT] * bool(kept), OWN_METHODS, *EXPERIMENTS],
+        [*[SAVED_EMBEDDINGS] * bool(kept), OWN_METHODS, *EXPERIMENTS],
         key="experiment-of-corpus" if kept else "experiment",
         bind="query-params",
         help="Choose your own methods, or an experiment from the papers.",
     )
 
 
-def _imported(given: Given) -> dict[str, EmbedderSpec]:
-    """The vectors of other programs that all texts have, beside a saved corpus, by label.
+def _find_imported(data_choice: DataChoice) -> dict[str, EmbedderSpec]:
+    """By label, the imported vectors that cover all texts and belong to a saved corpus.
 
-    Of an example, none: its page opens without the store, which takes long to load.
+    None for an example: its page opens without the store, which takes long to load.
     """
-    if given.is_example:
+    if data_choice.is_example:
         return {}
     try:
         store = corpus_store()
-        found = imported_specs(store.vectors, text_keys(given.data.texts))
-        if not found:
+        imported = imported_specs(store.vectors, text_keys(data_choice.data.texts))
+        if not imported:
             return {}
-        wanted = {spec.to_json() for spec in found.values()}
-        seen = {
+        imported_jsons = {spec.to_json() for spec in imported.values()}
+        corpus_jsons = {
             kept.spec
             for kept in store.vectors.embedders()
-            if kept.spec in wanted and _is_beside_corpus(store, kept)
+            if kept.spec in imported_jsons and _is_beside_corpus(store, kept)
         }
-    except StoreError:  # whoever opens a saved corpus meets the error
+    except StoreError:  # opening a saved corpus shows the error
         return {}
-    return {label: spec for label, spec in found.items() if spec.to_json() in seen}
+    return {label: spec for label, spec in imported.items() if spec.to_json() in corpus_jsons}
 
 
 def _is_beside_corpus(store: CorpusStore, kept: KeptEmbedder) -> bool:
@@ -189,7 +189,7 @@ def _is_beside_corpus(store: CorpusStore, kept: KeptEmbedder) -> bool:
 
 @st.cache_data(max_entries=1024, show_spinner=False)
 def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> bool:
-    """Whether all texts of a corpus have a vector; asked anew when the vectors change."""
+    """Whether all texts of a corpus have a vector; a new version empties the cache."""
     store = CorpusStore(folder)
     return bool(store.vectors.has_vectors(kept, store.keys(corpus)).all())
 
@@ -197,8 +197,8 @@ def _has_all(folder: Path, corpus: Corpus, kept: KeptEmbedder, version: int) -> 
 def _choose_methods(
     table: str, kept: Sequence[EmbedderSpec], imported: Mapping[str, EmbedderSpec]
 ) -> Sequence[str]:
-    """Methods, or embeddings of a corpus; none where the table says them."""
-    if table == KEPT:
+    """Ask for methods, or for embeddings of a corpus; empty for a predefined table."""
+    if table == SAVED_EMBEDDINGS:
         labels = method_labels(kept)
         return st.multiselect(
             "Embeddings", labels, default=labels, key=f"kept-{'-'.join(labels)}",
@@ -209,7 +209,7 @@ def _choose_methods(
         return ()
     return st.multiselect(
         "Methods",
-        [*METHODS, *JOINED, *_of_trained(), *imported],
+        [*METHODS, *JOINED, *_trained_encoder_methods(), *imported],
         default=list(FIRST_METHODS),
         key="methods",
         bind="query-params",
@@ -219,18 +219,18 @@ def _choose_methods(
     )
 
 
-def _of_trained() -> list[str]:
+def _trained_encoder_methods() -> list[str]:
     """A method for each encoder that was trained here."""
     return [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
 
 
-def _choose_settings(table: str, given: Given | None) -> _Settings:
+def _choose_settings(table: str, data_choice: DataChoice | None) -> _Settings:
     precision, options, k = "exact", "", K
     model: str | None = None
-    if given is not None and _has_voters(given):
-        k = _choose_k(given.data)
-    thresholds = _thresholds(given.data if given is not None else None)
-    if table != KEPT:
+    if data_choice is not None and _has_voters(data_choice):
+        k = _choose_k(data_choice.data)
+    thresholds = _choose_thresholds(data_choice.data if data_choice is not None else None)
+    if table != SAVED_EMBEDDINGS:
         precision = choose_precision("Precision", "precision", "exact")
         options = st.text_input(
             "Options",
@@ -249,17 +249,17 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
             index=None,
             key="evaluation-model",
             bind="query-params",
-            accept_new_options=not allowed().demo,
+            accept_new_options=not effective_settings().demo,
             placeholder="each method's default",
             help=MODEL_HELP,
         )
-    elif not _has_voters(given):
+    elif not _has_voters(data_choice):
         st.caption("Saved embeddings have their settings already.")
     return _Settings(precision, options or "", (model or "").strip(), k, thresholds, st.container())
 
 
 def _choose_k(data: DataSet) -> int:
-    """How many neighbours vote: ten at first, or fewer where labels have few texts."""
+    """Ask for the number of voting neighbours: first ten, or fewer for labels with few texts."""
     labels = data.labels if isinstance(data, LabelledData) else ()
     first = suggest_k([list(Counter(labels).values())])
     chosen = st.number_input(
@@ -267,64 +267,66 @@ def _choose_k(data: DataSet) -> int:
         min_value=1,
         max_value=MAX_K,
         value=first,
-        key="neighbours" if first == K else f"neighbours-{first}",  # other data begin anew
+        key="neighbours" if first == K else f"neighbours-{first}",  # other data reset it
         bind="query-params",
         help="Number of neighbours that vote on a text's label.",
     )
     return chosen or first
 
 
-def _has_voters(given: Given | None) -> bool:
+def _has_voters(data_choice: DataChoice | None) -> bool:
     """Whether neighbours vote on labels of the data."""
-    return given is not None and "neighbours" in given.data.by_default
+    return data_choice is not None and "neighbours" in data_choice.data.by_default
 
 
-def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
-    """From and up to which score pairs are similar and dissimilar; None without scores."""
+def _choose_thresholds(data: DataSet | None) -> tuple[float, float] | None:
+    """Ask for the lowest similar and the highest dissimilar score; None without scores."""
     if not isinstance(data, ScoredData):
         return None
     row = st.container(horizontal=True)
-    of = Scale.from_scores(data.scores)
-    others = "-of-1" if of == UNIT else f"-of-{of.low:g}-{of.high:g}"
-    scale = "" if of == FIVE else others
-    step = (of.high - of.low) / 20 if scale else 0.5
+    score_scale = Scale.from_scores(data.scores)
+    range_suffix = (
+        "-of-1" if score_scale == UNIT else f"-of-{score_scale.low:g}-{score_scale.high:g}"
+    )
+    key_suffix = "" if score_scale == FIVE else range_suffix
+    step = (score_scale.high - score_scale.low) / 20 if key_suffix else 0.5
     similar = row.number_input(
         "Similar if at least", value=data.similar, step=step, format="%g",
-        key=f"similar{scale}", bind="query-params",
+        key=f"similar{key_suffix}", bind="query-params",
         help="Pairs with this score or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
         "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
-        key=f"dissimilar{scale}", bind="query-params",
+        key=f"dissimilar{key_suffix}", bind="query-params",
         help="Pairs with this score or lower count as dissimilar.",
     )  # fmt: skip
     return similar, dissimilar
 
 
-def _rows(
+def _build_rows(
     table: str,
     chosen: Sequence[str],
     kept: Sequence[EmbedderSpec],
     imported: Mapping[str, EmbedderSpec],
     settings: _Settings,
 ) -> tuple[Row, ...] | None:
-    """The ways to embed; None where one is missing or makes no sense, which is shown."""
-    if table in (OWN_METHODS, KEPT) and not chosen:
+    """The rows of the plan; None, with a message, where a method is missing or not valid."""
+    if table in (OWN_METHODS, SAVED_EMBEDDINGS) and not chosen:
         st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
         return None
-    if table == KEPT:
+    if table == SAVED_EMBEDDINGS:
         specs = dict(zip(method_labels(kept), kept, strict=True))
         return spec_rows([specs[label] for label in chosen if label in specs])
     try:
-        return _rows_with(table, chosen, imported, settings)
+        return _build_rows_with_options(table, chosen, imported, settings)
     except NeuralvizError as error:
         show_error(error)
-        with settings.beside:  # also while they cover the page
+        with settings.error_place:  # the popover may cover the page
             show_error(error)
         return None
 
 
-def _rows_with(
+def _build_rows_with_options(
     table: str,
     methods: Sequence[str],
     imported: Mapping[str, EmbedderSpec],
@@ -333,7 +335,7 @@ def _rows_with(
     typed = split_options(split_at_commas(settings.options))
     model_id = settings.model or None
     masked = model_id or BUNDLED
-    if table in OF_LAYERS and masked != BUNDLED and not is_loaded(masked):
+    if table in LAYER_TABLES and masked != BUNDLED and not is_loaded(masked):
         st.caption("This experiment needs the model's layers.")
         if not st.button(plain(f"Load {masked[:60]}")):
             return None
@@ -341,7 +343,7 @@ def _rows_with(
     def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
         if table == OWN_METHODS:
             return method_rows(methods, options, model_id, imported)
-        return experiment_rows(table, options, model_id, _head_layers, _n_blocks)
+        return experiment_rows(table, options, model_id, _read_head_layers, _count_blocks)
 
     rows = rows_with(typed)
     if settings.precision != "exact" and any(row.spec.learns for row in rows):
@@ -351,16 +353,16 @@ def _rows_with(
     return rows
 
 
-def _head_layers(model_id: str) -> Sequence[str]:
-    """Of the bundled model without loading it."""
+def _read_head_layers(model_id: str) -> Sequence[str]:
+    """The layers of the head; of the bundled model without loading it."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return head_layers(list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0])
     return LOADERS["masked"](model_id).head_layers
 
 
-def _n_blocks(model_id: str) -> int:
-    """Of the bundled model without loading it."""
+def _count_blocks(model_id: str) -> int:
+    """The number of blocks; of the bundled model without loading it."""
     if model_id == BUNDLED:
         blocks = {layer.block for layer in list_layers(bundled.shapes(), "bert")}
         return len(blocks - {None})

@@ -12,13 +12,13 @@ from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.examples import EXAMPLES
 from neuralviz.evaluation.tables import make_data
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.allowed import allowed, most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.kept import open_corpus
-from neuralviz.ui.pace import letting_others_draw
+from neuralviz.ui.limits import effective_settings, row_limit
+from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import on_stage
+from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.tables import BY_DIGEST, MAX_ROWS, open_upload, read_uploaded, upload_table
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ _SOURCE = f"{KEY}-source"
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """Data, and what is known of them.
+class DataChoice:
+    """The data that are chosen, and where they come from.
 
     Attributes:
-        data: to measure on.
-        corpus: id of the saved corpus that they are; empty for others.
-        kept: the ways to embed by which a saved corpus is embedded already.
-        is_example: whether they come with neuralviz.
+        data: embeddings are evaluated on them.
+        corpus: id of their saved corpus; empty for other data.
+        kept: specs of the embeddings that the saved corpus already has.
+        is_example: whether the data come with neuralviz.
     """
 
     data: DataSet
@@ -48,25 +48,25 @@ class Given:
     is_example: bool = False
 
 
-def choose_data() -> Given | None:
-    """The data; None where something is missing, which is shown.
+def choose_data() -> DataChoice | None:
+    """Ask for the data; None, with a message, while something is missing.
 
     Raises:
-        NeuralvizError: they cannot be read.
+        NeuralvizError: the data cannot be read.
     """
     open_upload(KEY)
     st.session_state.setdefault(_SOURCE, "Example")
-    sources = ["Example", "Upload", "Saved corpus", *([] if allowed().demo else ["Hub"])]
+    sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
     source = choose_one(st.segmented_control, "Data set", sources, key=_SOURCE)
     if source == "Saved corpus":
-        return _from_corpus()
-    find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source]
+        return _choose_corpus()
+    find = {"Example": _choose_example, "Upload": _choose_upload, "Hub": _choose_hub_data}[source]
     data = find()
-    return None if data is None else Given(data, is_example=source == "Example")
+    return None if data is None else DataChoice(data, is_example=source == "Example")
 
 
-def _example() -> DataSet:
-    with on_stage("example"):
+def _choose_example() -> DataSet:
+    with show_on_stage("example"):
         name = choose_one(
             st.pills,
             "Example",
@@ -86,26 +86,27 @@ def _read_example(name: str) -> DataSet:
     return EXAMPLES[name].read()
 
 
-def _uploaded() -> DataSet | None:
+def _choose_upload() -> DataSet | None:
     columns = (
         "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
         "varies, value, fixed1 and fixed2"
     )
-    given = upload_table(KEY, columns, most_rows(MAX_ROWS))
-    return given and _read(*given)
+    upload = upload_table(KEY, columns, row_limit(MAX_ROWS))
+    return upload and _read(*upload)
 
 
-def _from_corpus() -> Given | None:
-    """A saved corpus with a column of labels; None where there is none, which is said."""
+def _choose_corpus() -> DataChoice | None:
+    """Ask for a saved corpus and a label; None, with a message, where there is none."""
     store = CorpusStore()
-    corpora = {one.id: one for one in corpus_store().corpora()}
+    corpora = {corpus.id: corpus for corpus in corpus_store().corpora()}
     if not corpora:
         st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
         return None
     row = st.container(horizontal=True)
     chosen = row.selectbox(
-        "Corpus", list(corpora), format_func=lambda one: corpora[one].name if one in corpora
-        else one, key="evaluation-corpus", bind="query-params",
+        "Corpus", list(corpora),
+        format_func=lambda key: corpora[key].name if key in corpora else key,
+        key="evaluation-corpus", bind="query-params",
     )  # fmt: skip
     corpus = corpora.get(chosen) or next(iter(corpora.values()))
     columns = list(open_corpus(corpus).category_names)
@@ -124,23 +125,23 @@ def _from_corpus() -> Given | None:
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
-    return Given(data, corpus.id, kept=kept_specs(store, corpus))
+    return DataChoice(data, corpus.id, kept=kept_specs(store, corpus))
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> DataSet:
-    """The data of a corpus; its name is a part of theirs, and may change."""
+    """The data of a corpus; its name is in the cache key because it may change."""
     store = CorpusStore()
-    return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=most_rows(MAX_ROWS))
+    return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=row_limit(MAX_ROWS))
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=BY_DIGEST)
 def _read(source: Source, roles: dict[str, str]) -> DataSet:
-    return make_data(source.name, read_uploaded(source, max_rows=most_rows(MAX_ROWS)), roles)
+    return make_data(source.name, read_uploaded(source, max_rows=row_limit(MAX_ROWS)), roles)
 
 
-def _from_hub() -> DataSet | None:
-    """A data set on the Hub; None when none is named."""
+def _choose_hub_data() -> DataSet | None:
+    """Ask for a data set on the Hub; None while no name is entered."""
     name = st.text_input(
         "Data set",
         key="evaluation-hub",
@@ -155,8 +156,8 @@ def _from_hub() -> DataSet | None:
     if not (name or "").strip():
         st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
         return None
-    with letting_others_draw(), st.spinner("Downloading …"):
-        return _load_hub_data(name.strip(), max_rows=most_rows(MAX_ROWS))
+    with let_others_draw(), st.spinner("Downloading …"):
+        return _load_hub_data(name.strip(), max_rows=row_limit(MAX_ROWS))
 
 
 @st.cache_data(max_entries=4, show_spinner=False)

@@ -17,25 +17,32 @@ if TYPE_CHECKING:
 
 def pick_method(
     results: Results,
-    by: Yardstick,
+    yardstick: Yardstick,
     key: str,
     *,
     among: Collection[str] | None = None,
     label: str = "Method",
 ) -> tuple[str, Measured]:
-    """A method and what was measured of it: of other results, or by another measure, the best one.
+    """Ask for a method; other results or another measure select the best one again.
 
     Args:
         results: of one data set.
-        by: what says which is the best.
-        key: of the widget.
+        yardstick: ranks the methods.
+        key: the widget's.
         among: labels to choose from, at least one; by default all.
-        label: of the widget.
+        label: the widget's.
+
+    Returns:
+        The method and its measurements.
     """
-    of = {name: one for name, one in best_first(results, 0, by) if among is None or name in among}
-    asked = (results.data[0].digest, by.name, tuple(of))
-    if st.session_state.get(f"{key}-for") != asked:
-        st.session_state[f"{key}-for"] = asked
-        st.session_state[key] = next(iter(of))
-    chosen = st.selectbox(label, list(of), key=key)
-    return chosen, of[chosen]
+    measured_by_label = {
+        name: measured
+        for name, measured in best_first(results, 0, yardstick)
+        if among is None or name in among
+    }
+    context = (results.data[0].digest, yardstick.name, tuple(measured_by_label))
+    if st.session_state.get(f"{key}-for") != context:
+        st.session_state[f"{key}-for"] = context
+        st.session_state[key] = next(iter(measured_by_label))
+    chosen = st.selectbox(label, list(measured_by_label), key=key)
+    return chosen, measured_by_label[chosen]

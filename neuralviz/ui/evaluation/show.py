@@ -24,18 +24,18 @@ from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.views import (
+    available_views,
     draw_view,
     lead_numbers,
     method_name,
-    views_of,
     yardstick_numbers,
 )
 from neuralviz.ui.evaluation.worst import show_worst
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.links import kept_under
+from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 
@@ -44,44 +44,44 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.jobs import Run
-    from neuralviz.ui.evaluation.choose import Chosen
+    from neuralviz.ui.evaluation.choose import EvaluationChoice
 
 RUNS = SessionRuns("evaluation")
-SEEN = "evaluation-seen"
-LONGEST_NAME = 100  # characters of a file's name
+LAST_RESULTS_KEY = "evaluation-seen"
+LONGEST_NAME = 100  # characters
 NOTHING_ELSE: Mapping[str, Results] = MappingProxyType({})
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
-ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
+ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
 
 
-def bring_back(chosen: Chosen) -> bool:
-    """Whether just this was evaluated before, and is there again."""
+def recall_results(chosen: EvaluationChoice) -> bool:
+    """Recall the results of an earlier evaluation; whether there are any."""
     task = Evaluate.for_current_models(chosen.plan, corpus=chosen.corpus)
-    return RUNS.recall(task, _view_of(chosen)) is not None
+    return RUNS.recall(task, _result_view_id(chosen)) is not None
 
 
-def _view_of(chosen: Chosen) -> str:
-    """The id that results are kept under: those of a saved corpus are deleted with it."""
-    return corpus_view(chosen.corpus) if chosen.corpus else kept_under(KEY)
+def _result_view_id(chosen: EvaluationChoice) -> str:
+    """The id of the view of the results; those of a saved corpus are deleted with it."""
+    return corpus_view(chosen.corpus) if chosen.corpus else result_view_id(KEY)
 
 
-def show_evaluation(chosen: Chosen, *, again: bool) -> None:
-    """Measure, and show what is there.
+def show_evaluation(chosen: EvaluationChoice, *, again: bool) -> None:
+    """Start or find the evaluation, and show it.
 
     Args:
-        chosen: what is measured.
-        again: have what failed or was stopped done again; what is embedded is found.
+        chosen: the evaluation.
+        again: run it again if it failed or was stopped; embeddings are reused.
     """
     task = Evaluate.for_current_models(chosen.plan, corpus=chosen.corpus)
     last: Run[EvaluationState] | None = RUNS.find(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
-    run = RUNS.start(task, again=again and failed, view=_view_of(chosen))
-    run_panel(RUNS, run, _show)
+    run = RUNS.start(task, again=again and failed, view=_result_view_id(chosen))
+    show_run_panel(RUNS, run, _show)
 
 
 def offer_to_stop() -> None:
-    """A way to end what was asked for with other settings and is still going on."""
-    going_on = [run for run in RUNS.all() if not run.is_over]
+    """Offer to stop a running evaluation with other settings."""
+    going_on = [run for run in RUNS.list_runs() if not run.is_over]
     if not going_on:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -96,36 +96,38 @@ def _show(filling: EvaluationState, live: bool) -> None:
 
 
 def show_results(
-    results: Results, *, live: bool = False, others: Mapping[str, Results] = NOTHING_ELSE
+    results: Results, *, live: bool = False, related_results: Mapping[str, Results] = NOTHING_ELSE
 ) -> None:
-    """What was found, its figures, the numbers, the worst cases, and other ways to look at them.
+    """Show the verdict, its figures, the numbers, the worst cases, and other views.
 
     Args:
         results: of one data set.
-        live: whether they are still being made; there are no figures then.
-        others: what is known of the same texts when they are asked for something else.
+        live: whether the evaluation still runs; there are no figures then.
+        related_results: results of other tasks on the same texts, by task.
     """
     if not results.cells:
         return
     if not live:
-        st.session_state[SEEN] = results
-    about = about_results(results)
+        st.session_state[LAST_RESULTS_KEY] = results
+    provenance = describe_provenance(results)
     with slide("evaluation-verdict"):
-        by = _verdict(results, about, others, live=live)
-        is_proved = not live and by is not None and _proof(results, by, about)
+        yardstick = _show_verdict(results, provenance, related_results, live=live)
+        is_proved = (
+            not live and yardstick is not None and _show_proof(results, yardstick, provenance)
+        )
         if not is_proved:
-            _numbers(results)
-    if is_proved:  # on the stage, the figures say it
-        _numbers(results)
+            _show_numbers(results)
+    if is_proved:  # the stage shows the figures first
+        _show_numbers(results)
     if not live and results.finished(0):
-        _downloads(results, about)
+        _offer_downloads(results, provenance)
     if live:
         st.caption("Figures appear when all methods are finished.")
         return
-    if by is None:
+    if yardstick is None:
         return
-    show_worst(results, by, about)
-    views = views_of(results)
+    show_worst(results, yardstick, provenance)
+    views = available_views(results)
     if views:
         st.subheader("More ways to look at it", anchor=False)
         view = choose_one(
@@ -133,14 +135,14 @@ def show_results(
             "View",
             views,
             default=views[0],
-            key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
+            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
             label_visibility="collapsed",
         )
-        draw_view(view if view in views else views[0], results, by, about)
+        draw_view(view if view in views else views[0], results, yardstick, provenance)
 
 
-def about_results(results: Results) -> About:
-    """How figures of results say what they are made of, where the page is not around them."""
+def describe_provenance(results: Results) -> About:
+    """The data, methods and model that downloaded figures name."""
     data = results.data[0]
     return About(
         f"Evaluation: {data.name}",
@@ -153,72 +155,81 @@ def about_results(results: Results) -> About:
     )
 
 
-def _verdict(
-    results: Results, about: About, others: Mapping[str, Results], *, live: bool
+def _show_verdict(
+    results: Results, provenance: About, related_results: Mapping[str, Results], *, live: bool
 ) -> Yardstick | None:
-    """The point by the measure that is chosen, if there is one, which is returned."""
+    """Show the verdict; returns the chosen measure, if there is one."""
     top = st.container()
-    yardsticks = {by.short: by for by in yardsticks_of(results, 0)}
-    by = next(iter(yardsticks.values()), None)
+    yardsticks = {yardstick.short: yardstick for yardstick in yardsticks_of(results, 0)}
+    yardstick = next(iter(yardsticks.values()), None)
     if len(yardsticks) > 1 and not live:
         chosen = choose_one(
             st.segmented_control, "Measure", list(yardsticks), default=next(iter(yardsticks)),
             key=f"measure-{results.data[0].kind}", label_visibility="collapsed",
         )  # fmt: skip
-        by = yardsticks.get(chosen, by)
+        yardstick = yardsticks.get(chosen, yardstick)
     with top:
-        said = [
-            verdict(results, 0, by, name=method_name, quote=plain),
-            describe_other_winner(results, others, name=method_name),
+        sentences = [
+            verdict(results, 0, yardstick, name=method_name, quote=plain),
+            describe_other_winner(results, related_results, name=method_name),
         ]
-        show_point(" ".join(filter(None, said)), key="evaluation")
-    return by
+        show_point(" ".join(filter(None, sentences)), key="evaluation")
+    return yardstick
 
 
-def _proof(results: Results, by: Yardstick, about: About) -> bool:
-    """What each method reaches, and how far the best is ahead; whether there is a figure of it."""
-    found = yardstick_figure(results, 0, by)
-    lead = lead_of_best(results, 0, by)
-    if found is None:
+def _show_proof(results: Results, yardstick: Yardstick, provenance: About) -> bool:
+    """Draw each method's result and the lead of the best; whether there is a figure."""
+    chart = yardstick_figure(results, 0, yardstick)
+    lead = lead_of_best(results, 0, yardstick)
+    if chart is None:
         return False
-    height = rows_height(max(found[1], lead[1] if lead else 0))
-    left, right = st.columns([1, 1], gap="large") if lead else (st.container(), None)
-    with left:
+    height = rows_height(max(chart[1], lead[1] if lead else 0))
+    left_column, right_column = st.columns([1, 1], gap="large") if lead else (st.container(), None)
+    with left_column:
         show_figure(
-            found[0], key=f"evaluation-{by.name}", numbers=lambda: yardstick_numbers(results, by),
-            name=f"{about.title} {by.title}", height=height, about=about,
+            chart[0], key=f"evaluation-{yardstick.name}",
+            numbers=lambda: yardstick_numbers(results, yardstick),
+            name=f"{provenance.title} {yardstick.title}", height=height, provenance=provenance,
         )  # fmt: skip
-    if lead and right is not None:
-        with right:
+    if lead and right_column is not None:
+        with right_column:
             show_figure(
-                lead[0], key=f"evaluation-lead-{by.name}",
-                numbers=lambda: lead_numbers(results, by),
-                name=f"{about.title} lead in {by.title}", height=height, about=about,
+                lead[0], key=f"evaluation-lead-{yardstick.name}",
+                numbers=lambda: lead_numbers(results, yardstick),
+                name=f"{provenance.title} lead in {yardstick.title}",
+                height=height, provenance=provenance,
             )  # fmt: skip
     return True
 
 
-def _numbers(results: Results) -> None:
-    """The table: what is best stands out, heads say which way is good, words are explained."""
+def _show_numbers(results: Results) -> None:
+    """Show the table of numbers with an explanation of its columns."""
     table = results.table(0)
     details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
     is_detailed = any(head.endswith(details) for head in table.heads)
     in_full = is_detailed and st.session_state.get("all-numbers", False)
-    shown = [at for at, head in enumerate(table.heads) if in_full or not head.endswith(details)]
-    st.html(f"<style>{TABLE_STYLE}</style>{table_html(_titled(table), shown)}")
+    visible_columns = [
+        column_index
+        for column_index, head in enumerate(table.heads)
+        if in_full or not head.endswith(details)
+    ]
+    st.html(f"<style>{TABLE_STYLE}</style>{table_html(_name_first_column(table), visible_columns)}")
     if is_detailed:
         st.toggle("Show all columns", key="all-numbers")
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
-    theirs = results.published_table(0)
-    if theirs.lines:
+    published = results.published_table(0)
+    if published.lines:
         st.caption("Published results on the same data, with the model used in the paper:")
-        st.html(table_html(theirs))
-    found = [one for _, _, one in results.finished(0)]
+        st.html(table_html(published))
+    measurements = [measurement for _, _, measurement in results.finished(0)]
     notes = explain_measures(results, 0, in_full=in_full)
-    if any(one.intervals or one.neighbours or one.probe for one in found):
+    if any(
+        measurement.intervals or measurement.neighbours or measurement.probe
+        for measurement in measurements
+    ):
         notes.append(INTERVALS)
-    if any(one.pairs or one.triplets for one in found):
+    if any(measurement.pairs or measurement.triplets for measurement in measurements):
         notes.append(
             "Cosine similarities that differ by less than 1e-7 are ties, which are broken."
         )
@@ -226,13 +237,13 @@ def _numbers(results: Results) -> None:
     st.caption(" ".join(notes))
 
 
-def _titled(table: Table) -> Table:
+def _name_first_column(table: Table) -> Table:
     return table._replace(heads=["method", *table.heads[1:]])
 
 
-def _downloads(results: Results, about: About) -> None:
+def _offer_downloads(results: Results, provenance: About) -> None:
     methods = "-".join(short_labels([row.label for row in results.rows]))
-    name = file_name(f"{about.title}-{methods}"[:LONGEST_NAME])
+    name = file_name(f"{provenance.title}-{methods}"[:LONGEST_NAME])
     with st.popover(
         "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"
     ):

@@ -1,4 +1,4 @@
-"""The views of a table that is full: each is one way to look at where methods go wrong."""
+"""Views of finished results: each shows in one way where methods go wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neuralviz.plots.results import (
 )
 from neuralviz.plots.theme import escape
 from neuralviz.ui.evaluation.pick import pick_method
-from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -45,58 +45,66 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
-MANY = 6  # methods: more are looked at one by one
+MAX_DRAWN_METHODS = 6  # with more, the user picks one
 
 
-def views_of(results: Results) -> list[str]:
+def available_views(results: Results) -> list[str]:
     """Names of the views that have something to show."""
-    measured = [results.measured(0, at) for at in range(len(results.rows))]
-    found = [one for one in measured if one is not None]
-    has = {
-        "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
-        "Similar and dissimilar": any(len(one.same) and len(one.diff) for one in found),
+    measurements = [results.measured(0, row) for row in range(len(results.rows))]
+    finished = [measurement for measurement in measurements if measurement is not None]
+    has_view = {
+        "Pair by pair": isinstance(results.data[0], ScoredData) and bool(finished),
+        "Similar and dissimilar": any(
+            len(measurement.same) and len(measurement.diff) for measurement in finished
+        ),
         "Confused labels": any(
-            one.confusion_of(measure) for one in found for measure in ("neighbours", "probe")
+            measurement.confusion_of(measure)
+            for measurement in finished
+            for measure in ("neighbours", "probe")
         ),
         "Shared errors": any(True for _ in common_figures(results, 0)),
-        "Controlled paraphrases": any(one.paraphrases for one in found),
+        "Controlled paraphrases": any(measurement.paraphrases for measurement in finished),
     }
-    return [view for view in _DRAW if has[view]]
+    return [view for view in _DRAW if has_view[view]]
 
 
-def draw_view(view: str, results: Results, by: Yardstick, about: About) -> None:
-    """Draw one of `views_of` with its slide; ``by`` says which method is the best."""
-    _DRAW[view](results, by, about)
+def draw_view(view: str, results: Results, yardstick: Yardstick, provenance: About) -> None:
+    """Draw one of `available_views` with its slide; ``yardstick`` says which method is the best."""
+    _DRAW[view](results, yardstick, provenance)
 
 
-def _on_a_slide(draw: Callable[..., None]) -> Callable[..., None]:
-    """A view that fits on a slide as it is."""
+def _draw_on_slide(draw: Callable[..., None]) -> Callable[..., None]:
+    """Draw a view within a slide."""
 
-    def drawn(results: Results, by: Yardstick, about: About) -> None:
+    def drawn(results: Results, yardstick: Yardstick, provenance: About) -> None:
         with slide("evaluation-view"):
-            draw(results, by, about)
+            draw(results, yardstick, provenance)
 
     return drawn
 
 
-def yardstick_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
+def yardstick_numbers(results: Results, yardstick: Yardstick) -> pd.DataFrame:
     """A yardstick of every method with its interval, and the counts behind it."""
-    measured = [(label, one) for _, label, one in results.finished(0) if np.isfinite(by.read(one))]
+    measured = [
+        (label, measurement)
+        for _, label, measurement in results.finished(0)
+        if np.isfinite(yardstick.read(measurement))
+    ]
     nowhere = (np.nan, np.nan)
-    bounds = [by.interval(one) or nowhere for _, one in measured]
+    bounds = [yardstick.interval(measurement) or nowhere for _, measurement in measured]
     return pd.DataFrame(
         {
             "method": [label for label, _ in measured],
-            by.title: [by.read(one) for _, one in measured],
+            yardstick.title: [yardstick.read(measurement) for _, measurement in measured],
             "low": [low for low, _ in bounds],
             "high": [high for _, high in bounds],
-            **_counted([one for _, one in measured], by),
+            **_count_columns([measurement for _, measurement in measured], yardstick),
         }
     )
 
 
-def _counted(measured: Sequence[Measured], by: Yardstick) -> dict[str, list[Any]]:
-    """Columns of what was counted."""
+def _count_columns(measured: Sequence[Measured], yardstick: Yardstick) -> dict[str, list[Any]]:
+    """The counts behind a yardstick, a column each."""
     counts = ("wrong", "wrong_strict", "total", "same", "diff")
     columns = {
         "neighbours": ("k", "n", "baseline"),
@@ -104,22 +112,25 @@ def _counted(measured: Sequence[Measured], by: Yardstick) -> dict[str, list[Any]
         "pairs": counts,
         "triplets": counts,
     }
-    names: tuple[str, ...] = columns.get(by.measure, ())
-    return {name: [getattr(getattr(one, by.measure), name) for one in measured] for name in names}
+    names: tuple[str, ...] = columns.get(yardstick.measure, ())
+    return {
+        name: [getattr(getattr(measurement, yardstick.measure), name) for measurement in measured]
+        for name in names
+    }
 
 
-def lead_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
+def lead_numbers(results: Results, yardstick: Yardstick) -> pd.DataFrame:
     """How far each method is ahead of each that is not better, with intervals."""
-    found = compute_leads(results, 0, by)
+    all_leads = compute_leads(results, 0, yardstick)
     nowhere = (np.nan, np.nan)
     return pd.DataFrame(
         {
-            "A": [lead.first for lead in found],
-            "B": [lead.second for lead in found],
-            f"lead of A in {by.title}": [lead.value for lead in found],
-            "low": [(lead.interval or nowhere)[0] for lead in found],
-            "high": [(lead.interval or nowhere)[1] for lead in found],
-            "decided": [lead.is_decided for lead in found],
+            "A": [lead.first for lead in all_leads],
+            "B": [lead.second for lead in all_leads],
+            f"lead of A in {yardstick.title}": [lead.value for lead in all_leads],
+            "low": [(lead.interval or nowhere)[0] for lead in all_leads],
+            "high": [(lead.interval or nowhere)[1] for lead in all_leads],
+            "decided": [lead.is_decided for lead in all_leads],
         }
     )
 
@@ -129,19 +140,19 @@ def method_name(label: str) -> str:
     return f"**{plain(label)}**"
 
 
-@_on_a_slide
-def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
+@_draw_on_slide
+def _draw_pair_by_pair(results: Results, yardstick: Yardstick, provenance: About) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
     top = st.container()
-    label, one = pick_method(results, by, "evaluation-pairs-of")
+    label, measurement = pick_method(results, yardstick, "evaluation-pairs-of")
     with top:
-        said = describe_halves(data, one, spoken_by(results, method_name)(label))
-        show_point(said, key="evaluation-pairs")
+        sentence = describe_halves(data, measurement, spoken_by(results, method_name)(label))
+        show_point(sentence, key="evaluation-pairs")
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
-    spearman = one.correlations.spearman if one.correlations else np.nan
+    spearman = measurement.correlations.spearman if measurement.correlations else np.nan
     correlation = "correlation undefined"
     if np.isfinite(spearman):
         correlation = f"Spearman {number(spearman, '.3f')}"
@@ -150,12 +161,12 @@ def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
             "text1": [first for first, _ in sentences],
             "text2": [second for _, second in sentences],
             "score": data.scores,
-            "product": one.products,
+            "product": measurement.products,
         }
     )
     show_figure(
         scatter_figure(
-            one.products,
+            measurement.products,
             data.scores,
             sentences,
             None,
@@ -165,29 +176,33 @@ def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
         alt=f"Human score and cosine similarity by {label}",
         numbers=table,
         name="pairs",
-        about=about,
+        provenance=provenance,
         height=520,
     )
 
 
-@_on_a_slide
-def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> None:
-    show_point(describe_separation(results, 0, by, name=method_name), key="evaluation-separated")
+@_draw_on_slide
+def _draw_histograms(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    show_point(
+        describe_separation(results, 0, yardstick, name=method_name), key="evaluation-separated"
+    )
     drawn = list(histograms(results, 0))
-    if len(drawn) > MANY:
-        of = {results.rows[at].label: (at, figure) for at, figure in drawn}
-        label, _ = pick_method(results, by, "evaluation-histograms-of", among=of)
-        drawn = [of[label]]
-    beside = 3 if len(drawn) == 3 else 2  # no empty corner
-    places = (place for _ in drawn for place in st.columns(beside))
-    for at, figure in drawn:
+    if len(drawn) > MAX_DRAWN_METHODS:
+        figures_by_label = {results.rows[row].label: (row, figure) for row, figure in drawn}
+        label, _ = pick_method(
+            results, yardstick, "evaluation-histograms-of", among=figures_by_label
+        )
+        drawn = [figures_by_label[label]]
+    n_columns = 3 if len(drawn) == 3 else 2  # no empty corner
+    places = (place for _ in drawn for place in st.columns(n_columns))
+    for row, figure in drawn:
         with next(places) if len(drawn) > 1 else st.container():
             show_figure(
                 figure,
-                key=f"evaluation-histogram-{at}",
-                numbers=partial(_products, results, at),
+                key=f"evaluation-histogram-{row}",
+                numbers=partial(_tabulate_products, results, row),
                 name="products",
-                about=about,
+                provenance=provenance,
                 height=360,
             )
     st.caption(
@@ -196,28 +211,30 @@ def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> No
     )
 
 
-def _products(results: Results, row: int) -> pd.DataFrame:
-    one = results.measured(0, row)
-    same, diff = (np.zeros(0), np.zeros(0)) if one is None else (one.same, one.diff)
-    kinds = ["similar"] * len(same) + ["dissimilar"] * len(diff)
-    return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
+def _tabulate_products(results: Results, row: int) -> pd.DataFrame:
+    measurement = results.measured(0, row)
+    similar, dissimilar = (
+        (np.zeros(0), np.zeros(0)) if measurement is None else (measurement.same, measurement.diff)
+    )
+    kinds = ["similar"] * len(similar) + ["dissimilar"] * len(dissimilar)
+    return pd.DataFrame({"kind": kinds, "product": np.concatenate([similar, dissimilar])})
 
 
-@_on_a_slide
-def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
+@_draw_on_slide
+def _draw_shared_errors(results: Results, yardstick: Yardstick, provenance: About) -> None:
     show_point(describe_shared_errors(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
-    labels = [results.rows[at].label for at in compared.rows]
+    labels = [results.rows[row].label for row in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):
         frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
         frame.insert(0, "method", labels)
-        with swiped(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
+        with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
             show_figure(
                 figure,
                 key=f"evaluation-overlap-{name}",
                 numbers=frame,
                 name=f"{name}-shared-errors",
-                about=about,
+                provenance=provenance,
                 height=220 + 64 * n_rows,
             )
     st.caption(
@@ -230,17 +247,17 @@ def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
         st.caption(left_out)
 
 
-@_on_a_slide
-def _confused_labels(results: Results, by: Yardstick, about: About) -> None:
+@_draw_on_slide
+def _draw_confusions(results: Results, yardstick: Yardstick, provenance: About) -> None:
     drawn = list(confusion_figures(results, 0))
     label, _ = pick_method(
         results,
-        by,
+        yardstick,
         "evaluation-confused-by",
-        among={results.rows[at].label for at, *_ in drawn},
+        among={results.rows[row].label for row, *_ in drawn},
     )
-    for at, measure, confusion, figure in drawn:
-        if results.rows[at].label != label:
+    for row, measure, confusion, figure in drawn:
+        if results.rows[row].label != label:
             continue
         frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
         frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
@@ -249,7 +266,7 @@ def _confused_labels(results: Results, by: Yardstick, about: About) -> None:
             key=f"evaluation-confused-{measure}",
             numbers=frame,
             name=f"{measure}-confused-labels",
-            about=about,
+            provenance=provenance,
             height=240 + 36 * len(confusion.labels),
         )
     st.caption(
@@ -258,35 +275,37 @@ def _confused_labels(results: Results, by: Yardstick, about: About) -> None:
     )
 
 
-def _paraphrases(results: Results, by: Yardstick, about: About) -> None:
-    best, *_ = best_first(results, 0, by)
+def _draw_paraphrases(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    best, *_ = best_first(results, 0, yardstick)
     drawn = list(quality_figures(results, 0))
-    drawn.sort(key=lambda one: (one[1] != "tau-c", results.rows[one[0]].label != best[0]))
+    drawn.sort(
+        key=lambda drawing: (drawing[1] != "tau-c", results.rows[drawing[0]].label != best[0])
+    )
     with slide("evaluation-view"):
-        said = describe_followed_quality(results, 0, by, method_name, plain)
-        show_point(said, key="evaluation-paraphrases")
-        _draw_map(results, *drawn[0], about)
-    for one in drawn[1:]:  # there is no room for them on the stage
-        _draw_map(results, *one, about)
+        sentence = describe_followed_quality(results, 0, yardstick, method_name, plain)
+        show_point(sentence, key="evaluation-paraphrases")
+        _draw_map(results, *drawn[0], provenance)
+    for drawing in drawn[1:]:  # they do not fit on the stage
+        _draw_map(results, *drawing, provenance)
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
 
 
-def _draw_map(results: Results, at: int, kind: str, figure: go.Figure, about: About) -> None:
+def _draw_map(results: Results, row: int, kind: str, figure: go.Figure, provenance: About) -> None:
     """A method's map, of the kind ``tau-c`` or ``ratio``."""
-    measured = results.measured(0, at)
+    measured = results.measured(0, row)
     maps = () if measured is None else measured.paraphrases
-    with swiped(f"evaluation-{kind}-{at}-wide", 320 * len(maps)):
+    with allow_swiping(f"evaluation-{kind}-{row}-wide", 320 * len(maps)):
         show_figure(
             figure,
-            key=f"evaluation-{kind}-{at}",
-            numbers=partial(_maps, maps) if kind == "tau-c" else None,
+            key=f"evaluation-{kind}-{row}",
+            numbers=partial(_tabulate_maps, maps) if kind == "tau-c" else None,
             name=f"paraphrases-{kind}",
-            about=about,
+            provenance=provenance,
             height=420,
         )
 
 
-def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
+def _tabulate_maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
     return pd.DataFrame(
         {"quality": m.quality, "fixed1": a, "fixed2": b, "tau-c": m.kendall_c[i, j], "n": m.n[i, j]}
         for m in maps
@@ -296,9 +315,9 @@ def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
 
 
 _DRAW = {
-    "Pair by pair": _pair_by_pair,
-    "Similar and dissimilar": _similar_and_dissimilar,
-    "Confused labels": _confused_labels,
-    "Shared errors": _shared_errors,
-    "Controlled paraphrases": _paraphrases,
+    "Pair by pair": _draw_pair_by_pair,
+    "Similar and dissimilar": _draw_histograms,
+    "Confused labels": _draw_confusions,
+    "Shared errors": _draw_shared_errors,
+    "Controlled paraphrases": _draw_paraphrases,
 }

@@ -15,7 +15,7 @@ from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -24,70 +24,70 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
-SHOWN = 3  # cases; the others are a click away
-QUOTED = 90  # characters of a text in the sentence
+VISIBLE_CASES = 3  # the others are in the expander
+QUOTE_LENGTH = 90  # characters of a text in the sentence
 
 
-def show_worst(results: Results, by: Yardstick, about: About) -> None:
-    """A sentence on the worst case of a method, and the others as a table.
+def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> None:
+    """Show the worst case of a method as a sentence, and its worst cases as a table.
 
     Args:
         results: of one data set.
-        by: what says which method comes first.
-        about: what figures say of themselves.
+        yardstick: ranks the methods.
+        provenance: for downloads.
     """
     data = results.data[0]
     name = spoken_by(results, lambda label: f"**{plain(label)}**")
-    said = {
-        label: worst_in_words(data, one, name(label), _quote)
-        for _, label, one in results.finished(0)
+    sentences = {
+        label: worst_in_words(data, measurement, name(label), _quote)
+        for _, label, measurement in results.finished(0)
     }
-    labels = [label for label, sentence in said.items() if sentence]
+    labels = [label for label, sentence in sentences.items() if sentence]
     if not labels:
         return
     with slide("evaluation-worst"):
         top = st.container()
         label, measured = pick_method(
-            results, by, "evaluation-worst-of", among=labels, label="Errors of"
+            results, yardstick, "evaluation-worst-of", among=labels, label="Errors of"
         )
         with top:
-            show_point(said[label], key="evaluation-worst")
-        found = worst_cases(data, measured)
-        for cases in found[:1]:
-            _show_cases(cases, 0, label, about)
-    for place, cases in enumerate(found[1:], 1):  # there is no room for them on the stage
-        _show_cases(cases, place, label, about)
+            show_point(sentences[label], key="evaluation-worst")
+        all_cases = worst_cases(data, measured)
+        for cases in all_cases[:1]:
+            _show_cases(cases, 0, label, provenance)
+    for place, cases in enumerate(all_cases[1:], 1):  # they do not fit on the stage
+        _show_cases(cases, place, label, provenance)
 
 
-def _show_cases(cases: Cases, place: int, label: str, about: About) -> None:
+def _show_cases(cases: Cases, place: int, label: str, provenance: About) -> None:
     """The table of one kind of cases, and its download."""
     st.markdown(f"**{cases.title}**")
     frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
-    _in_words(frame, f"evaluation-worst-{place}")
+    _show_table(frame, f"evaluation-worst-{place}")
     with st.popover(
         "Download", icon=":material/download:", type="tertiary", key=f"evaluation-errors-{place}"
     ):
         download_table(
-            "Errors", frame, f"{about.title} errors of {label}",
-            key=f"evaluation-errors-{place}", about=about,
+            "Errors", frame, f"{provenance.title} errors of {label}",
+            key=f"evaluation-errors-{place}", provenance=provenance,
         )  # fmt: skip
 
 
 def _quote(text: str) -> str:
-    return f"“{plain(shorten(text, QUOTED))}”"
+    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"
 
 
-def _in_words(frame: pd.DataFrame, key: str) -> None:
-    """A table of the worst cases, each text cut at 300 characters, and more of them on demand."""
-    shown = frame.copy()
-    for name in shown.columns:
-        if is_numeric_dtype(shown[name]):
+def _show_table(frame: pd.DataFrame, key: str) -> None:
+    """Show the first worst cases, texts cut at 300 characters, and the others on demand."""
+    visible_rows = frame.copy()
+    for name in visible_rows.columns:
+        if is_numeric_dtype(visible_rows[name]):
             digits = ".3g" if name == "human score" else ".3f"
-            shown[name] = [number(value, digits) for value in shown[name]]
+            visible_rows[name] = [number(value, digits) for value in visible_rows[name]]
         else:
-            shown[name] = [shorten(text, 300) for text in shown[name]]
-    worst = shown[:SHOWN].map(plain)
+            visible_rows[name] = [shorten(text, 300) for text in visible_rows[name]]
+    worst = visible_rows[:VISIBLE_CASES].map(plain)
     st.table(worst, hide_index=True)
-    if len(shown) > SHOWN:
-        with off_stage(key), st.expander(f"The worst {len(shown)}"):
-            st.dataframe(shown, hide_index=True, key=key)
+    if len(visible_rows) > VISIBLE_CASES:
+        with hide_on_stage(key), st.expander(f"The worst {len(visible_rows)}"):
+            st.dataframe(visible_rows, hide_index=True, key=key)

@@ -22,20 +22,22 @@ if TYPE_CHECKING:
 SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
 
 
-def choose_pooling(known: Sequence[str]) -> PoolingName:
-    """How a text's vector at a layer is made of those of its tokens.
+def choose_pooling(model_poolings: Sequence[str]) -> PoolingName:
+    """Ask how token vectors become a text's vector at each layer.
 
     Args:
-        known: poolings that the model has, the one to begin with first; none while nobody knows.
+        model_poolings: the model's poolings, its default first; empty while it is not loaded.
     """
-    options = [name for name in POOLINGS if name in known] or list(POOLINGS)
-    first = options.index(known[0]) if known and known[0] in options else 0
+    options = [name for name in POOLINGS if name in model_poolings] or list(POOLINGS)
+    first = (
+        options.index(model_poolings[0]) if model_poolings and model_poolings[0] in options else 0
+    )
     chosen = st.selectbox(
         "Pooling",
         options,
         index=first,
         format_func=POOLING_NAMES.__getitem__,
-        key=f"frozen-pooling-{options[first]}",  # a model of another kind begins anew
+        key=f"frozen-pooling-{options[first]}",  # a model with other poolings resets it
         bind="query-params",
         help="How the vectors of a text's tokens become one vector at each layer.",
     )
@@ -43,13 +45,13 @@ def choose_pooling(known: Sequence[str]) -> PoolingName:
 
 
 def choose_rung(rungs: Sequence[Rung], best: Rung | None, key: str, **settings: Any) -> Rung:
-    """One of the rungs of a ladder: the best one, until a person chooses another.
+    """Ask for a rung of a ladder; the best one is selected until a user chooses another.
 
     Args:
         rungs: to choose from.
-        best: by the dev pairs, as far as the ladder is; None where they choose none.
-        key: in the session and in the address.
-        settings: of the pills.
+        best: the best rung on the dev pairs so far; None where they choose none.
+        key: names the widget in the session and in the address.
+        settings: for `st.pills`.
     """
     best = best or rungs[0]
     before = st.session_state.get(f"{key}-best", best)
@@ -64,7 +66,7 @@ def choose_rung(rungs: Sequence[Rung], best: Rung | None, key: str, **settings: 
 
 
 def choose_settings(pooling: PoolingName) -> LadderSettings:
-    """Rungs and seeds.
+    """Ask for rungs and seeds.
 
     Raises:
         SettingsError: no rung is chosen.
@@ -89,5 +91,5 @@ def choose_settings(pooling: PoolingName) -> LadderSettings:
         help="With three, each rung is trained three times, and its mean is shown.",
     )
     return LadderSettings(
-        pooling=pooling, rungs=tuple(one for one in RUNGS if one in rungs), seeds=SEEDS[seeds]
+        pooling=pooling, rungs=tuple(rung for rung in RUNGS if rung in rungs), seeds=SEEDS[seeds]
     )

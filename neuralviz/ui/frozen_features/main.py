@@ -13,17 +13,17 @@ from neuralviz.jobs.example_ladder import EXAMPLE, example_ladder, example_pairs
 from neuralviz.jobs.ladder import LOOKED_AT, ClimbLadder, LookAtLayers, pair_rows
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
-from neuralviz.ui.frozen_features.closer import show_closer
+from neuralviz.ui.frozen_features.rung import show_rung
 from neuralviz.ui.frozen_features.save import offer_to_save
 from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
-from neuralviz.ui.frozen_features.two import show_two
+from neuralviz.ui.frozen_features.two_texts import show_two_texts
 from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.links import kept_under
+from neuralviz.ui.links import result_view_id
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import dimmed, plain, show_error, wide_columns
-from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
+from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import off_stage
+from neuralviz.ui.stage import hide_on_stage
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
@@ -45,36 +45,36 @@ _LAYOUT = f"""<style>
 
 
 def show() -> None:
-    """Pairs, model, *Train*, the ladder, and the layers as they are; first, what was recorded."""
+    """Show pairs, model, *Train*, ladder and layers; at first, the recorded ladder."""
     st.html(_LAYOUT)
-    task, looked, pressed = _choose()
-    run, is_asked_for = _run_of(task, pressed=pressed)
+    task, layers_run, pressed = _choose()
+    run, is_asked_for = _find_run(task, pressed=pressed)
     if run is not None:
         if not is_asked_for:
             press = "" if task is None else " Press **Train** to see yours."
             st.caption(f"The results below are of other pairs or settings.{press}")
         _show_run(run, is_asked_for=is_asked_for)
-    if looked is not None:
-        _show_layers(looked)
+    if layers_run is not None:
+        _show_layers(layers_run)
     if run is None or not run.is_over or not run.result.results:
         return
-    with dimmed(f"{KEY}-closer", not is_asked_for):
+    with dim_old_results(f"{KEY}-closer", not is_asked_for):
         show_numbers(run)
-        show_closer(run)
-        show_two(run)
-        with off_stage(f"{KEY}-save"):
+        show_rung(run)
+        show_two_texts(run)
+        with hide_on_stage(f"{KEY}-save"):
             offer_to_save(run)
 
 
 def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
-    """What is asked for, the layers of its pairs, and whether *Train* was pressed.
+    """Ask for a ladder; also the run over its layers, and whether *Train* was pressed.
 
-    None where something is missing, which is said.
+    The ladder and the run are None, with a message, while something is missing.
     """
-    left, right = wide_columns(2, f"{KEY}-given")
-    with left:
+    left_column, right_column = wide_columns(2, f"{KEY}-given")
+    with left_column:
         pairs = _choose_pairs()
-    with right:
+    with right_column:
         of_model, of_pooling = st.columns(2)
     with of_model:
         model_id = followed_model_id(
@@ -84,16 +84,16 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
         )
     if pairs is None:
         return None, None, False
-    with right:
+    with right_column:
         if not may_load(model_id):
             return None, None, False
     model = ModelRef.from_id(model_id)
-    looked = _recorded_run()
-    if looked is None or (looked.task.model, looked.task.pairs) != (model, pairs):
-        looked = LOOKS.start(LookAtLayers(model, pairs))
+    layers_run = _load_recorded_run()
+    if layers_run is None or (layers_run.task.model, layers_run.task.pairs) != (model, pairs):
+        layers_run = LOOKS.start(LookAtLayers(model, pairs))
     with of_pooling:
-        pooling = choose_pooling(list(looked.result.layers))
-    with right:
+        pooling = choose_pooling(list(layers_run.result.layers))
+    with right_column:
         row = st.container(horizontal=True, vertical_alignment="center")
     pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
     with row.popover("Settings", icon=":material/tune:", key=f"{KEY}-settings"):
@@ -103,93 +103,97 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
             task = None
     if task is None:
         st.info("Choose at least one rung, under Settings.")
-    return task, looked, pressed
+    return task, layers_run, pressed
 
 
 def _choose_pairs() -> PairRows | None:
-    """The example's pairs, or those of a table; None without any, which is said."""
-    given = choose_pairs(KEY, _example)
-    if given is None:
+    """Ask for pairs: the example's or a table's; None, with a message, without any."""
+    choice = choose_pairs(KEY, _load_example)
+    if choice is None:
         return None
-    name, pairs, is_example = given
+    name, pairs, is_example = choice
     if is_example:
         st.caption(f"{many(len(pairs), 'pair')} written for neuralviz, scored from 0 to 5.")
     else:
-        said = [f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes]
-        st.caption(plain(" ".join(said)))
+        sentences = [f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes]
+        st.caption(plain(" ".join(sentences)))
     return pair_rows(pairs)
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
-def _example() -> tuple[str, ScoredPairs]:
+def _load_example() -> tuple[str, ScoredPairs]:
     return EXAMPLE, example_pairs()
 
 
-def _show_layers(looked: Run[Ladder]) -> None:
-    """The starting picture: how the cosine at each layer follows people's scores."""
-    key, model_id = f"{KEY}-layers", looked.task.model.id
-    if looked is _recorded_run():
-        show_layers(model_id, looked.result.layers, live=False, key=key)
+def _show_layers(layers_run: Run[Ladder]) -> None:
+    """Draw how well the cosine at each layer follows human scores."""
+    key, model_id = f"{KEY}-layers", layers_run.task.model.id
+    if layers_run is _load_recorded_run():
+        show_layers(model_id, layers_run.result.layers, live=False, key=key)
         return
-    run_panel(
+    show_run_panel(
         LOOKS,
-        looked,
+        layers_run,
         lambda result, live: show_layers(model_id, result.layers, live=live, key=key),
-        words=Words(begins="Loading the model …", done=lambda _: ""),
-        every=LIVE_SECONDS,
+        sentences=RunSentences(start="Loading the model …", describe_done=lambda _: ""),
+        interval=LIVE_SECONDS,
     )
-    if any(len(one.scores) == LOOKED_AT for one in looked.result.layers.values()):
+    if any(len(cosines.scores) == LOOKED_AT for cosines in layers_run.result.layers.values()):
         st.caption(f"The first {many(LOOKED_AT, 'train pair')}.")
 
 
-def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | None, bool]:
-    """The run that is shown, and whether it is the one that is asked for.
+def _find_run(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | None, bool]:
+    """The run to show, and whether it has the chosen settings.
 
-    In its place, one of other settings on the same pairs; the last one where no pairs are given.
+    Without such a run, one of other settings on the same pairs; without pairs, the last run.
     """
-    recorded = _recorded_run()
+    recorded = _load_recorded_run()
     if task is None:
         return RUNS.last_to_show() or recorded, False
-    view = kept_under(KEY)
+    view = result_view_id(KEY)
     run: Run[Ladder] | None = RUNS.recall(task, view)
     if pressed:
         put_upload_in_address(KEY)
         try:
             again = run is not None and run.status != "done"
-            run = RUNS.start(task, again=again, view=kept_under(KEY))
+            run = RUNS.start(task, again=again, view=result_view_id(KEY))
         except SettingsError as error:
             show_error(error)
     if run is not None:
         return run, True
     if recorded is not None and recorded.task == task:
         return recorded, True
-    others = [*reversed(RUNS.all()), *([recorded] if recorded else [])]
-    of = task.model, task.pairs
-    alike = (one for one in others if (one.task.model, one.task.pairs) == of)
-    return next((one for one in alike if not one.has_nothing), None), False
+    earlier_runs = [*reversed(RUNS.list_runs()), *([recorded] if recorded else [])]
+    model_and_pairs = task.model, task.pairs
+    similar_runs = (
+        earlier
+        for earlier in earlier_runs
+        if (earlier.task.model, earlier.task.pairs) == model_and_pairs
+    )
+    return next((earlier for earlier in similar_runs if not earlier.has_nothing), None), False
 
 
 def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
     settings = run.task.settings
-    with dimmed(KEY, not is_asked_for):
-        run_panel(
+    with dim_old_results(KEY, not is_asked_for):
+        show_run_panel(
             RUNS,
             run,
             lambda result, live: show_ladder(
                 f"{KEY}-{run.id}", settings.rungs, run.task.model.id, result, live=live
             ),
-            words=Words(
-                begins="Loading the model …",
-                stopped=partial(_stopped, len(settings.list_trainings())),
-                done=partial(_done, run, is_asked_for=is_asked_for),
+            sentences=RunSentences(
+                start="Loading the model …",
+                describe_stopped=partial(_describe_stopped, len(settings.list_trainings())),
+                describe_done=partial(_describe_done, run, is_asked_for=is_asked_for),
             ),
             bar_stays=True,
-            every=LIVE_SECONDS,
+            interval=LIVE_SECONDS,
         )
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _recorded_run() -> Run[Ladder] | None:
+def _load_recorded_run() -> Run[Ladder] | None:
     """The recorded ladder as a run that is over, the same one for all sessions.
 
     None where it cannot be read, or is of another example.
@@ -201,19 +205,19 @@ def _recorded_run() -> Run[Ladder] | None:
         task = example_ladder()
     except NeuralvizError:
         return None
-    known = {one for first, second, _ in task.pairs for one in (first, second)}
-    if not known.issuperset(ladder.test.sentences1):
+    example_texts = {text for first, second, _ in task.pairs for text in (first, second)}
+    if not example_texts.issuperset(ladder.test.sentences1):
         return None
     return Run.from_result(task, ladder, status="done", finished=0.0, seconds=0.0)
 
 
-def _done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:
-    if run is not _recorded_run():
-        return done_in(run)
+def _describe_done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:
+    if run is not _load_recorded_run():
+        return describe_finish(run)
     return RECORDED if is_asked_for else "Recorded run."
 
 
-def _stopped(n_rungs: int, ladder: Ladder) -> str:
+def _describe_stopped(n_rungs: int, ladder: Ladder) -> str:
     if not ladder.curves:
         return "Stopped before the first rung. The features so far are saved."
     return f"Stopped after {len(ladder.results)} of {many(n_rungs, 'training')}."

@@ -13,25 +13,26 @@ from neuralviz.jobs.ladder import make_similarity_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.frozen_features.choose import choose_rung
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_events import Ladder
     from neuralviz.jobs import Run
 
-_SAVED = "frozen-saved"  # where the session keeps the last one: its name, its ladder and its rung
+_SAVED = "frozen-saved"  # session key of the last one saved: name, ladder, rung
 
 
 def offer_to_save(run: Run[Ladder]) -> None:
-    """A name for one of the rungs, and *Save*."""
-    if allowed().demo:
+    """Ask for a rung and a name, and save its similarity model."""
+    if effective_settings().demo:
         st.caption("Similarity models cannot be saved in this demo.")
         return
     ladder = run.result
     rungs = {
-        one.trained.settings.rung: one for one in make_similarity_models(run.task.model, ladder)
+        model.trained.settings.rung: model
+        for model in make_similarity_models(run.task.model, ladder)
     }
     st.subheader("Save a similarity model", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -40,10 +41,10 @@ def offer_to_save(run: Run[Ladder]) -> None:
         pressed = st.button("Save", icon=":material/save:", key="frozen-save-it")
     for warning in rung_warnings(ladder, rung):
         st.warning(plain(warning))
-    this = (name.strip(), run.task, rung)
-    if st.session_state.get(_SAVED) == this and model_path(this[0]).is_file():
-        st.success(plain(f"Saved as “{this[0]}” in {similarity_models_folder()}."))
-        return  # also for the second click of a double click
+    save_id = (name.strip(), run.task, rung)
+    if st.session_state.get(_SAVED) == save_id and model_path(save_id[0]).is_file():
+        st.success(plain(f"Saved as “{save_id[0]}” in {similarity_models_folder()}."))
+        return  # a double click saves once
     if not pressed:
         st.caption(
             "It scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or from "
@@ -56,5 +57,5 @@ def offer_to_save(run: Run[Ladder]) -> None:
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.session_state[_SAVED] = this
-        st.rerun()  # says so also after the next click
+        st.session_state[_SAVED] = save_id
+        st.rerun()  # the message stays after further clicks

@@ -18,7 +18,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -30,39 +30,39 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity.settings import Rung
 
 HEIGHT = 300  # px
-N_BASELINES = 3  # lines that a ladder has room for from the start
+N_BASELINES = 3  # lines of a new ladder
 _READING = "Every text is read once, for its vectors at all layers."
 _BEFORE = "Small models learn people's scores from all layers, rung by rung."
 
 
-def about_ladder(model_id: str, settings: Mapping[str, str] | None = None) -> About:
-    """What figures of the page say of themselves."""
+def ladder_provenance(model_id: str, settings: Mapping[str, str] | None = None) -> About:
+    """The model and settings that downloaded figures name."""
     return About("Frozen features", {"model": model_id, **(settings or {})}, files=(model_id,))
 
 
 def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool, key: str) -> None:
-    """How the cosine at each layer follows people's scores, for each pooling."""
-    said, best = layers_point(layers, is_whole=not live)
-    values = {pooling: list(one.spearman) for pooling, one in layers.items()}
+    """Draw how well the cosine at each layer follows human scores, for each pooling."""
+    sentence, best = layers_point(layers, is_whole=not live)
+    values = {pooling: list(cosines.spearman) for pooling, cosines in layers.items()}
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
     if not layers:
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     with slide(key):
-        show_point(said or _READING, key=key)
+        show_point(sentence or _READING, key=key)
         show_figure(
             figure,
             key=f"{key}-figure",
             numbers=lambda: pd.DataFrame(
                 {"pooling": pooling, "layer": layer, "Spearman": spearman, "Pearson": pearson}
-                for pooling, one in layers.items()
+                for pooling, cosines in layers.items()
                 for layer, (spearman, pearson) in enumerate(
-                    zip(one.spearman.tolist(), one.pearson.tolist(), strict=True)
+                    zip(cosines.spearman.tolist(), cosines.pearson.tolist(), strict=True)
                 )
             ),
             name="correlation-by-layer",
             height=HEIGHT + 40,
-            about=about_ladder(model_id),
+            provenance=ladder_provenance(model_id),
         )
         if best is not None and not live:
             st.caption(BEST_OF_ALL)
@@ -71,21 +71,21 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
 def show_ladder(
     key: str, rungs: Sequence[Rung], model_id: str, ladder: Ladder, *, live: bool
 ) -> None:
-    """The point, the ladder, and how its rungs learn.
+    """Show the main finding, the ladder, and the rungs' learning curves.
 
     Args:
         key: names the figures on the page.
-        rungs: that are climbed.
-        model_id: of the frozen model.
-        ladder: as far as it is.
-        live: whether it goes on.
+        rungs: all rungs of the run.
+        model_id: the frozen model's.
+        ladder: the finished part.
+        live: whether the run still goes on.
     """
-    lines, about = ladder_lines(ladder), about_ladder(model_id)
+    lines, provenance = ladder_lines(ladder), ladder_provenance(model_id)
     with slide("frozen-ladder"):
         show_point(ladder_point(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
-        left, right = wide_columns([7, 5], "frozen-ladder")
+        left_column, right_column = wide_columns([7, 5], "frozen-ladder")
         height = ladder_height(len(rungs) + N_BASELINES)
-        with left:
+        with left_column:
             show_figure(
                 ladder_figure(lines, rungs),
                 key=f"{key}-ladder",
@@ -93,9 +93,9 @@ def show_ladder(
                 name="ladder",
                 height=height,
                 alt="The ladder: Spearman on the test pairs",
-                about=about,
+                provenance=provenance,
             )
-        with right:
+        with right_column:
             show_figure(
                 curves_figure(ladder.curves),
                 key=f"{key}-curves",
@@ -103,24 +103,24 @@ def show_ladder(
                 name="loss and dev Spearman by epoch",
                 height=height,
                 alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
-                about=about,
+                provenance=provenance,
             )
 
 
 def show_numbers(run: Run[Ladder]) -> None:
-    """All numbers of the ladder as a table, and what it was measured on."""
+    """Show all numbers of the ladder as a table, and the numbers of pairs."""
     ladder = run.result
     test = ladder.test
     assert test is not None
-    with off_stage("frozen-numbers"):
-        said = (
+    with hide_on_stage("frozen-numbers"):
+        sizes = (
             f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
             f"{len(test.scores):,} test pairs."
         )
-        st.caption(plain(" ".join([said, *test.notes])))
+        st.caption(plain(" ".join([sizes, *test.notes])))
         with st.expander("All numbers"):
             lines = ladder_lines(ladder)
-            st.dataframe(_in_words(lines), hide_index=True, key="frozen-table")
+            st.dataframe(_format_table(lines), hide_index=True, key="frozen-table")
             if _has_published(lines):
                 st.caption(
                     f"*Published*: {PUBLISHED_OF} on these test pairs, those of STS-B. All others "
@@ -129,24 +129,24 @@ def show_numbers(run: Run[Ladder]) -> None:
 
 
 def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
-    """A row a baseline or rung."""
+    """A table with a row per baseline and rung."""
     nowhere = (np.nan, np.nan)
     return pd.DataFrame(
         {
-            "name": [one.name for one in lines],
-            "dev Spearman": [one.dev for one in lines],
-            "Spearman": [one.spearman for one in lines],
-            "low": [(one.interval or nowhere)[0] for one in lines],
-            "high": [(one.interval or nowhere)[1] for one in lines],
-            "Pearson": [one.pearson for one in lines],
-            "seeds": [max(1, len(one.seeds)) for one in lines],
-            "published Spearman": [one.published for one in lines],
+            "name": [line.name for line in lines],
+            "dev Spearman": [line.dev for line in lines],
+            "Spearman": [line.spearman for line in lines],
+            "low": [(line.interval or nowhere)[0] for line in lines],
+            "high": [(line.interval or nowhere)[1] for line in lines],
+            "Pearson": [line.pearson for line in lines],
+            "seeds": [max(1, len(line.seeds)) for line in lines],
+            "published Spearman": [line.published for line in lines],
         }
     )
 
 
 def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
-    """A row an epoch of a rung."""
+    """A table with a row per rung, seed and epoch."""
     return pd.DataFrame(
         {"rung": rung, "seed": seed, "epoch": epoch, "loss": loss, "dev Spearman": dev}
         for (rung, seed), curve in curves.items()
@@ -154,29 +154,29 @@ def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
     )
 
 
-def _in_words(lines: Sequence[LadderLine]) -> pd.DataFrame:
-    def between(bounds: tuple[float, float] | None) -> str:
+def _format_table(lines: Sequence[LadderLine]) -> pd.DataFrame:
+    def format_range(bounds: tuple[float, float] | None) -> str:
         return f"{number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}" if bounds else EMPTY_CELL
 
     table = pd.DataFrame(
         {
-            "": [one.name for one in lines],
-            "dev Spearman ↑": [in_digits(one.dev, 3) for one in lines],
-            "Spearman ↑": [in_digits(one.spearman, 3) for one in lines],
-            "95% interval": [between(one.interval) for one in lines],
-            "seeds": [between(one.spread) for one in lines],
-            "Pearson ↑": [in_digits(one.pearson, 3) for one in lines],
+            "": [line.name for line in lines],
+            "dev Spearman ↑": [in_digits(line.dev, 3) for line in lines],
+            "Spearman ↑": [in_digits(line.spearman, 3) for line in lines],
+            "95% interval": [format_range(line.interval) for line in lines],
+            "seeds": [format_range(line.spread) for line in lines],
+            "Pearson ↑": [in_digits(line.pearson, 3) for line in lines],
             "published Spearman": [
-                EMPTY_CELL if one.published is None else in_digits(one.published, 3)
-                for one in lines
+                EMPTY_CELL if line.published is None else in_digits(line.published, 3)
+                for line in lines
             ],
         }
     )
-    without = [] if any(one.spread for one in lines) else ["seeds"]
+    dropped_columns = [] if any(line.spread for line in lines) else ["seeds"]
     if not _has_published(lines):
-        without.append("published Spearman")
-    return table.drop(columns=without)
+        dropped_columns.append("published Spearman")
+    return table.drop(columns=dropped_columns)
 
 
 def _has_published(lines: Sequence[LadderLine]) -> bool:
-    return any(one.published is not None for one in lines)
+    return any(line.published is not None for line in lines)

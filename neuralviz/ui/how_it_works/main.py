@@ -10,12 +10,12 @@ import streamlit as st
 from neuralviz.jobs.walking import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.fields import example_pills, field_keys, text_fields
+from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS, introduce
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
 from neuralviz.ui.questions import show_questions
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session import is_served
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
@@ -61,18 +61,18 @@ def show() -> None:
         if not may_load(model_id):
             return
         run = RUNS.start(WalkThrough(ModelRef.from_id(model_id), tuple(texts)))
-        walks = [earlier.result for earlier in RUNS.all() if earlier.result is not None]
+        walks = [earlier.result for earlier in RUNS.list_runs() if earlier.result is not None]
         last: Walkthrough | None = walks[-1] if walks else None
-        words = Words(
-            begins="The model is training on the texts …",
-            after_error="Showing the last valid texts." if last is not None else "",
-            done=lambda _: "",
+        words = RunSentences(
+            start="The model is training on the texts …",
+            error_advice="Showing the last valid texts." if last is not None else "",
+            describe_done=lambda _: "",
         )
         patience = (
             0.0 if last is None and is_served() else PATIENCE
         )  # the first visit reads at once
         show_step = partial(_show_step, number, texts[0], last)
-        run_panel(RUNS, run, show_step, words=words, patience=patience)
+        show_run_panel(RUNS, run, show_step, sentences=words, patience=patience)
 
 
 def _show_step(
@@ -105,10 +105,10 @@ def _show_step(
 def _ask_texts() -> list[str]:
     with st.expander("Edit the texts", icon=":material/edit:", expanded=False):
         pills_place = st.container()
-        typed = text_fields(PAGE, dict(zip(FIELDS, EXAMPLES["Similar"], strict=True)))
+        typed = ask_text_fields(PAGE, dict(zip(FIELDS, EXAMPLES["Similar"], strict=True)))
         keys = field_keys(PAGE, FIELDS)
         with pills_place:
-            example_pills(
+            show_example_pills(
                 PAGE,
                 {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()},
                 keys,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.models import MINILM
-from neuralviz.ui.allowed import allowed
-from neuralviz.ui.fields import example_pills, field_keys, text_fields
+from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.model_choice import chosen_model_id, trained_names
-from neuralviz.ui.stage import on_stage
+from neuralviz.ui.stage import show_on_stage
 
 PAGE = "followed"
 OF_SIDEBAR = "Model in the sidebar"
@@ -41,7 +41,7 @@ def followed_model_id(key: str = "layers-model", hint: str = _MODEL_HELP) -> str
         [MINILM, *trained_names("text"), OF_SIDEBAR],
         key=key,
         bind="query-params",
-        accept_new_options=not allowed().demo,
+        accept_new_options=not effective_settings().demo,
         persist_state="session",
         help=hint,
     )
@@ -51,11 +51,11 @@ def followed_model_id(key: str = "layers-model", hint: str = _MODEL_HELP) -> str
 def ask_text() -> str:
     """A field for the text of the views "A text" and "Change by block", and examples."""
     place = st.container()
-    with on_stage("text"):
-        (text,) = text_fields(PAGE, {"Text": next(iter(EXAMPLES.values()))}, height=100)
+    with show_on_stage("text"):
+        (text,) = ask_text_fields(PAGE, {"Text": next(iter(EXAMPLES.values()))}, height=100)
     keys = field_keys(PAGE, ["Text"])
     with place:
-        example_pills(PAGE, {name: {keys[0]: value} for name, value in EXAMPLES.items()}, keys)
+        show_example_pills(PAGE, {name: {keys[0]: value} for name, value in EXAMPLES.items()}, keys)
     return text
 
 

@@ -18,7 +18,7 @@ from neuralviz.plots.blocks import block_totals_figure, marks_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.layers import ask_more_figures, ask_text
 from neuralviz.ui.micro_tuning.choose import (
     ask_epochs_and_rate,
@@ -26,9 +26,9 @@ from neuralviz.ui.micro_tuning.choose import (
     run_settings,
 )
 from neuralviz.ui.model_choice import chosen_model_id
-from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
@@ -72,17 +72,17 @@ def show() -> None:
         if run.is_over and run.result.epochs_known:
             epoch = _choose_epoch(run)
             _show_loss(run.result)
-    with output, dimmed(KEY, is_old):
-        run_panel(
+    with output, dim_old_results(KEY, is_old):
+        show_run_panel(
             RUNS,
             run,
             partial(_show_marks, run, measure, epoch),
-            words=_words(run),
+            sentences=_words(run),
             bar_stays=True,
-            every=LIVE_SECONDS,
+            interval=LIVE_SECONDS,
         )
     if run.is_over and run.result.epochs_known and ask_more_figures():
-        with dimmed(f"{KEY}-more", is_old):
+        with dim_old_results(f"{KEY}-more", is_old):
             _show_by_epoch(run, run.result, measure)
 
 
@@ -140,13 +140,13 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
 # --- a run -------------------------------------------------------------------------------------
 
 
-def _words(run: Run[BlockChanges]) -> Words:
+def _words(run: Run[BlockChanges]) -> RunSentences:
     def stopped(_: BlockChanges) -> str:
         if not run.progress.share:
             return "Stopped before the first step."
         return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
 
-    return Words(stopped=stopped)
+    return RunSentences(describe_stopped=stopped)
 
 
 def _show_marks(
@@ -170,7 +170,7 @@ def _show_marks(
         show_point(
             describe_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
         )
-        with swiped(f"{KEY}-scrolled", 480):
+        with allow_swiping(f"{KEY}-scrolled", 480):
             show_figure(
                 marks_figure(
                     grid.norms(marks.norms[epoch - 1], per_value=per_value),
@@ -184,7 +184,7 @@ def _show_marks(
                 numbers=lambda: _make_table(grid, marks),
                 name="change-by-block-and-kind-of-layer",
                 height=max(300, 130 + 30 * len(grid.kinds)),
-                about=_describe_run(_task(run)),
+                provenance=_describe_run(_task(run)),
             )
     st.caption(
         "Each cell shows how much one kind of layer changed in one block: "
@@ -289,7 +289,7 @@ def _show_by_epoch(run: Run[BlockChanges], marks: BlockChanges, measure: str) ->
             ),
             name="change-by-block",
             height=420,
-            about=_describe_run(task),
+            provenance=_describe_run(task),
         )
     st.caption(
         "All kinds of layers in a block together (root "

@@ -32,14 +32,14 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.ui.allowed import most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import ask_more_figures, followed_model_id
+from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs
@@ -75,7 +75,7 @@ def show() -> None:
         return
     run = RUNS.start(MeasureLayers.from_pairs(ModelRef.from_id(model_id), pairs))
     with output:
-        run_panel(RUNS, run, partial(_show_best_layer, coefficient))
+        show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))
     result: LayerPairs | None = run.result if run.is_over else None
     if result is not None and ask_more_figures():
         _show_more(result, coefficient)
@@ -104,7 +104,7 @@ def _choose_pairs() -> ScoredPairs | None:
     name, pairs, is_example = chosen
     for note in pairs.notes:
         st.caption(plain(note))
-    limit = most_rows(MAX_PAIRS, texts_in_row=2)
+    limit = row_limit(MAX_PAIRS, texts_in_row=2)
     if len(pairs) > limit:
         st.caption(plain(f"Using the first {limit:,} of {len(pairs):,} pairs from {name}."))
     elif not is_example:
@@ -216,7 +216,7 @@ def _show_by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None)
         ),
         name="correlation-by-layer",
         height=HALF,
-        about=_describe_run(result),
+        provenance=_describe_run(result),
     )
     note = BEST_OF_ALL
     if "cls" in values and not np.isfinite(values["cls"][0]):
@@ -246,7 +246,7 @@ def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> No
             ),
             name="ablation",
             height=HALF,
-            about=_describe_run(result),
+            provenance=_describe_run(result),
         )
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
@@ -277,7 +277,7 @@ def _show_sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
         ),
         name=f"sbert-wk-{axis}",
         height=HALF,
-        about=_describe_run(result),
+        provenance=_describe_run(result),
     )
 
 
@@ -323,7 +323,7 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
         numbers=table,
         name="pairs",
         height=520,
-        about=_describe_run(result),
+        provenance=_describe_run(result),
     )
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. Pairs far from the "

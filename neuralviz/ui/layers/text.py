@@ -21,10 +21,10 @@ from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.layers import ask_more_figures, ask_text, followed_model_id
 from neuralviz.ui.layers.text_details import show_more
-from neuralviz.ui.model_choice import text_model_or_stop
-from neuralviz.ui.page import dimmed, plain, wide_columns
+from neuralviz.ui.model_choice import load_text_model_or_stop
+from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 
@@ -49,27 +49,29 @@ def show() -> None:
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
-        model = text_model_or_stop(followed_model_id())
+        model = load_text_model_or_stop(followed_model_id())
         task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = RUNS.start(task)
     last = _last_result(task)
-    words = Words(
-        begins="Running the model …",
-        after_error="Showing the last valid text." if last is not None else "",
-        done=lambda _: "",
+    words = RunSentences(
+        start="Running the model …",
+        error_advice="Showing the last valid text." if last is not None else "",
+        describe_done=lambda _: "",
     )
     with output:
-        run_panel(RUNS, run, partial(_show_words, task, last), words=words, patience=PATIENCE)
+        show_run_panel(
+            RUNS, run, partial(_show_words, task, last), sentences=words, patience=PATIENCE
+        )
     followed = run.result or last
     if followed is None or not ask_more_figures():
         return
-    with dimmed(f"{KEY}-more", run.result is None):
+    with dim_old_results(f"{KEY}-more", run.result is None):
         show_more(KEY, followed, _describe_run(task, followed))
 
 
 def _last_result(task: FollowText) -> FollowedText | None:
     """The last text that this model has read, shown while another one is read or fails."""
-    for run in reversed(RUNS.all()):
+    for run in reversed(RUNS.list_runs()):
         if run.result is not None and cast("FollowText", run.task).model == task.model:
             return run.result
     return None
@@ -109,7 +111,7 @@ def _show_words(
             icon=":material/content_cut:",
         )
     words = followed_words(states, followed.weights.importance)
-    with dimmed(KEY, result is None), slide(KEY):
+    with dim_old_results(KEY, result is None), slide(KEY):
         show_point(plain(describe_text(words, followed.weights)), key=KEY)
         _show_importance(states, followed.weights, _describe_run(task, followed))
         _show_turns(words, followed.weights, _describe_run(task, followed))
@@ -214,7 +216,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
                 lambda: _importance_table(states, weights, words),
                 "token-importance",
                 key=f"{KEY}-importance",
-                about=provenance,
+                provenance=provenance,
             )
 
 
@@ -244,7 +246,7 @@ def _show_turns(words: Sequence[FollowedWord], weights: TokenWeights, provenance
         ),
         name="cosine-of-words-by-layer",
         height=330,
-        about=provenance,
+        provenance=provenance,
     )
 
 

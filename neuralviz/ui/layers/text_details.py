@@ -13,7 +13,7 @@ from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
 from neuralviz.layers.in_words import describe_layer_weights, describe_map, describe_settings
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -84,7 +84,7 @@ def _show_map_and_diagonals(key: str, cosines: np.ndarray, source: str, provenan
             ),
             name="cosine-similarity-between-layers",
             height=440,
-            about=provenance,
+            provenance=provenance,
         )
         st.caption(
             "Each cell is the cosine similarity between a token's vectors at two layers. "
@@ -105,7 +105,7 @@ def _show_map_and_diagonals(key: str, cosines: np.ndarray, source: str, provenan
             ),
             name="cosine-similarity-by-layer-distance",
             height=440,
-            about=provenance,
+            provenance=provenance,
         )
         st.caption(
             "Each line is a diagonal of the heatmap. Where the top line drops, the vectors "
@@ -127,7 +127,7 @@ def _show_layer_weights(
     n_layers = len(weights.layers)
     with slide(f"{key}-weights"):
         show_point(describe_layer_weights(weights), key=f"{key}-weights")
-        with swiped(f"{key}-scrolled", 720):
+        with allow_swiping(f"{key}-scrolled", 720):
             show_figure(
                 plots.weights_figure(kinds, weights.layers, states.counted),
                 key=f"{key}-weights",
@@ -141,7 +141,7 @@ def _show_layer_weights(
                 ),
                 name="layer-weights",
                 height=plots.weights_height(states.n_counted),
-                about=provenance,
+                provenance=provenance,
             )
     if states.n_counted > plots.MAX_TOKENS:
         st.caption(
@@ -182,7 +182,7 @@ def _show_by_window(key: str, result: Sensitivity, provenance: About) -> None:
         ),
         name="sentence-vector-by-layer-window-and-first-layer",
         height=400,
-        about=provenance,
+        provenance=provenance,
     )
     st.caption(
         "Cosine similarity between the embedding with your settings (framed) and the "
@@ -198,7 +198,7 @@ def _show_by_omega(key: str, result: Sensitivity, provenance: About) -> None:
         numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
         name="sentence-vector-by-omega",
         height=400,
-        about=provenance,
+        provenance=provenance,
     )
     st.caption(
         "Cosine similarity between the embedding with your omega (dotted line) and the "

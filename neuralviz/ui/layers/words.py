@@ -26,10 +26,10 @@ from neuralviz.ui.layers import ask_more_figures, followed_model_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
-from neuralviz.ui.texts import put_texts_in_address, texts_input
+from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def show() -> None:
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         model_id = followed_model_id()
-        texts = texts_input(KEY, {"Sample sentences": _read_sample()}, MAX_TEXTS).texts
+        texts = ask_texts(KEY, {"Sample sentences": _read_sample()}, MAX_TEXTS).texts
         if not texts:
             st.caption("Enter some texts to start. The more, the better.")
     if not texts or not may_load(model_id):
@@ -70,7 +70,7 @@ def show() -> None:
     with inputs:
         least = _choose_least(result, run.id) if result is not None else None
     with output:
-        run_panel(RUNS, run, partial(_show_extremes, least))
+        show_run_panel(RUNS, run, partial(_show_extremes, least))
     if result is None or least is None or not ask_more_figures():
         return
     try:
@@ -150,7 +150,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
             numbers=lambda: _all_words(groups),
             name="words-by-variance",
             height=words_height(2 * n + 1),
-            about=_describe_run(result, least),
+            provenance=_describe_run(result, least),
         )
     if not live:
         counted = f"{many(len(words), 'word')} with {many(int(occurrences.sum()), 'occurrence')}"
@@ -199,7 +199,7 @@ def _show_group(group: WordGroup, limits: tuple[float, float], provenance: About
         name=f"words-{group.name}",
         height=words_height(min(n, DRAWN_WORDS)),
         alt=f"{title}: {', '.join(group.words[drawn])}",
-        about=provenance,
+        provenance=provenance,
     )
     if n > DRAWN_WORDS:
         st.caption(f"Showing the {place} {DRAWN_WORDS} of {n:,} words in this group.")

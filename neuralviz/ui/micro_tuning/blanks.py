@@ -21,15 +21,15 @@ from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.filling import blank_figure, blank_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.limits import character_limit
 from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import on_stage, slide
-from neuralviz.ui.tour import is_at
+from neuralviz.ui.stage import show_on_stage, slide
+from neuralviz.ui.tour import is_tour_at
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.blanks import FilledBlank
@@ -57,15 +57,15 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     if text not in started:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
-    is_automatic = is_at("Micro-tuning") and record.model_id == BUNDLED
+    is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
     is_answered = is_asked or is_automatic or is_held("masked", record.model_id)
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
-        with on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
+        with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
-                max_chars=most_typed(),
+                max_chars=character_limit(),
                 key=f"sentence-{texts_key(record)}-{text}",
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
@@ -78,11 +78,11 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             return
         deltas = [(scale, record.text_delta(source)) for scale, source in scaled]
         run = RUNS.start(FillBlanks.from_deltas(model, sentence or "", deltas), again=pressed)
-        run_panel(
+        show_run_panel(
             RUNS,
             run,
             partial(_draw_blanks, record, key, sentence or "", scaled),
-            words=Words(begins="Reading the sentence …", done=lambda _: ""),
+            sentences=RunSentences(start="Reading the sentence …", describe_done=lambda _: ""),
             patience=PATIENCE,
         )
 
@@ -143,5 +143,5 @@ def _draw_blanks(
             ),
             name=f"blank {number}",
             height=blank_height(blank),
-            about=provenance,
+            provenance=provenance,
         )

@@ -23,7 +23,7 @@ from neuralviz.models.language_model import head_layers, last_block_layers, list
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.model_choice import model_or_none
+from neuralviz.ui.model_choice import load_model_or_none
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.precision import choose_precision
 from neuralviz.words import many
@@ -169,7 +169,7 @@ def available_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
-    model = model_or_none(model_id)
+    model = load_model_or_none(model_id)
     return None if model is None else (model.layers, model.vocab_size)
 
 

@@ -26,10 +26,10 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.standalone import file_name
-from neuralviz.ui.live_figure import draw_once, live_figure
+from neuralviz.ui.live_figure import draw_live_figure, draw_once
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import slide, stage_only
+from neuralviz.ui.stage import show_only_on_stage, slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def show_record(
         with st.container(key=f"tune-figures-{key}"):
             loss_column, norm_column = st.columns(2)
         with loss_column:
-            live_figure(
+            draw_live_figure(
                 draw_once(
                     f"{key}-loss",
                     (record, text, earlier and earlier.record),
@@ -99,7 +99,7 @@ def show_record(
                 footer=provenance.line,
             )
         with norm_column:
-            live_figure(
+            draw_live_figure(
                 draw_once(
                     f"{key}-norm",
                     (record, text, earlier and earlier.record),
@@ -127,7 +127,7 @@ def _show_stage_texts(record: RunRecord, key: str, text: int) -> None:
     if len(record.texts) == 1:
         return
     rows = range(len(record.texts)) if len(record.texts) <= STAGE_TEXTS else [text]
-    with stage_only(f"texts-{key}"):
+    with show_only_on_stage(f"texts-{key}"):
         st.text("\n".join(f"{i + 1}. {first_words(record.texts[i], STAGE_LETTERS)}" for i in rows))
 
 
@@ -157,7 +157,7 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
     change = record.last[layer][text]
     with place:
         show_point(plain(neurons_point(change, names[layer])), key=f"{key}-neurons")
-    live_figure(
+    draw_live_figure(
         draw_once(
             f"{key}-delta",
             (record, text, layer, with_all),

@@ -33,13 +33,13 @@ def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) ->
         runs: of the session.
         earlier: see above.
     """
-    if earlier is None or not (kept_under := runs.view_of(earlier)):
+    if earlier is None or not (result_id := runs.view_of(earlier)):
         st.query_params.pop(ADDRESS, None)
         return
     run_id, view_id = st.session_state.get(_LAST_VIEW, (None, None))
     if run_id != earlier.id:
         task: TuneTexts = earlier.task
-        run = [task.model.id, asdict(task.settings), kept_under]
+        run = [task.model.id, asdict(task.settings), result_id]
         try:
             view_id = save_once(View(task.texts, choices=((_RUN, json.dumps(run)),)))
         except OSError:  # the page has reported it for the texts
@@ -62,13 +62,13 @@ def restore_earlier(runs: SessionRuns, texts: Sequence[str]) -> None:
     view = load_view(view_id)
     if view is not None and view.texts == tuple(texts):
         try:
-            model_id, settings, kept_under = json.loads(dict(view.choices)[_RUN])
+            model_id, settings, result_id = json.loads(dict(view.choices)[_RUN])
             task = TuneTexts(
                 ModelRef.from_id(model_id), view.texts, read_settings(settings, "A view")
             )
         except (ValueError, LookupError, TypeError, NeuralvizError):
             pass  # a view of another page or version
         else:
-            if runs.find(task) is not None or runs.recall(task, kept_under) is not None:
+            if runs.find(task) is not None or runs.recall(task, result_id) is not None:
                 return
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")

@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.links import COMMON_VIEW, USER_SOURCES, kept_under, one_entry
+from neuralviz.ui.links import COMMON_VIEW, USER_SOURCES, one_history_entry, result_view_id
 from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
 from neuralviz.ui.micro_tuning.results import show_results
@@ -25,12 +25,12 @@ from neuralviz.ui.micro_tuning.runs import (
     start_run,
 )
 from neuralviz.ui.model_choice import chosen_model_id
-from neuralviz.ui.pace import letting_others_draw, pause
-from neuralviz.ui.page import dimmed, show_error
+from neuralviz.ui.pace import let_others_draw, pause
+from neuralviz.ui.page import dim_old_results, show_error
 from neuralviz.ui.session import is_served
-from neuralviz.ui.stage import on_stage
-from neuralviz.ui.texts import put_texts_in_address, texts_input
-from neuralviz.ui.tour import is_at
+from neuralviz.ui.stage import show_on_stage
+from neuralviz.ui.texts import ask_texts, put_texts_in_address
+from neuralviz.ui.tour import is_tour_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,26 +91,26 @@ def show() -> None:
             st.caption(
                 "These figures belong to other texts or settings. Press **Tune** to update them."
             )
-        with dimmed("tune", is_outdated):
+        with dim_old_results("tune", is_outdated):
             if runs:
                 for column, run, text in zip(st.columns(len(runs)), runs, picked, strict=True):
                     with column:
                         show_run(run, text)
             else:
                 show_recorded(picked[0])
-    with dimmed("tune-after", is_outdated):
+    with dim_old_results("tune-after", is_outdated):
         _show_finished(runs, picked)
 
 
 def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
     """Widgets for texts and settings, and *Tune*; a press that starts nothing is explained."""
     examples = {"Two banks": recorded_run().texts, **EXAMPLES}
-    texts = texts_input(KEY, examples, max_texts=1000).texts
+    texts = ask_texts(KEY, examples, max_texts=1000).texts
     model_id = chosen_model_id()
     inputs = ask_settings(model_id, texts)
     if inputs is None:
         return texts, None
-    with inputs.button, on_stage("tune"):
+    with inputs.button, show_on_stage("tune"):
         pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
     if pressed and inputs.settings is None:
         st.info("Not started. Correct the settings first.")
@@ -118,10 +118,10 @@ def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     elif pressed and inputs.settings is not None:
         try:
-            with one_entry():
+            with one_history_entry():
                 if st.session_state[f"{KEY}-source"] in USER_SOURCES:
                     put_texts_in_address(KEY, texts)
-                start_run(model_id, texts, inputs.settings, kept_under(KEY))
+                start_run(model_id, texts, inputs.settings, result_view_id(KEY))
         except NeuralvizError as error:
             show_error(error)
     return texts, inputs
@@ -130,7 +130,7 @@ def _ask_inputs() -> tuple[Sequence[str], Inputs | None]:
 def _should_start() -> bool:
     """Whether *Tune* needs no press: on the tour, for an example with the bundled model."""
     is_example = st.session_state.get(f"{KEY}-source") == "Example"
-    return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
+    return is_tour_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
 
 
 def _is_outdated(record: RunRecord, texts: Sequence[str], inputs: Inputs | None) -> bool:
@@ -169,7 +169,7 @@ def _let_the_browser_draw() -> None:
     """
     if "has-drawn" in st.session_state or not is_served():
         return
-    with letting_others_draw():
+    with let_others_draw():
         for _ in range(round(FIRST_FIGURES_SECONDS / 0.1)):
             pause(0.1)
     st.session_state["has-drawn"] = True

@@ -14,7 +14,7 @@ from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import products_figure, short_layer_names
 from neuralviz.plots.shares import shares_figure, shares_width
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.figures import download_table, show_figure, swiped
+from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.micro_tuning.one_step import offer_one_step
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -59,14 +59,14 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     ]
     with slide(f"{key}-words"):
         show_point(plain(words_point(record, text)), key=f"{key}-words")
-        with swiped(f"{key}-shares-wide", shares_width(labels)):
+        with allow_swiping(f"{key}-shares-wide", shares_width(labels)):
             show_figure(
                 shares_figure(labels, shares, "Which words shaped the embedding"),
                 key=f"{key}-shares",
                 numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 name=f"word shares of text {text + 1}",
                 height=400,
-                about=describe_run(record, text),
+                provenance=describe_run(record, text),
             )
     decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
@@ -132,7 +132,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
             numbers=table,
             name="products of neural embeddings",
             height=min(720, 200 + 60 * len(shown_texts)),
-            about=describe_run(record),
+            provenance=describe_run(record),
         )
 
 
@@ -183,4 +183,6 @@ def _offer_downloads(record: RunRecord, key: str) -> None:
         "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
     ):
         for label, (name, make) in tables.items():
-            download_table(label, partial(make, record), name, key=f"{key}-take", about=provenance)
+            download_table(
+                label, partial(make, record), name, key=f"{key}-take", provenance=provenance
+            )

@@ -14,11 +14,11 @@ from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.ui.links import RUN, kept_under
+from neuralviz.ui.links import RUN, result_view_id
 from neuralviz.ui.micro_tuning.draw import EarlierRun, show_record
 from neuralviz.ui.micro_tuning.earlier_run import put_earlier_in_address, restore_earlier
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.words import many
 
@@ -71,18 +71,18 @@ def restore_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -
     """Make the run with these settings the last one; whether there is one, or a recording."""
     restore_earlier(RUNS, texts)
     recorded, settings_key = recorded_run(), (model_id, tuple(texts), settings)
-    runs: list[Run[RunRecord]] = RUNS.all()
+    runs: list[Run[RunRecord]] = RUNS.list_runs()
     is_recorded = settings_key == (recorded.model_id, recorded.texts, recorded.settings)
     is_first = not runs and RUN not in st.query_params
     if not texts or (is_recorded and is_first):
         return is_recorded
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
-    return RUNS.recall(task, kept_under(KEY)) is not None or (is_recorded and not runs)
+    return RUNS.recall(task, result_view_id(KEY)) is not None or (is_recorded and not runs)
 
 
 def choose_runs() -> list[Overlay]:
     """The runs to show, two at most; two on the same texts make one overlay."""
-    runs: list[Run[RunRecord]] = RUNS.all()
+    runs: list[Run[RunRecord]] = RUNS.list_runs()
     if not runs:
         return []
     if st.session_state.get(_NEWEST) != runs[-1].id:
@@ -120,13 +120,18 @@ def show_run(overlay: Overlay, text: int) -> None:
     run, earlier = overlay.run, overlay.earlier
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_describe_stopped))
-    run_panel(
+        show_run_panel(
+            RUNS,
+            earlier,
+            lambda *_: None,
+            sentences=RunSentences(describe_stopped=_describe_stopped),
+        )
+    show_run_panel(
         RUNS,
         run,
         partial(_draw_run, overlay, text),
-        words=Words(stopped=_describe_stopped),
-        every=LIVE_SECONDS,
+        sentences=RunSentences(describe_stopped=_describe_stopped),
+        interval=LIVE_SECONDS,
     )
     st.caption(plain(_describe_run(run.result)))
 

@@ -31,8 +31,8 @@ from neuralviz.training.settings import (
     TrainingSettings,
     with_options,
 )
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.words import many
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 CORPUS = "training-corpus"
 """Where session and address keep the id of the corpus."""
-PREVIEWED = 10  # pairs
-MOST_KINDS = 2  # beside each other
+N_PREVIEWED = 10  # pairs
+MAX_KINDS = 2  # of pairs, trained side by side
 _PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
 _READ: dict[PairKind, str] = {
     "crops": "A pair is two parts of one text: the encoder learns to bring them together.",
@@ -56,29 +56,29 @@ _READ: dict[PairKind, str] = {
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What is to be trained.
+class TrainingChoice:
+    """The training that the widgets ask for.
 
     Attributes:
-        corpus: it is trained on.
-        task: the work.
+        corpus: the training texts.
+        task: the training.
     """
 
     corpus: Corpus
     task: TrainOnCorpus
 
 
-def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
-    """What is to be trained, and whether *Train* was pressed; None where something is missing.
+def choose(corpora: Sequence[Corpus]) -> tuple[TrainingChoice | None, bool]:
+    """Ask for a training; None while something is missing. Also whether *Train* was pressed.
 
     Args:
         corpora: at least one.
     """
-    left, right = wide_columns(2, "training-given")
-    with left:
+    left_column, right_column = wide_columns(2, "training-given")
+    with left_column:
         corpus = _choose_corpus(corpora)
         label = _choose_label(corpus)
-    with right:
+    with right_column:
         model_id = _choose_encoder()
         kinds = _choose_kinds()
     row = st.container(horizontal=True, vertical_alignment="center")
@@ -91,12 +91,12 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
         return None, pressed
     try:
         settings = tuple(with_options(TrainingSettings(), **options, pairs=kind) for kind in kinds)
-        source = _pairs(corpus.id, settings[0].pairs, settings[0].seed)
+        source = _make_pairs(corpus.id, settings[0].pairs, settings[0].seed)
     except NeuralvizError as error:
         show_error(error)
         return None, pressed
     if wants_pairs:
-        _preview(corpus, label, source)
+        _show_preview(corpus, label, source)
     batch = min(settings[0].batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings[0].n_epochs
     too_short = f"; {len(source.skipped):,} of {corpus.n_texts:,} texts are too short"
@@ -106,20 +106,24 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
     )
     if source.is_mostly_skipped:
         st.info(plain(source.skipped_in_words()))
-    return Chosen(corpus, watched_training(model_id, corpus, label, settings, source)), pressed
+    return TrainingChoice(
+        corpus, watched_training(model_id, corpus, label, settings, source)
+    ), pressed
 
 
 def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
     by_id = {corpus.id: corpus for corpus in corpora}
-    asked = st.query_params.get(CORPUS)
-    if CORPUS not in st.session_state and asked in by_id:
-        st.session_state[CORPUS] = asked
+    address_id = st.query_params.get(CORPUS)
+    if CORPUS not in st.session_state and address_id in by_id:
+        st.session_state[CORPUS] = address_id
     if st.session_state.get(CORPUS) not in by_id:
         st.session_state[CORPUS] = next(iter(by_id))
     chosen = st.selectbox(
         "Corpus",
         list(by_id),
-        format_func=lambda one: f"{by_id[one].name} · {many(by_id[one].n_texts, 'text')}",
+        format_func=lambda corpus_id: (
+            f"{by_id[corpus_id].name} · {many(by_id[corpus_id].n_texts, 'text')}"
+        ),
         key=CORPUS,
         persist_state="session",
         help="Add your own on the page *Corpus map*. Texts of several sentences work best.",
@@ -135,14 +139,14 @@ def _choose_encoder() -> str:
         options,
         key="encoder",
         bind="query-params",
-        accept_new_options=not allowed().demo,
+        accept_new_options=not effective_settings().demo,
         help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
     )
     return chosen or ENCODER
 
 
 def _choose_label(corpus: Corpus) -> str:
-    columns = [one.name for one in corpus.columns if one.kind == "text"]
+    columns = [column.name for column in corpus.columns if column.kind == "text"]
     if not columns:
         st.caption("This corpus has no labels: accuracy cannot be measured, all else can.")
         return ""
@@ -168,9 +172,9 @@ def _choose_kinds() -> list[PairKind]:
         bind="query-params",
         help="Two ways run beside each other, on the same texts, seed and steps.",
     )
-    if len(chosen) > MOST_KINDS:
+    if len(chosen) > MAX_KINDS:
         st.caption(f"Two run at a time: {chosen[0]} and {chosen[1]}.")
-    return list(chosen)[:MOST_KINDS]
+    return list(chosen)[:MAX_KINDS]
 
 
 def _choose_settings() -> dict[str, Any]:
@@ -185,29 +189,29 @@ def _choose_settings() -> dict[str, Any]:
     )
     first = first_settings(part)
     options: dict[str, Any] = {"part": part}
-    left, right = st.columns(2)
-    options["epochs"] = left.number_input(
+    left_column, right_column = st.columns(2)
+    options["epochs"] = left_column.number_input(
         "Epochs", 1, MAX_EPOCHS, first.n_epochs,
         key=f"training-epochs-{part}", bind="query-params",
     )  # fmt: skip
-    options["learning_rate"] = right.number_input(
+    options["learning_rate"] = right_column.number_input(
         "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
         key=f"training-rate-{part}", bind="query-params",
         help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
         f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
     )  # fmt: skip
     for column, name, label, lowest, highest, value in (
-        (left, "batch_size", "Batch size", 2, 1024, first.batch_size),
-        (right, "seed", "Seed", 0, 2**32 - 1, first.seed),
-        (left, "shortest", "Shortest sentence, characters", 1, 10_000, first.pairs.shortest),
-        (right, "longest", "Longest sentence, characters", 1, 100_000, first.pairs.longest),
-        (left, "sentences", "Sentences of a chunk", 1, 20, first.pairs.sentences),
+        (left_column, "batch_size", "Batch size", 2, 1024, first.batch_size),
+        (right_column, "seed", "Seed", 0, 2**32 - 1, first.seed),
+        (left_column, "shortest", "Shortest sentence, characters", 1, 10_000, first.pairs.shortest),
+        (right_column, "longest", "Longest sentence, characters", 1, 100_000, first.pairs.longest),
+        (left_column, "sentences", "Sentences of a chunk", 1, 20, first.pairs.sentences),
     ):
         options[name] = column.number_input(
             label, lowest, highest, value, key=f"training-{name}", bind="query-params"
         )
     if part == "model":
-        options["frozen_blocks"] = right.number_input(
+        options["frozen_blocks"] = right_column.number_input(
             "Frozen blocks from below", 0, 100, 0, key="training-frozen", bind="query-params"
         )
         options["start"] = choose_one(
@@ -222,27 +226,27 @@ def _choose_settings() -> dict[str, Any]:
 
 
 @st.cache_data(max_entries=2, show_spinner="Reading the corpus …")
-def texts_of(corpus_id: str) -> tuple[str, ...]:
-    """The texts of a corpus that is kept."""
+def load_texts(corpus_id: str) -> tuple[str, ...]:
+    """The texts of a saved corpus."""
     store = CorpusStore()
     return tuple(store.texts(store.corpus(corpus_id)))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Making pairs …", hash_funcs={PairSettings: repr})
-def _pairs(corpus_id: str, settings: PairSettings, seed: int) -> PairSource:
-    """The pairs of a corpus: every sentence of it is found, so that this takes its time."""
-    return PairSource(texts_of(corpus_id), settings, seed)
+def _make_pairs(corpus_id: str, settings: PairSettings, seed: int) -> PairSource:
+    """The pairs of a corpus; takes seconds, as all texts are split into sentences."""
+    return PairSource(load_texts(corpus_id), settings, seed)
 
 
 @st.dialog("Ten pairs of this corpus", width="large")
-def _preview(corpus: Corpus, label: str, source: PairSource) -> None:
-    """The pairs of the first steps, each with the text that it comes from."""
+def _show_preview(corpus: Corpus, label: str, source: PairSource) -> None:
+    """Show the pairs of the first steps, each with its text."""
     labels = CorpusStore().labels(corpus, label) if label else ()
     kind = source.settings.kind
     st.caption(f"{_READ[kind]} {plain(source.skipped_in_words())}")
-    for pair in source.preview(PREVIEWED):
-        of = f" · {plain(str(labels[pair.text]))}" if label else ""
-        st.markdown(f"**Text {pair.text + 1:,}**{of}")
+    for pair in source.preview(N_PREVIEWED):
+        label_note = f" · {plain(str(labels[pair.text]))}" if label else ""
+        st.markdown(f"**Text {pair.text + 1:,}**{label_note}")
         if pair.anchor != pair.positive:
             for column, chunk in zip(st.columns(2), (pair.anchor, pair.positive), strict=True):
                 column.markdown(plain(chunk))

@@ -22,9 +22,9 @@ from neuralviz.store.results import corpus_view
 from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.page import dimmed, plain
+from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ STOPPED = "Stopped. Finished rows are saved; “Run again” goes on from there.
 def show_experiments(
     corpus: Corpus, model: ModelRef, label: str, settings: TrainingSettings
 ) -> None:
-    """Choose a table, fill it, see what it says.
+    """Ask for a table, fill it and show it.
 
     Args:
-        corpus: that is trained on.
-        model: to begin with.
-        label: column of labels; empty without.
-        settings: that all rows share; of the table alone, with the whole model's epochs and rate.
+        corpus: the training texts.
+        model: the start of each training.
+        label: column of labels; empty if there is none.
+        settings: shared by all rows; for an embedding table, epochs and rate are the model's.
     """
     if not label:
         st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
@@ -82,21 +82,21 @@ def show_experiments(
             run = RUNS.start(task, again=run is not None and run.status != "done", view=view)
         except SettingsError as error:
             st.error(plain(str(error)))
-    shown = run or RUNS.last_to_show()
-    if shown is None:
+    visible_run = run or RUNS.last_to_show()
+    if visible_run is None:
         return
-    with dimmed("training-table", is_old=run is None):
-        run_panel(
+    with dim_old_results("training-table", is_old=run is None):
+        show_run_panel(
             RUNS,
-            shown,
-            partial(_show, shown, corpus.name),
-            words=Words(
-                begins="Loading the encoder …",
-                stopped=lambda _: STOPPED,
-                done=lambda _: done_in(shown),
+            visible_run,
+            partial(_show, visible_run, corpus.name),
+            sentences=RunSentences(
+                start="Loading the encoder …",
+                describe_stopped=lambda _: STOPPED,
+                describe_done=lambda _: describe_finish(visible_run),
             ),
             bar_stays=True,
-            every=LIVE_SECONDS,
+            interval=LIVE_SECONDS,
         )
 
 
@@ -114,7 +114,7 @@ def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -
         numbers=partial(training_numbers, table, result.cells),
         name=f"training {task.table}",
         height=max(320, 140 + PIXELS_A_ROW * rows),
-        about=About(
+        provenance=About(
             f"Trainings on “{corpus}”",
             {
                 "experiment": task.table,

@@ -15,11 +15,11 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.page import dimmed, plain, show_error
-from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.page import dim_old_results, plain, show_error
+from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import off_stage
-from neuralviz.ui.training.choose import choose, texts_of
+from neuralviz.ui.stage import hide_on_stage
+from neuralviz.ui.training.choose import choose, load_texts
 from neuralviz.ui.training.experiments import show_experiments
 from neuralviz.ui.training.show import show_lessons
 from neuralviz.words import many
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.record import Lesson
-    from neuralviz.ui.training.choose import Chosen
+    from neuralviz.ui.training.choose import TrainingChoice
 
 RUNS = SessionRuns("training", at_once=1, kept=3)
 LIVE_SECONDS = 0.5
@@ -41,13 +41,13 @@ _LAYOUT = """<style>
 
 
 def show() -> None:
-    """Corpus, encoder, pairs, *Train*, and what is learnt; first, what was recorded."""
+    """Show corpus, encoder, pairs, *Train* and the training; at first, the recorded one."""
     st.html(_LAYOUT)
     try:
         store = CorpusStore()
         add_textbooks_once(store)
-        seen = corpus_store().corpora()
-        corpora = sorted(seen, key=lambda one: one.name != NAME)  # the example first
+        saved_corpora = corpus_store().corpora()
+        corpora = sorted(saved_corpora, key=lambda corpus: corpus.name != NAME)  # the example first
     except NeuralvizError as error:
         show_error(error)
         return
@@ -57,36 +57,43 @@ def show() -> None:
     chosen, pressed = choose(corpora)
     _show_training(corpora, chosen, pressed=pressed)
     if chosen is not None:
-        with off_stage("training-experiments"), st.expander("Experiments of the paper"):
+        with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             task = chosen.task
             show_experiments(chosen.corpus, task.model, task.labels, task.settings[0])
 
 
-def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed: bool) -> None:
-    asked = None if chosen is None else _asked_for(chosen, pressed)
-    run = asked or RUNS.last_to_show() or _recorded_of(corpora)
+def _show_training(
+    corpora: Sequence[Corpus], chosen: TrainingChoice | None, *, pressed: bool
+) -> None:
+    requested_run = None if chosen is None else _find_run(chosen, pressed)
+    run = requested_run or RUNS.last_to_show() or _find_recorded(corpora)
     if run is None:
         st.info("Press **Train**. The first step is drawn after a few seconds.")
         return
-    if asked is None:
+    if requested_run is None:
         st.caption(
             "The results below are of another corpus or other settings. Press **Train** to see "
             "yours."
         )
-    is_recorded = run not in RUNS.all()
-    with dimmed("training", asked is None):
-        run_panel(
+    is_recorded = run not in RUNS.list_runs()
+    with dim_old_results("training", requested_run is None):
+        show_run_panel(
             RUNS,
             run,
             partial(show_lessons, run, is_recorded=is_recorded),
-            words=Words(
-                begins="Loading the encoder and making the first pairs …",
-                after_error=_after_error(run),
-                stopped=_stopped,
-                done=partial(_done, run, is_recorded=is_recorded, is_asked_for=asked is not None),
+            sentences=RunSentences(
+                start="Loading the encoder and making the first pairs …",
+                error_advice=_describe_resumption(run),
+                describe_stopped=_describe_stopped,
+                describe_done=partial(
+                    _describe_done,
+                    run,
+                    is_recorded=is_recorded,
+                    is_asked_for=requested_run is not None,
+                ),
             ),
             bar_stays=True,
-            every=LIVE_SECONDS,
+            interval=LIVE_SECONDS,
         )
 
 
@@ -101,8 +108,8 @@ def _offer_example(store: CorpusStore) -> None:
             st.rerun()
 
 
-def _asked_for(chosen: Chosen, pressed: bool) -> Run[tuple[Lesson, ...]] | None:
-    """The run of what is chosen: started now, remembered, kept, or recorded; else None."""
+def _find_run(chosen: TrainingChoice, pressed: bool) -> Run[tuple[Lesson, ...]] | None:
+    """The run of the choice: started now, remembered, saved or recorded; else None."""
     view = corpus_view(chosen.corpus.id)
     run = RUNS.recall(chosen.task, view)
     if pressed:
@@ -113,49 +120,52 @@ def _asked_for(chosen: Chosen, pressed: bool) -> Run[tuple[Lesson, ...]] | None:
             st.error(plain(str(error)))
     if run is not None:
         return run
-    recorded = _recorded_run(chosen.corpus.id) if chosen.corpus.name == NAME else None
+    recorded = _load_recorded_run(chosen.corpus.id) if chosen.corpus.name == NAME else None
     return recorded if recorded is not None and recorded.task == chosen.task else None
 
 
-def _recorded_of(corpora: Sequence[Corpus]) -> Run[tuple[Lesson, ...]] | None:
-    """What was recorded of the example, while its texts are kept."""
-    example = next((one for one in corpora if one.name == NAME), None)
-    return None if example is None else _recorded_run(example.id)
+def _find_recorded(corpora: Sequence[Corpus]) -> Run[tuple[Lesson, ...]] | None:
+    """The recorded run of the example, if its corpus is saved."""
+    example = next((corpus for corpus in corpora if corpus.name == NAME), None)
+    return None if example is None else _load_recorded_run(example.id)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _recorded_run(corpus_id: str) -> Run[tuple[Lesson, ...]] | None:
+def _load_recorded_run(corpus_id: str) -> Run[tuple[Lesson, ...]] | None:
     """The recorded training as a run that is over, the same one for all sessions.
 
     None where it is of other texts: a corpus of one's own may have the example's name.
     """
-    lessons, texts = recorded_lessons(), texts_of(corpus_id)
+    lessons, texts = recorded_lessons(), load_texts(corpus_id)
     if not lessons or texts != tuple(textbooks().texts):
         return None
     task = example_training(CorpusStore().corpus(corpus_id), texts)
     return Run.from_result(task, lessons, status="done", finished=0.0, seconds=0.0)
 
 
-def _done(run: Run[tuple[Lesson, ...]], _: object, *, is_recorded: bool, is_asked_for: bool) -> str:
+def _describe_done(
+    run: Run[tuple[Lesson, ...]], _: object, *, is_recorded: bool, is_asked_for: bool
+) -> str:
     if not is_recorded:
-        return done_in(run)
+        return describe_finish(run)
     return RECORDED if is_asked_for else "Recorded run."
 
 
-def _after_error(run: Run[tuple[Lesson, ...]]) -> str:
-    """Where *Run again* would go on, of a training that failed; empty where it would begin anew."""
+def _describe_resumption(run: Run[tuple[Lesson, ...]]) -> str:
+    """Where *Run again* resumes a failed training; empty where it would begin anew."""
     if run.status != "failed" or run.has_nothing or not isinstance(run.task, TrainOnCorpus):
         return ""
     steps = " and ".join(
-        f"{one.pairs.kind} after {many(kept, 'step')}"
-        for one, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
+        f"{settings.pairs.kind} after {many(kept, 'step')}"
+        for settings, kept in zip(run.task.settings, run.task.kept_steps(), strict=True)
         if kept
     )
     return f"“Run again” goes on from what was saved: {steps}." if steps else ""
 
 
-def _stopped(lessons: tuple[Lesson, ...]) -> str:
+def _describe_stopped(lessons: tuple[Lesson, ...]) -> str:
     steps = " and ".join(
-        f"{one.settings.pairs.kind} after {one.step:,} of {one.steps:,} steps" for one in lessons
+        f"{lesson.settings.pairs.kind} after {lesson.step:,} of {lesson.steps:,} steps"
+        for lesson in lessons
     )
     return f"Stopped: {steps}. “Run again” goes on from there."

@@ -1,4 +1,4 @@
-"""Where the texts went while an encoder was trained, and which have new neighbours."""
+"""How the texts move on the map during a training, and which get new neighbours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from neuralviz.training.in_words import NewNeighbours
     from neuralviz.training.record import Lesson
 
-TOLD, MORE = 3, 12  # texts whose neighbours changed most: at once, and behind the expander
-LETTERS = 72  # of each text
+N_VISIBLE = 3  # texts whose neighbours changed most
+N_UNFOLDED = 12  # further ones, in the expander
+MAX_LENGTH = 72  # characters
 
 
 @st.fragment
@@ -38,19 +39,19 @@ def show_moves(
     run: Run[tuple[Lesson, ...]],
     task: TrainOnCorpus,
     lessons: tuple[Lesson, ...],
-    about: About,
+    provenance: About,
 ) -> None:
-    """The map before, after and between in one frame, and the texts that have new neighbours."""
-    drawn = [one for one in lessons if one.maps is not None]
-    kinds = [one.settings.pairs.kind for one in drawn]
+    """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
+    drawn = [lesson for lesson in lessons if lesson.maps is not None]
+    kinds = [lesson.settings.pairs.kind for lesson in drawn]
     try:
-        texts, groups = _watched(task)
-    except NeuralvizError as error:  # deleted meanwhile
+        texts, groups = _load_watched(task)
+    except NeuralvizError as error:  # the corpus was deleted
         show_error(error)
         return
     with slide("training-moves"):
-        said = st.container()
-        with off_stage("training-moves-choice"), st.container(horizontal=True):
+        point_place = st.container()
+        with hide_on_stage("training-moves-choice"), st.container(horizontal=True):
             kind = kinds[0]
             if len(kinds) > 1:
                 kind = choose_one(
@@ -58,53 +59,58 @@ def show_moves(
                     format_func=str.capitalize,
                 )  # fmt: skip
             lesson = drawn[kinds.index(kind)]
-            steps = [one.step for one in lesson.snapshots]
-            shown = st.select_slider(
+            steps = [snapshot.step for snapshot in lesson.snapshots]
+            step_index = st.select_slider(
                 "After step", list(range(len(steps))), value=len(steps) - 1,
                 format_func=lambda place: f"{steps[place]:,}" if steps[place] else "before",
                 key=f"training-snapshot-{run.id}-{kind}",
             )  # fmt: skip
-        changed = new_neighbours(lesson, TOLD + MORE)
-        with said:
+        changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
+        with point_place:
             show_point(moves_point(lesson, changed), key="training-moves")
-        left, right = wide_columns([2, 1], "training-moves-seen")
-        with left:
+        left_column, right_column = wide_columns([2, 1], "training-moves-seen")
+        with left_column:
             show_figure(
                 moving_map_figure(
-                    np.asarray(lesson.maps), shown, steps, texts, groups, colours_of_groups(groups)
+                    np.asarray(lesson.maps),
+                    step_index,
+                    steps,
+                    texts,
+                    groups,
+                    colours_of_groups(groups),
                 ),
                 key=f"training-map-{run.id}-{kind}",
-                numbers=lambda: _points(lesson, texts, groups),
+                numbers=lambda: _tabulate_points(lesson, texts, groups),
                 name=f"map while training {kind}",
                 height=520,
-                about=about,
+                provenance=provenance,
             )
-        with right, off_stage("training-changed"):
-            _tell(changed[:TOLD], texts)
-            if changed[TOLD:]:
-                with st.expander(f"{len(changed[TOLD:])} more texts"):
-                    _tell(changed[TOLD:], texts)
+        with right_column, hide_on_stage("training-changed"):
+            _list_changes(changed[:N_VISIBLE], texts)
+            if changed[N_VISIBLE:]:
+                with st.expander(f"{len(changed[N_VISIBLE:])} more texts"):
+                    _list_changes(changed[N_VISIBLE:], texts)
 
 
-def _tell(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
-    """What was nearest to some texts, and what is now."""
-    for one in changed:
-        text, before, now = (
-            plain(shorten(texts[i], LETTERS)) for i in (one.text, one.before, one.after)
+def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
+    """List the nearest neighbour of some texts before and after the training."""
+    for change in changed:
+        text, before, after = (
+            plain(shorten(texts[i], MAX_LENGTH)) for i in (change.text, change.before, change.after)
         )
-        st.markdown(f"**{text}**  \nBefore, the nearest was: {before}  \nNow: {now}")
+        st.markdown(f"**{text}**  \nBefore, the nearest was: {before}  \nNow: {after}")
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
-def _watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
-    """Texts of the points, and their labels of the column with fewest: they have colours."""
+def _load_watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
+    """The texts of the points, and their labels in the column with the fewest different ones."""
     store = CorpusStore()
     corpus = store.corpus(task.corpus)
     texts = store.texts(corpus)
     columns = {
-        one.name: store.label_names(corpus, one.name)
-        for one in corpus.columns
-        if one.kind == "text"
+        column.name: store.label_names(corpus, column.name)
+        for column in corpus.columns
+        if column.kind == "text"
     }
     watch = Watch(texts, columns[task.labels] if task.labels else None, n_texts=task.n_watched)
     told_apart = [labels for labels in columns.values() if len(set(labels)) > 1]
@@ -112,12 +118,18 @@ def _watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
     return [texts[i] for i in watch.watched], [coarsest[i] for i in watch.watched]
 
 
-def _points(lesson: Lesson, texts: list[str], groups: list[str]) -> pd.DataFrame:
+def _tabulate_points(lesson: Lesson, texts: list[str], groups: list[str]) -> pd.DataFrame:
     if lesson.maps is None:
         return pd.DataFrame()
     return pd.concat(
         pd.DataFrame(
-            {"step": one.step, "text": texts, "label": groups, "x": of[:, 0], "y": of[:, 1]}
+            {
+                "step": snapshot.step,
+                "text": texts,
+                "label": groups,
+                "x": points[:, 0],
+                "y": points[:, 1],
+            }
         )
-        for one, of in zip(lesson.snapshots, lesson.maps, strict=True)
+        for snapshot, points in zip(lesson.snapshots, lesson.maps, strict=True)
     )

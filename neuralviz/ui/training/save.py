@@ -12,9 +12,9 @@ from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.paths import app_folder
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.allowed import allowed, has_visitors
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.pace import letting_others_draw
+from neuralviz.ui.limits import effective_settings, has_visitors
+from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
     from neuralviz.training.settings import TrainingSettings
 
-_SAVED = "training-saved"  # where the session keeps the last one: its name and its training
+_SAVED = "training-saved"  # session key of the last one saved: name and training
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
-    """A name for one of the encoders, and *Save*; nothing where no weights of it are left."""
-    if allowed().demo:
+    """Ask for an encoder and a name, and save it; a message where no weights are left."""
+    if effective_settings().demo:
         st.caption("Encoders cannot be saved in this demo.")
         return
     kept = task.kept_steps()
@@ -37,7 +37,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         return
     st.subheader("Keep the encoder", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        all_kinds = [one.settings.pairs.kind for one in lessons]
+        all_kinds = [lesson.settings.pairs.kind for lesson in lessons]
         kinds = [kind for kind, steps in zip(all_kinds, kept, strict=True) if steps]
         kind = kinds[0]
         if len(kinds) > 1:
@@ -53,12 +53,12 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
             f"The weights that are saved are those after {many(kept[number], 'step')} of "
             f"{lessons[number].step:,}: the training ended suddenly."
         )
-    this = (name.strip(), task.model, task.corpus, task.settings[number])
-    if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
-        where = "" if has_visitors() else f" in {encoders_folder() / this[0]}"
-        st.success(plain(f"Saved as “{this[0]}”{where}."))
-        _offer_the_maps(task, task.settings[number], this[0])
-        return  # also for the second click of a double click
+    save_id = (name.strip(), task.model, task.corpus, task.settings[number])
+    if st.session_state.get(_SAVED) == save_id and trained_encoder(save_id[0]) is not None:
+        folder_note = "" if has_visitors() else f" in {encoders_folder() / save_id[0]}"
+        st.success(plain(f"Saved as “{save_id[0]}”{folder_note}."))
+        _offer_maps(task, task.settings[number], save_id[0])
+        return  # a double click saves once
     if not pressed:
         st.caption(
             "A saved encoder is a model like any other: choose it by its name on every page, or "
@@ -67,17 +67,17 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         return
     try:
         name = check_free_name(name)
-        with letting_others_draw(), st.spinner("Saving …"):
+        with let_others_draw(), st.spinner("Saving …"):
             _save(task, number, name)
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.session_state[_SAVED] = this
-        st.rerun()  # the page offers it as an encoder
+        st.session_state[_SAVED] = save_id
+        st.rerun()  # the page lists the encoder
 
 
-def _offer_the_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
-    """The way to the maps of the corpus by a trained encoder and by the one it began with."""
+def _offer_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
+    """Offer maps of the corpus by the trained encoder and by the original one."""
     if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
         before = settings.pooling
         after = before if settings.part == "model" else "sentence-transformer"  # has no layers
@@ -88,15 +88,15 @@ def _offer_the_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) 
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
-    """Save what a training has left in its folder.
+    """Save the encoder from a training's folder.
 
     Raises:
-        NeuralvizError: it is not there any more, or there is no room.
+        NeuralvizError: the weights are gone, or the disk is full.
     """
     model = shared_text_model(task.model.id)
     store = CorpusStore()
     texts = store.texts(store.corpus(task.corpus))
-    found = training.restore_training(model, texts, task.settings[number], task.folder(number))
-    if found is None:
+    restored = training.restore_training(model, texts, task.settings[number], task.folder(number))
+    if restored is None:
         raise StoreError("This training's weights are not kept any more. Train it again.")
-    training.save_encoder(found, model, encoders_folder() / name)
+    training.save_encoder(restored, model, encoders_folder() / name)

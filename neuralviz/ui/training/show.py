@@ -1,4 +1,4 @@
-"""What the training page shows of a run, live and when it is over."""
+"""A training as the page shows it, live and when it is over."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neuralviz.training.in_words import (
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.ui.training.moves import show_moves
 from neuralviz.ui.training.save import offer_to_save
 from neuralviz.words import number
@@ -48,92 +48,92 @@ _WHOLE = f"The whole model, untrained. {_HELP}"
 def show_lessons(
     run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], live: bool, *, is_recorded: bool
 ) -> None:
-    """The point, loss and accuracy live; maps, neighbours and *Save* when the run is over.
+    """Show the main finding, loss and accuracy live; maps and *Save* when the run is over.
 
     Args:
-        run, lessons: what is shown, as far as it is.
-        live: whether it still goes on.
-        is_recorded: whether it came with neuralviz, so that there are no weights to save.
+        run, lessons: the run and its result so far.
+        live: whether the run still goes on.
+        is_recorded: whether the run comes with neuralviz, without weights to save.
     """
     task = run.task
     assert isinstance(task, TrainOnCorpus)
     try:
         corpus = CorpusStore().corpus(task.corpus)
-    except NeuralvizError as error:  # deleted meanwhile
+    except NeuralvizError as error:  # the corpus was deleted
         show_error(error)
         return
-    about = describe_training(lessons, corpus.name, task.model.id)
+    provenance = describe_training(lessons, corpus.name, task.model.id)
     with slide("training"):
-        said = training_point(
+        sentence = training_point(
             lessons,
             plain(task.labels),
             is_decided(lessons),
             part=trained_part(task.settings[0]),
         )
-        show_point(said, key="training")
-        _show_first_figures(run, task.labels, lessons, about)
-    has_layers = any(one.accuracy.shape[1] > 1 for one in lessons)
+        show_point(sentence, key="training")
+        _show_first_figures(run, task.labels, lessons, provenance)
+    has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in lessons)
     if has_layers:
-        _show_accuracy_maps(run, lessons, about)
+        _show_accuracy_maps(run, lessons, provenance)
     if live:
         return
-    if any(one.maps is not None for one in lessons):
-        show_moves(run, task, lessons, about)
+    if any(lesson.maps is not None for lesson in lessons):
+        show_moves(run, task, lessons, provenance)
     st.markdown(suggest_next(lessons))
     if not is_recorded:
-        with off_stage("training-save"):
+        with hide_on_stage("training-save"):
             offer_to_save(task, lessons)
 
 
 def _show_first_figures(
-    run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], about: About
+    run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], provenance: About
 ) -> None:
-    """Loss, accuracy, what both ways lead to from where they began, and what was measured."""
-    known = [one for one in lessons if len(one.accuracy)]
-    left, middle, right = wide_columns([5, 5, 2], "training-seen")
-    with left:
+    """Draw loss and accuracy, and show accuracy before and after the training."""
+    measured_lessons = [lesson for lesson in lessons if len(lesson.accuracy)]
+    left_column, middle_column, right_column = wide_columns([5, 5, 2], "training-seen")
+    with left_column:
         show_figure(
             training_loss_figure(lessons),
             key=f"training-loss-{run.id}",
-            numbers=lambda: _curves(lessons),
+            numbers=lambda: _tabulate_curves(lessons),
             name="training loss",
             height=HEIGHT,
-            about=about,
+            provenance=provenance,
         )
-    if not known:
+    if not measured_lessons:
         return
-    has_layers = known[0].accuracy.shape[1] > 1
+    has_layers = measured_lessons[0].accuracy.shape[1] > 1
     make = accuracy_by_layer_figure if has_layers else accuracy_by_step_figure
-    with middle:
+    with middle_column:
         show_figure(
             make(lessons, label),
             key=f"training-accuracy-{run.id}",
-            numbers=lambda: _accuracies(lessons),
+            numbers=lambda: _tabulate_accuracies(lessons),
             name="accuracy by layer" if has_layers else "accuracy by step",
             height=HEIGHT,
-            about=about,
+            provenance=provenance,
         )
-    with right, off_stage("training-numbers"):  # the point has them, too
-        before = known[0].accuracy[0, -1]
-        with st.container(horizontal=True):  # beside each other on a phone
-            if (whole := known[0].untrained) is not None:
+    with right_column, hide_on_stage("training-numbers"):  # the main sentence has them, too
+        before = measured_lessons[0].accuracy[0, -1]
+        with st.container(horizontal=True):  # side by side on a phone
+            if (whole := measured_lessons[0].untrained) is not None:
                 st.metric("Untrained", f"{whole:.1%}", help=_WHOLE, width="content")
             st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
-            for one in known:
-                if len(one.accuracy) > 1:
-                    _show_metric(one, 100 * (one.accuracy[-1, -1] - before))
-    said = [known[0].measured]
-    if first := max(one.first for one in known):
-        said.append(
+            for lesson in measured_lessons:
+                if len(lesson.accuracy) > 1:
+                    _show_metric(lesson, 100 * (lesson.accuracy[-1, -1] - before))
+    sentences = [measured_lessons[0].measured]
+    if first := max(lesson.first for lesson in measured_lessons):
+        sentences.append(
             f"The training went on after step {first:,}. Accuracy between the start and that step "
             "was not saved, so curves and maps have no values there."
         )
-    if any(said):
-        st.caption(plain(" ".join(filter(None, said))))
+    if any(sentences):
+        st.caption(plain(" ".join(filter(None, sentences))))
 
 
 def _show_metric(lesson: Lesson, points: float) -> None:
-    """Where a way led to, and how far that is from where it began, in percentage points."""
+    """Show an encoder's accuracy and its gain in percentage points."""
     st.metric(
         lesson.settings.pairs.kind.capitalize(),
         f"{lesson.accuracy[-1, -1]:.1%}",
@@ -145,43 +145,43 @@ def _show_metric(lesson: Lesson, points: float) -> None:
 
 
 def _show_accuracy_maps(
-    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], about: About
+    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], provenance: About
 ) -> None:
-    known = [(n, one) for n, one in enumerate(lessons) if len(one.accuracy) > 1]
-    if not known:
+    numbered_lessons = [(n, lesson) for n, lesson in enumerate(lessons) if len(lesson.accuracy) > 1]
+    if not numbered_lessons:
         return
     with slide("training-maps"):
-        show_point(layers_point([one for _, one in known]), key="training-layers")
-        columns = wide_columns(len(known), "training-by-step")
-        for column, (number, lesson) in zip(columns, known, strict=True):
+        show_point(layers_point([lesson for _, lesson in numbered_lessons]), key="training-layers")
+        columns = wide_columns(len(numbered_lessons), "training-by-step")
+        for column, (number, lesson) in zip(columns, numbered_lessons, strict=True):
             with column:
                 show_figure(
                     accuracy_map_figure(lesson, lessons),
                     key=f"training-steps-{run.id}-{number}",
-                    numbers=partial(_accuracies, [lesson]),
+                    numbers=partial(_tabulate_accuracies, [lesson]),
                     name=f"accuracy by step {lesson.settings.pairs.kind}",
                     height=HEIGHT,
-                    about=about,
+                    provenance=provenance,
                 )
 
 
-def _curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
+def _tabulate_curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.concat(
         pd.DataFrame(
             {
-                "pairs": one.settings.pairs.kind,
-                "step": range(1, one.step + 1),
-                "loss": one.loss,
-                "learning_rate": one.learning_rate,
-                "alignment": one.alignment,
-                "uniformity": one.uniformity,
+                "pairs": lesson.settings.pairs.kind,
+                "step": range(1, lesson.step + 1),
+                "loss": lesson.loss,
+                "learning_rate": lesson.learning_rate,
+                "alignment": lesson.alignment,
+                "uniformity": lesson.uniformity,
             }
         )
-        for one in lessons
+        for lesson in lessons
     )
 
 
-def _accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
+def _tabulate_accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "pairs": lesson.settings.pairs.kind,

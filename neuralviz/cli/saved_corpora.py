@@ -1,4 +1,4 @@
-"""What the commands for kept corpora share: finding one, its embedders, and what is missing."""
+"""Shared by the commands for saved corpora: find a corpus, its embedders and missing vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, check_interrupted, say
+from neuralviz.cli.common import INTERRUPTED, check_interrupted, print_message
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
@@ -47,7 +47,7 @@ OptionsOption = Annotated[
 
 
 def open_store() -> CorpusStore:
-    """The store of this user's corpora; old files in it are deleted meanwhile.
+    """Open the store of this user's corpora; old files in it are deleted in the background.
 
     Raises:
         StoreError: as of `CorpusStore`.
@@ -58,10 +58,10 @@ def open_store() -> CorpusStore:
 
 
 def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """A corpus by its name or id; the examples of the pages are there, also before the first visit.
+    """Find a corpus by its name or id; an example of the pages is added if it is missing.
 
     Raises:
-        StoreError: there is none; when a file is called so, the message says how to keep it.
+        StoreError: no corpus has the name; if a file has it, the message says how to add it.
     """
     try:
         return store.corpus(name_or_id)
@@ -75,11 +75,11 @@ def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
         ) from error
 
 
-def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
-    """The kept embedder of a spec, of which every text of a corpus has a vector.
+def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
+    """The stored embedder of a spec that has a vector of every text of a corpus.
 
     Raises:
-        NeuralvizError: a text has none.
+        NeuralvizError: a text has no vector.
     """
 
     if spec.is_imported:
@@ -90,12 +90,12 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
         labels = embedder_labels(store.vectors.embedders())
         complete = [
             entry["method"]
-            for entry in embedded_by(store, corpus, labels)
+            for entry in list_embeddings(store, corpus, labels)
             if entry["embedded"] == corpus.n_texts
         ]
         raise NeuralvizError(
             (
-                f"“{corpus.name}” has no embeddings by “{label_in(store, spec)}” with these "
+                f"“{corpus.name}” has no embeddings by “{unique_label(store, spec)}” with these "
                 "options. Compute them with `neuralviz corpus embed`."
             )
             + f" Available: {'; '.join(complete)}. Choose one with --method and --option."
@@ -105,47 +105,49 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
 
 
 def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
-    """Say so when learning the texts that have no vector yet will take minutes."""
+    """Warn if micro-tuning on the texts without a vector will take minutes."""
 
     keys = store.keys(corpus)
-    lacking, missing = _lacking(store, keys, embedders)
+    lacking, missing = _find_missing(store, keys, embedders)
     if lacking:
         warn_of_time(lacking, store.texts(corpus, np.flatnonzero(missing)))
 
 
 def is_embedded(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> bool:
     """Whether every text has a vector of every embedder."""
-    return not _lacking(store, store.keys(corpus), embedders)[0]
+    return not _find_missing(store, store.keys(corpus), embedders)[0]
 
 
-def _lacking(
+def _find_missing(
     store: CorpusStore, keys: np.ndarray, embedders: Sequence[Embedder]
 ) -> tuple[list[Embedder], np.ndarray]:
-    """The embedders that have no vectors of some texts, and [text] whether one of them has none."""
+    """The embedders that lack vectors, and [text] whether any of them lacks the text's."""
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
     for embedder in embedders:
         for part in embedder.parts:
             kept = store.vectors.find_embedder(part)
-            has = np.zeros_like(missing) if kept is None else store.vectors.has_vectors(kept, keys)
-            if not has.all():
+            has_vector = (
+                np.zeros_like(missing) if kept is None else store.vectors.has_vectors(kept, keys)
+            )
+            if not has_vector.all():
                 lacking.append(part)
-                missing |= ~has
+                missing |= ~has_vector
     return lacking, missing
 
 
-def embed_kept(
+def embed_with_progress(
     store: CorpusStore,
     corpus: Corpus,
     label: str,
     embedder: Embedder,
     embed: EmbedCorpus = embed_corpus,
 ) -> EmbeddingEvent:
-    """Embed what has no vector yet, with a bar; the last event, which is complete.
+    """Embed the texts without a vector, with a progress bar; returns the last event.
 
     Args:
         store, corpus, embedder: what is embedded, and how.
         label: of the embedder.
-        embed: does it, as `embed_corpus`.
+        embed: embeds, as `embed_corpus` does.
 
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
@@ -161,42 +163,42 @@ def embed_kept(
                     task = bars.add_task(f"{label} (starting)", total=progress.total)
                     if 0 < progress.found < progress.total:
                         n_found = f"{progress.found:,} of {progress.total:,} texts"
-                        say(f"{n_found} are already embedded by {label}.")
+                        print_message(f"{n_found} are already embedded by {label}.")
                 elif progress.done > progress.found:
                     bars.update(task, description=label)
                 bars.update(task, completed=progress.done, total=progress.total)
             check_interrupted()
     except KeyboardInterrupt as stop:
-        say("Stopped. Finished work is saved; run the same command again to resume.")
+        print_message("Stopped. Finished work is saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from stop
     assert progress is not None
     if progress.unread:
-        say(f"{label}: {progress.unread}")
+        print_message(f"{label}: {progress.unread}")
     if progress.n_rose:
-        say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
+        print_message(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
     return progress
 
 
-def embed_wholly(
+def embed_whole_corpus(
     store: CorpusStore,
     corpus: Corpus,
     label: str,
     embedder: Embedder,
-    on_ray: RayEmbedding | None = None,
+    ray_embedding: RayEmbedding | None = None,
 ) -> tuple[Corpus, EmbeddingEvent, int]:
-    """`embed_kept`; on a cluster, texts that cannot be embedded are skipped.
+    """`embed_with_progress`; on a cluster, texts that cannot be embedded are skipped.
 
     Returns:
         The corpus as it is now, the last event, and how many texts have no embedding.
 
     Raises:
-        As of `embed_kept`.
+        As of `embed_with_progress`.
     """
-    last = embed_kept(store, corpus, label, embedder, on_ray or embed_corpus)
-    without = 0
-    if on_ray is not None:
-        corpus, without = on_ray.leave_out(store, corpus, label)
-    return corpus, last, without
+    last = embed_with_progress(store, corpus, label, embedder, ray_embedding or embed_corpus)
+    n_missing = 0
+    if ray_embedding is not None:
+        corpus, n_missing = ray_embedding.leave_out(store, corpus, label)
+    return corpus, last, n_missing
 
 
 def corpus_spec(
@@ -206,19 +208,19 @@ def corpus_spec(
     option: Sequence[str] | None,
     model: str | None,
 ) -> EmbedderSpec:
-    """How a kept corpus is embedded, as `FOR_CORPORA` has it; or vectors of a file.
+    """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors.
 
     Raises:
-        NeuralvizError: nothing of this name was imported for the corpus.
-        SettingsError: the method or an option of it makes no sense.
+        NeuralvizError: no vectors of this name were imported for the corpus.
+        SettingsError: the method or one of its options is not valid.
     """
     if method.startswith(FILE):
         imported = imported_by_label(store, corpus)
         if method not in imported:
-            known = "; ".join(imported) or "none yet"
+            imported_labels = "; ".join(imported) or "none yet"
             raise NeuralvizError(
                 f"No embeddings “{method[:80]}” were imported for “{corpus.name}”. Imported: "
-                f"{known}. Import a file with `neuralviz corpus import`."
+                f"{imported_labels}. Import a file with `neuralviz corpus import`."
             )
         if option or model:
             raise NeuralvizError("--option and --model do not apply to imported embeddings.")
@@ -234,28 +236,30 @@ def corpus_specs(
     return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
 
 
-def label_in(store: CorpusStore, spec: EmbedderSpec, beside: Sequence[EmbedderSpec] = ()) -> str:
-    """The label of a way to embed, told apart from all that the store has vectors of.
+def unique_label(
+    store: CorpusStore, spec: EmbedderSpec, other_specs: Sequence[EmbedderSpec] = ()
+) -> str:
+    """The label of a spec, different from the labels of all embedders in the store.
 
     Args:
-        store: any.
-        spec: any.
-        beside: other ways that it is told apart from.
+        store: its embedders are compared with.
+        spec: gets the label.
+        other_specs: further specs whose labels must differ.
     """
-    known = _kept_specs(store.vectors.embedders()).values()
-    return labels_by_spec([*known, *beside, spec])[spec]
+    saved_specs = _specs_by_id(store.vectors.embedders()).values()
+    return labels_by_spec([*saved_specs, *other_specs, spec])[spec]
 
 
 def embedder_labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
-    """By id, a name for each embedder, no two alike; the id of one that is not known here."""
+    """By id, a distinct label of each embedder; its id where this version cannot make it."""
 
-    specs = _kept_specs(embedders)
+    specs = _specs_by_id(embedders)
     names = dict(zip(specs, method_labels(list(specs.values())), strict=True))
     return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
 
 
-def _kept_specs(embedders: Sequence[KeptEmbedder]) -> dict[str, EmbedderSpec]:
-    """By id, how to make each embedder again; those that are not known here are left out."""
+def _specs_by_id(embedders: Sequence[KeptEmbedder]) -> dict[str, EmbedderSpec]:
+    """By id, the spec of each embedder that this version can make."""
     specs: dict[str, EmbedderSpec] = {}
     for kept in embedders:
         with suppress(SettingsError):
@@ -263,15 +267,15 @@ def _kept_specs(embedders: Sequence[KeptEmbedder]) -> dict[str, EmbedderSpec]:
     return specs
 
 
-def embedded_by(
+def list_embeddings(
     store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """What a corpus has vectors of: method, number of texts, length of the vectors."""
+    """The embeddings of a corpus: method, number of texts, length of the vectors."""
     keys = store.keys(corpus)
-    found = []
+    entries = []
     for kept in store.vectors.embedders():
         embedded = int(store.vectors.has_vectors(kept, keys).sum())
         if embedded:
             label = labels.get(kept.id, kept.id)
-            found.append({"method": label, "embedded": embedded, "dim": kept.dim})
-    return found
+            entries.append({"method": label, "embedded": embedded, "dim": kept.dim})
+    return entries

@@ -1,4 +1,4 @@
-"""A folder of snapshots on the training page: somebody's own training, also while it runs."""
+"""A folder of snapshots on the training page: a training by another program, live or over."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from neuralviz.plots.training import (
 from neuralviz.training.folders import RecordedTraining, read_folder
 from neuralviz.training.in_words import training_point
 from neuralviz.training.record import Lesson
-from neuralviz.ui.allowed import allowed
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -30,8 +30,8 @@ LABEL = "label"
 
 
 def open_folder() -> None:
-    """A field for a folder that `SnapshotCallback` writes, *Open*, and what is in it."""
-    if allowed().demo:
+    """Ask for a folder that `SnapshotCallback` writes, and show its snapshots."""
+    if effective_settings().demo:
         return
     with st.expander("Open a folder of snapshots"):
         st.caption(
@@ -56,7 +56,7 @@ def open_folder() -> None:
 
 def _show(folder: str, recorded: RecordedTraining) -> None:
     lesson = recorded.lesson
-    about = About(
+    provenance = About(
         "A recorded training",
         {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"},
     )
@@ -70,18 +70,18 @@ def _show(folder: str, recorded: RecordedTraining) -> None:
                 f"{many(len(lesson.snapshots), 'snapshot')} of {many(len(recorded.texts), 'text')}."
             )
         )
-        left, right = wide_columns(2, f"{KEY}-seen")
-        with left:
+        left_column, right_column = wide_columns(2, f"{KEY}-seen")
+        with left_column:
             show_figure(
                 training_loss_figure([lesson]), key=f"{KEY}-loss", name="training loss",
-                height=340, about=about, numbers=lambda: _losses(lesson),
+                height=340, provenance=provenance, numbers=lambda: _tabulate_losses(lesson),
             )  # fmt: skip
         if len(lesson.accuracy):
-            with right:
+            with right_column:
                 show_figure(
                     accuracy_by_layer_figure([lesson], LABEL), key=f"{KEY}-layers",
-                    name="accuracy by layer", height=340, about=about,
-                    numbers=lambda: _accuracies(lesson),
+                    name="accuracy by layer", height=340, provenance=provenance,
+                    numbers=lambda: _tabulate_accuracies(lesson),
                 )  # fmt: skip
     if len(lesson.accuracy) > 1:
         with slide(f"{KEY}-maps"):
@@ -90,17 +90,17 @@ def _show(folder: str, recorded: RecordedTraining) -> None:
                 key=f"{KEY}-steps",
                 name="accuracy by step",
                 height=340,
-                about=about,
-                numbers=lambda: _accuracies(lesson),
+                provenance=provenance,
+                numbers=lambda: _tabulate_accuracies(lesson),
             )
 
 
-def _losses(lesson: Lesson) -> pd.DataFrame:
+def _tabulate_losses(lesson: Lesson) -> pd.DataFrame:
     steps = np.arange(1, lesson.step + 1)
     return pd.DataFrame({"step": steps, "loss": lesson.loss, "learning_rate": lesson.learning_rate})
 
 
-def _accuracies(lesson: Lesson) -> pd.DataFrame:
-    steps = [one.step for one in lesson.snapshots]
+def _tabulate_accuracies(lesson: Lesson) -> pd.DataFrame:
+    steps = [snapshot.step for snapshot in lesson.snapshots]
     layers = [f"layer {number}" for number in range(lesson.accuracy.shape[1])]
     return pd.DataFrame(lesson.accuracy, columns=layers).assign(step=steps)

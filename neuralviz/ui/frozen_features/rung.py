@@ -25,10 +25,10 @@ from neuralviz.plots.theme import shorten
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.frozen_features.choose import choose_rung
-from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
+from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
 from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -41,120 +41,130 @@ if TYPE_CHECKING:
     from neuralviz.jobs import Run
     from neuralviz.plots.standalone import About
 
-SHOWN = 3  # of the worst predictions; the others are a click away
-QUOTED = 90  # characters of a text in a sentence
-CUT_AT = 300  # characters of a text in the table
+VISIBLE_PREDICTIONS = 3  # the others are in the expander
+QUOTE_LENGTH = 90  # characters of a text in a sentence
+CELL_LENGTH = 300  # characters of a text in the table
 
 
-def show_closer(run: Run[Ladder]) -> None:
-    """What one rung has learnt, and where it is wrong."""
+def show_rung(run: Run[Ladder]) -> None:
+    """Show what one rung has learnt, and its errors."""
     ladder = run.result
     rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
     st.subheader("A rung looked at closer", anchor=False)
-    with off_stage("frozen-rung"):
+    with hide_on_stage("frozen-rung"):
         rung = choose_rung(rungs, best_rung(ladder), "frozen-rung", label_visibility="collapsed")
     result = best_result(ladder, rung)
     settings = {"rung": RUNG_NAMES[result.rung], "seed": str(result.seed)}
-    about = about_ladder(run.task.model.id, settings)
-    _show_layers(ladder, result, about)
-    _show_predictions(ladder, result, about)
-    _show_errors(ladder, result, about)
+    provenance = ladder_provenance(run.task.model.id, settings)
+    _show_layers(ladder, result, provenance)
+    _show_predictions(ladder, result, provenance)
+    _show_errors(ladder, result, provenance)
 
 
 def quote(text: str) -> str:
     """A user's text in a sentence of markdown."""
-    return f"“{plain(shorten(text, QUOTED))}”"
+    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"
 
 
-def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
-    """Which layers the rung listens to, and what the autoencoders lose at each."""
-    heard = result.trained.layer_shares
+def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
+    """Draw each layer's share of the rung's score, and the autoencoders' loss at each layer."""
+    layer_shares = result.trained.layer_shares
     rebuilt = next(
         (
             (ladder.curves[place].rebuilt if place in ladder.curves else (), losses)
-            for place, one in ladder.results.items()
-            if (losses := one.trained.losses) is not None
+            for place, rung_result in ladder.results.items()
+            if (losses := rung_result.trained.losses) is not None
         ),
         None,
     )
     with slide("frozen-heard"):
-        show_point(layer_shares_point(result.rung, heard), key="frozen-heard")
-        left, right = wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
-        with left:
+        show_point(layer_shares_point(result.rung, layer_shares), key="frozen-heard")
+        left_column, right_column = (
+            wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
+        )
+        with left_column:
             show_figure(
-                layer_shares_figure(result.rung, heard),
+                layer_shares_figure(result.rung, layer_shares),
                 key="frozen-heard",
-                numbers=lambda: pd.DataFrame({"layer": range(len(heard)), "share": heard}),
+                numbers=lambda: pd.DataFrame(
+                    {"layer": range(len(layer_shares)), "share": layer_shares}
+                ),
                 name="layers heard",
                 height=HEIGHT,
-                about=about,
+                provenance=provenance,
             )
-        if right is not None and rebuilt is not None:
-            with right:
-                _show_autoencoders(*rebuilt, about)
-    said = "How far the score moves while a layer's cosine moves as it does among the dev pairs."
-    st.caption(f"{said} {rebuilt_point(rebuilt[1])}" if rebuilt else said)
+        if right_column is not None and rebuilt is not None:
+            with right_column:
+                _show_autoencoders(*rebuilt, provenance)
+    sentence = (
+        "How far the score moves while a layer's cosine moves as it does among the dev pairs."
+    )
+    st.caption(f"{sentence} {rebuilt_point(rebuilt[1])}" if rebuilt else sentence)
 
 
-def _show_autoencoders(epochs: Sequence[np.ndarray], losses: np.ndarray, about: About) -> None:
+def _show_autoencoders(epochs: Sequence[np.ndarray], losses: np.ndarray, provenance: About) -> None:
     show_figure(
         autoencoder_figure(epochs, losses),
         key="frozen-rebuilt",
         numbers=lambda: pd.DataFrame({"layer": range(len(losses)), "lost": losses}),
         name="autoencoder loss by layer",
         height=HEIGHT,
-        about=about,
+        provenance=provenance,
     )
 
 
-def _show_predictions(ladder: Ladder, result: RungResult, about: About) -> None:
-    """Predictions against people's scores, and the worst of them in words."""
+def _show_predictions(ladder: Ladder, result: RungResult, provenance: About) -> None:
+    """Draw predictions against human scores, and list the worst."""
     test = ladder.test
     assert test is not None
     pairs = worst_predictions(test, result.predicted, len(test.scores))
     with slide("frozen-predictions"):
         show_point(worst_point(result.rung, pairs[0], quote), key="frozen-predictions")
-        left, right = wide_columns(2, "frozen-predictions")
-        with left:
+        left_column, right_column = wide_columns(2, "frozen-predictions")
+        with left_column:
             show_figure(
                 predictions_figure(result.rung, pairs),
                 key="frozen-predictions",
-                numbers=lambda: _table(pairs),
+                numbers=lambda: _tabulate_pairs(pairs),
                 name="predictions",
                 height=HEIGHT + 100,
-                about=about,
+                provenance=provenance,
             )
-        with right:
-            _show_worst(pairs, about)
+        with right_column:
+            _show_worst(pairs, provenance)
 
 
-def _show_worst(pairs: Sequence[Prediction], about: About) -> None:
+def _show_worst(pairs: Sequence[Prediction], provenance: About) -> None:
     st.markdown("**The worst predictions**")
-    table = _table(pairs[:20])
+    table = _tabulate_pairs(pairs[:20])
     for name in ("text 1", "text 2"):
-        table[name] = [shorten(text, CUT_AT) for text in table[name]]
+        table[name] = [shorten(text, CELL_LENGTH) for text in table[name]]
     table["human score"] = [f"{value:.3g}" for value in table["human score"]]
     table["prediction"] = [number(value, ".2f") for value in table["prediction"]]
-    st.table(table[:SHOWN].map(plain), hide_index=True)
-    if len(table) > SHOWN:
-        with off_stage("frozen-worst"), st.expander(f"The worst {len(table)}"):
+    st.table(table[:VISIBLE_PREDICTIONS].map(plain), hide_index=True)
+    if len(table) > VISIBLE_PREDICTIONS:
+        with hide_on_stage("frozen-worst"), st.expander(f"The worst {len(table)}"):
             st.dataframe(table, hide_index=True, key="frozen-worst-all")
             download_table(
-                "Predictions", lambda: _table(pairs), "predictions", key="frozen-all", about=about
+                "Predictions",
+                lambda: _tabulate_pairs(pairs),
+                "predictions",
+                key="frozen-all",
+                provenance=provenance,
             )
 
 
-def _show_errors(ladder: Ladder, result: RungResult, about: About) -> None:
-    """How far predictions are off, as a histogram and a Q–Q plot."""
+def _show_errors(ladder: Ladder, result: RungResult, provenance: About) -> None:
+    """Draw the errors of the predictions as a histogram and a Q–Q plot."""
     test = ladder.test
     assert test is not None
     errors = result.predicted - test.scores
     with slide("frozen-errors"):
         show_point(residuals_point(result.rung, result.predicted, test.scores), key="frozen-errors")
-        left, right = wide_columns(2, "frozen-errors")
+        left_column, right_column = wide_columns(2, "frozen-errors")
         for place, name, make in (
-            (left, "errors", residual_figure),
-            (right, "q-q", qq_figure),
+            (left_column, "errors", residual_figure),
+            (right_column, "q-q", qq_figure),
         ):
             with place:
                 show_figure(
@@ -163,19 +173,19 @@ def _show_errors(ladder: Ladder, result: RungResult, about: About) -> None:
                     numbers=lambda: pd.DataFrame({"error": errors}),
                     name=name,
                     height=HEIGHT,
-                    about=about,
+                    provenance=provenance,
                 )
     st.caption(
         "If the errors were normally distributed, the dots of the Q–Q plot would lie on its line."
     )
 
 
-def _table(pairs: Sequence[Prediction]) -> pd.DataFrame:
+def _tabulate_pairs(pairs: Sequence[Prediction]) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "text 1": [one.sentences[0] for one in pairs],
-            "text 2": [one.sentences[1] for one in pairs],
-            "human score": [one.score for one in pairs],
-            "prediction": [one.predicted for one in pairs],
+            "text 1": [pair.sentences[0] for pair in pairs],
+            "text 2": [pair.sentences[1] for pair in pairs],
+            "human score": [pair.score for pair in pairs],
+            "prediction": [pair.predicted for pair in pairs],
         }
     )

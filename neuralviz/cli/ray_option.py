@@ -30,31 +30,31 @@ RayOption = Annotated[
 ]
 
 
-class WithRay(TyperCommand):
-    """A command whose ``--ray`` may stand alone: an address goes with it, and nothing else does."""
+class RayCommand(TyperCommand):
+    """A command whose ``--ray`` takes an address, or stands alone."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give a ``--ray`` that stands alone its value."""
-        return super().parse_args(ctx, with_address(args))
+        return super().parse_args(ctx, give_ray_a_value(args))
 
 
-def with_address(args: Sequence[str]) -> list[str]:
-    """Arguments in which ``--ray`` has a value: what follows where it is an address, else local."""
-    found: list[str] = []
+def give_ray_a_value(args: Sequence[str]) -> list[str]:
+    """The arguments with a value for ``--ray``: the next one if it is an address, else local."""
+    arguments: list[str] = []
     rest = list(args)
     while rest:
         arg = rest.pop(0)
         if arg == "--":
-            return [*found, arg, *rest]
+            return [*arguments, arg, *rest]
         if arg == "--ray":
             has_address = bool(rest) and _is_meant_as_address(rest[0])
             arg = f"--ray={rest.pop(0) if has_address else LOCAL}"
-        found.append(arg)
-    return found
+        arguments.append(arg)
+    return arguments
 
 
 def _is_meant_as_address(text: str) -> bool:
-    """Whether it names a cluster, if only by mistake, rather than a file that there is."""
+    """Whether a text is an address or looks like one, and is not an existing file."""
     return is_address(text) or (is_like_address(text) and not Path(text).exists())
 
 

@@ -34,15 +34,15 @@ def begin_serving() -> ServerSettings:
     """
     global _is_serving
     _is_serving = True
-    allowed.cache_clear()
-    settings = allowed()
+    effective_settings.cache_clear()
+    settings = effective_settings()
     if settings.open:
         os.environ[f"{PREFIX}OPEN"] = "1"
     return settings
 
 
 @cache
-def allowed() -> ServerSettings:
+def effective_settings() -> ServerSettings:
     """The settings of this server; it has limits if others can reach it.
 
     Raises:
@@ -57,10 +57,10 @@ def allowed() -> ServerSettings:
 
 def has_visitors() -> bool:
     """Whether the pages have other visitors than the user of this machine."""
-    return allowed().open or allowed().demo
+    return effective_settings().open or effective_settings().demo
 
 
-def where_it_goes(subject: str = "The file") -> str:
+def describe_destination(subject: str = "The file") -> str:
     """A sentence on where the user's input goes.
 
     Args:
@@ -70,8 +70,9 @@ def where_it_goes(subject: str = "The file") -> str:
 
 
 def n_within_limits(texts: Sequence[str]) -> int:
-    """How many of the texts, from the first, this server takes at once."""
-    most_texts, most_characters = allowed().max_texts, allowed().max_characters
+    """How many of the first texts this server takes at once."""
+    settings = effective_settings()
+    most_texts, most_characters = settings.max_texts, settings.max_characters
     n = len(texts) if most_texts is None else min(len(texts), most_texts)
     if most_characters is None:
         return n
@@ -83,15 +84,15 @@ def n_within_limits(texts: Sequence[str]) -> int:
     return n
 
 
-def most_rows(limit: int, texts_in_row: int = 1) -> int:
+def row_limit(limit: int, texts_in_row: int = 1) -> int:
     """How many rows of a table this server takes: ``limit`` or fewer."""
-    most_texts = allowed().max_texts
+    most_texts = effective_settings().max_texts
     return limit if most_texts is None else max(1, min(limit, most_texts // texts_in_row))
 
 
-def most_typed(n_fields: int = 1) -> int | None:
+def character_limit(n_fields: int = 1) -> int | None:
     """The most characters for each of ``n_fields`` text fields; None without a limit."""
-    limit = allowed().max_characters
+    limit = effective_settings().max_characters
     return None if limit is None else limit // n_fields
 
 
@@ -107,7 +108,8 @@ def check_within_limits(texts: Sequence[str]) -> None:
 
 def describe_limits() -> str:
     """What this server takes at once, as a sentence."""
-    most_texts, most_characters = allowed().max_texts, allowed().max_characters
+    settings = effective_settings()
+    most_texts, most_characters = settings.max_texts, settings.max_characters
     limits = [many(most_texts, "text")] if most_texts is not None else []
     limits += [many(most_characters, "character")] if most_characters is not None else []
     return f"This server takes up to {' and '.join(limits)} at once."
