@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from neuralviz.words import many
@@ -126,3 +127,8 @@ class LongTextWarning(UserWarning):
 
 class UnreadTextWarning(UserWarning):
     """Texts that a model's tokenizer does not know, or does not tell apart."""
+
+
+def shorten_reason(error: Exception) -> str:
+    """What a library says of its error, in a line of at most 150 characters without a full stop."""
+    return re.sub(r"\s+", " ", str(error) or type(error).__name__).rstrip(".")[:150]

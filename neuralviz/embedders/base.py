@@ -34,7 +34,7 @@ from neuralviz.errors import (
 )
 from neuralviz.models import TextModel, tokenize
 from neuralviz.models.language_model import check_model
-from neuralviz.models.tokens import check_texts, to_utf8
+from neuralviz.models.tokens import check_texts, encode_texts, to_utf8
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
@@ -434,8 +434,8 @@ class ModelEmbedder(Embedder):
         return super()._with_prompt(prompt, name, task)
 
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
-        encode, unknown = self.model.encoder.encode_batch_fast, self.model.unknown_id
-        read = encode([to_utf8(text) for text in texts], add_special_tokens=False)
+        unknown = self.model.unknown_id
+        read = encode_texts(self.model.encoder, list(map(to_utf8, texts)))
         return [tuple(None if id_ == unknown else id_ for id_ in encoding.ids) for encoding in read]
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:

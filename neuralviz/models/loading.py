@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from tokenizers import Tokenizer
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import transformer_folder
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
-from neuralviz.models.passes import Behaviour, TokenTypes, shorten_reason
+from neuralviz.models.passes import Behaviour, TokenTypes
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder

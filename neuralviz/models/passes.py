@@ -9,7 +9,6 @@ nothing but the text counts. What cannot be helped is refused with a sentence.
 from __future__ import annotations
 
 import copy
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, shorten_reason
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -219,7 +218,3 @@ def stack_layers(out: Any, width: int) -> Tensor:
     if len({layer.shape[2] for layer in layers}) > 1:
         raise ValueError("the vectors of its layers differ in size")
     return torch.stack([layer[:, :width] for layer in layers])
-
-
-def shorten_reason(error: Exception) -> str:
-    return re.sub(r"\s+", " ", str(error) or type(error).__name__).rstrip(".")[:150]

@@ -11,18 +11,12 @@ from weakref import WeakKeyDictionary
 import torch
 from tokenizers import Tokenizer
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
 from neuralviz.models.folder_check import check_folder, transformer_folders
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import resolve
-from neuralviz.models.passes import (
-    Habits,
-    copy_network,
-    is_out_of_memory,
-    seeded,
-    shorten_reason,
-)
+from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
 from neuralviz.models.trial import ProbeInputs, check_context, probe_habits

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import ModelError, SettingsError, TextError, UnreadableTextError
+from neuralviz.errors import (
+    ModelError,
+    SettingsError,
+    TextError,
+    UnreadableTextError,
+    shorten_reason,
+)
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
     from neuralviz.models.bundled import TextReader
     from neuralviz.models.language_model import TextModel
@@ -91,6 +97,28 @@ class TokenizedText:
         return in_pieces or self.unreadable_share >= MOSTLY_UNREADABLE
 
 
+def encode_texts(
+    tokenizer: Tokenizer, texts: Sequence[str], *, with_spans: bool = False
+) -> list[Encoding]:
+    """The tokens of texts without special tokens.
+
+    Args:
+        tokenizer: a model's.
+        texts: any.
+        with_spans: also where in its text each token stands.
+
+    Raises:
+        ModelError: it cannot read one of them, for example for want of a token for unknown words.
+    """
+    encode = tokenizer.encode_batch if with_spans else tokenizer.encode_batch_fast
+    try:
+        return encode(list(texts), add_special_tokens=False)
+    except Exception as error:  # the library has no class of its own
+        raise ModelError(
+            f"The model's tokenizer cannot read these texts: {shorten_reason(error)}."
+        ) from error
+
+
 def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:
     """Tokenise texts and cut those longer than the model's window into chunks.
 
@@ -104,7 +132,7 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
     texts = list(texts)
     check_texts(texts)
     clean = list(map(to_utf8, texts))
-    encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
+    encodings = encode_texts(model.encoder, clean, with_spans=True)
     out = []
     for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
         if not encoding.ids:

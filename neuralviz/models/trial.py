@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models.passes import (
     Batching,
     Behaviour,
@@ -16,7 +16,6 @@ from neuralviz.models.passes import (
     copy_network,
     is_out_of_memory,
     seeded,
-    shorten_reason,
     stack_layers,
 )
 

@@ -37,7 +37,7 @@ MAX_UNPACKED = 1 << 28  # bytes of a batch, as of an Excel workbook
 _USUAL = 20  # times smaller that texts become when they are packed, at most
 _LONGEST = 1 << 26  # bytes of metadata
 _DICTIONARY, _BATCH = 2, 3  # kinds of messages
-_BUFFER, _BLOCK = 16, 24  # bytes of an entry
+_BUFFER, _BLOCK, _LENGTH_BYTES = 16, 24, 8  # bytes of an entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +297,9 @@ def check_unpacked(name: str, file: IO[bytes], max_bytes: int = MAX_UNPACKED) ->
             length = _read_number(data, buffer + 8, 8)
             file.seek(body + max(0, _read_number(data, buffer, 8)))
             packed += length
-            unpacked += max(length, int.from_bytes(file.read(8), "little", signed=True))
+            if length >= _LENGTH_BYTES:  # an empty buffer has no length before it
+                size = int.from_bytes(file.read(_LENGTH_BYTES), "little", signed=True)
+                unpacked += max(length, size)
         if unpacked > max(max_bytes, _USUAL * packed):
             raise TextError(
                 f"{name} has a batch of {unpacked:,} bytes when unpacked. Save it in smaller "

@@ -54,6 +54,8 @@ _OTHER_KINDS = {  # what files of other kinds begin with
     b"%PDF": "a PDF",
     b"PAR1": "a parquet file",
     b"{\\rtf": "a document in Rich Text Format (RTF)",
+    b"\x80\x04\x95": "a Python pickle",
+    b"\x80\x05\x95": "a Python pickle",
 }
 
 

@@ -31,7 +31,7 @@ def guess_column(file_name: str, table: Table) -> str:
         table: with a column.
 
     Raises:
-        TextError: no column has a word in it, nor a usual name.
+        TextError: no column has a word in it, nor a usual name; or each is the same in every row.
     """
     samples = dict(zip(table.columns, map(_take_sample, table.values), strict=True))
     rates = {title: rate_texts(values) for title, values in samples.items()}
@@ -41,12 +41,7 @@ def guess_column(file_name: str, table: Table) -> str:
         filled = [title for title in named if samples[title] or not len(table)]
         if filled or not len(table):
             return next(iter(filled), table.columns[0])
-        listed = ", ".join(f"“{title[:40]}”" for title in table.columns[:12])
-        sentence = (
-            f"{file_name} has no column with texts: no words in {listed}. If one of them contains "
-            "the texts, rename it to “text”."
-        )
-        raise TextError(" ".join([sentence, *table.notes]))
+        raise _no_texts_error(file_name, table, "no words in")
     texts = [
         title
         for title in named
@@ -61,7 +56,20 @@ def guess_column(file_name: str, table: Table) -> str:
         return words[0]
     best = max(rates.values()) if sentences else 1
     likely = [title for title in table.columns if rates[title] >= best]
+    if len(table.columns) > 1 and len(table) > 2:  # the same in every row is a mark of the format
+        likely = [title for title in likely if len(set(samples[title])) > 1]
+    if not likely:
+        raise _no_texts_error(file_name, table, "the same words in every row of")
     return max(likely, key=lambda title: sum(map(len, map(_extract_text, samples[title]))))
+
+
+def _no_texts_error(file_name: str, table: Table, reason: str) -> TextError:
+    listed = ", ".join(f"“{title[:40]}”" for title in table.columns[:12])
+    sentence = (
+        f"{file_name} has no column with texts: {reason} {listed}. If one of them contains the "
+        "texts, rename it to “text”."
+    )
+    return TextError(" ".join([sentence, *table.notes]))
 
 
 def rate_texts(values: Sequence[str]) -> int:

@@ -19,8 +19,7 @@ from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoProcessor, PreTrainedTokenizerFast
 
-from neuralviz.errors import NeuralvizError, SettingsError, StoreError
-from neuralviz.models.passes import shorten_reason
+from neuralviz.errors import NeuralvizError, SettingsError, StoreError, shorten_reason
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import RECORD_FILE
 from neuralviz.training.learner import TransformerLearner

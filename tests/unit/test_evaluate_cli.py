@@ -274,7 +274,7 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
         (["--data", "one.csv"], "All texts are in one group"),
         (["--data", "single.csv"], "has only one text"),
         (["--data", "words.csv"], "0 pairs"),
-        (["--data", "pairs.csv", "--resamples", "100"], "at least 200 resamples"),
+        (["--data", "pairs.csv", "--resamples", "100"], "Intervals need 200 to 100,000 resamples"),
         (["--data", "pairs.csv", "--role", "text1=score", "--role", "text2=score"],
          "has two roles"),
         (["--data", "pairs.csv", "-o", "pairs.csv"], "is a file. Enter the name of a folder"),

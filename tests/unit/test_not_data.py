@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
 import time
 from pathlib import Path
 
@@ -136,6 +137,7 @@ def test_texts_in_html_and_markdown_with_html_are_texts() -> None:
     ("content", "says"),
     [
         (b"{\\rtf1\\ansi One}", "RTF"),
+        (pickle.dumps(["The river rose.", "Bread needs salt."]), "Python pickle"),
         (b"PK\x03\x04 word/x.xml", "zip"),
         (b"%PDF-1.7", "PDF"),
     ],
@@ -272,6 +274,14 @@ def test_views_in_a_dictionary_are_texts() -> None:
     views = pa.array(["One", "Two", "One", None], pa.string_view()).dictionary_encode()
     table = read_table(Source("t.arrow", as_stream({"text": views.slice(1)})))
     assert table.column("text") == ["Two", "One"]
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4", "uncompressed"])
+def test_views_in_packed_feather_files(compression: str, tmp_path: Path) -> None:
+    texts = ["The river rose overnight", "Bread needs salt and time"]
+    columns = {"text": pa.array(texts, pa.string_view()), "label": pa.array(["a", "b"])}
+    feather.write_feather(pa.table(columns), tmp_path / "t.feather", compression=compression)
+    assert read_table(Source.from_path(tmp_path / "t.feather")).column("text") == texts
 
 
 def test_columns_of_kinds_that_are_not_read_are_named() -> None:

@@ -161,6 +161,12 @@ def test_the_texts_are_told_by_what_is_in_the_columns(content: str, column: str)
     assert read_texts(Source("a.csv", content.encode())).column == column
 
 
+def test_a_word_that_is_in_every_row_is_no_text() -> None:
+    features = [{"type": "Feature", "properties": {"name": f"River {n}"}} for n in range(4)]
+    with pytest.raises(TextError, match="the same words in every row"):
+        read_texts(Source("a.json", json.dumps({"features": features}).encode()))
+
+
 def test_words_for_missing_values_are_those_of_pandas() -> None:
     words = sorted(MISSING)
     assert words == sorted(word for word in STR_NA_VALUES if word)

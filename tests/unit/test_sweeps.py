@@ -32,7 +32,7 @@ def some_pairs() -> ScoredData:
     )
 
 
-def filled(rows: Sequence[Row], data, resamples: int = 50) -> Results:
+def filled(rows: Sequence[Row], data, resamples: int = 200) -> Results:
     settings = MeasureSettings(resamples=resamples)
     results = Results(EvaluationPlan((data,), tuple(rows), settings))
     for at in range(len(rows)):

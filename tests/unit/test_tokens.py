@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralviz.embedders import Embedder, make_embedder
+from neuralviz.embedders import Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.unread import describe_unread
-from neuralviz.errors import UnreadTextWarning
+from neuralviz.errors import ModelError, UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks
 from tests.support.models import SENTENCES
@@ -286,6 +286,16 @@ def test_only_so_many_texts_are_looked_at() -> None:
     texts = ["😀", *["a"] * 1000]
     assert "(Only the first 1,000 of 1,001 texts" in describe_unread(embedder_of("mean"), texts)
     assert not describe_unread(embedder_of("mean"), texts[::-1])
+
+
+def test_a_tokenizer_without_a_token_for_unknown_words(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"] = {"type": "WordLevel", "vocab": content["model"]["vocab"], "unk_token": "?"}
+    path.write_text(json.dumps(content))
+    embedder = make_embedder(embedder_spec("mean", {}, model_id=str(folder)))
+    with pytest.raises(ModelError, match=r"tokenizer cannot read these texts: .*Missing"):
+        embedder.encode(["qqqqzzzz 😀"])
 
 
 def test_unknown_words_where_only_the_vocabulary_names_them(folder: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_watch_reads_texts_whole_and_a_million_characters_at_most(
     n: int, length: int, labels: list[str] | None, n_watched: int, measured: str
 ) -> None:
     class Reader:
-        def of_layers(self, texts: list[str], should_stop: object = None) -> list[np.ndarray]:
+        def of_layers(self, texts: list[str], should_stop: object, *, is_whole: bool) -> list:
             self.read = texts
             return [np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)]
 
