@@ -237,5 +237,5 @@ def test_columns_of_any_name_are_guessed_and_can_be_assigned() -> None:
     boxes = {box.label: box for box in page.selectbox}
     assert (boxes["Score"].value, boxes["Header"].value) == ("gold", "detect automatically")
     assert "The table contains" not in boxes
-    boxes["Score"].set_value(None).run()
-    assert "Choose columns for these roles: Score." in said(page)
+    boxes["Score"].set_value("right").run()
+    assert "The column “right” has two roles. Give it one." in said(page)
