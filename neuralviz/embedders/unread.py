@@ -37,6 +37,8 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
     sentences: dict[str, None] = {}
     for part in embedder.parts:
         tokens = part.token_ids(beginnings)
+        if not tokens:
+            continue  # there is no tokenizer
         unknown = [
             place
             for place, (text, ids) in enumerate(zip(beginnings, tokens, strict=True))
