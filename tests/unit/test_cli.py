@@ -543,7 +543,7 @@ def test_texts_of_unknown_tokens_are_named(command: str, run: Callable[..., Resu
     output = {"embed": ("-o", "out.csv"), "similarity": ("-o", "out")}.get(command, ())
     result = run(*command.split(), "signs.txt", "--method", "mean", *output)
     assert result.exit_code == 0, result.stderr
-    assert "half of the tokens of texts 1, 3 are unknown to the model" in result.stderr
+    assert "half of the words of texts 1, 3 are unknown to the model" in result.stderr
     assert "The model reads the same tokens in texts 1, 3, although they differ" in result.stderr
 
 
