@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MINUTE = 60_000
 CURVES = "[aria-label^='How the rungs learn']"
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def n_points(page: Page) -> int:

@@ -29,7 +29,7 @@ SIDES = "f => [...f._fullLayout.xaxis.range, ...f._fullLayout.yaxis.range]"
 DENSITY = """f => { const t = f._fullData.find(t => t.type === 'heatmap')
     return [t.z.length, Math.max(...t.z.map(row => Math.max(...row))), t.dx] }"""
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

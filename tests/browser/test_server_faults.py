@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 STEP = re.compile(r"[Ee]poch [\d,]+ of 1,000")
 DONE = re.compile(r"^(Done in|Result of) ")
@@ -90,7 +90,6 @@ def test_a_page_whose_connection_was_cut_goes_on_with_its_run(
         stop(page)
 
 
-@pytest.mark.slow
 def test_a_run_whose_worker_is_killed_says_so_and_is_run_again(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -109,7 +108,6 @@ def test_a_run_whose_worker_is_killed_says_so_and_is_run_again(
         stop(page)
 
 
-@pytest.mark.slow
 def test_a_server_without_workers_does_the_work_itself(browser: Browser, tmp_path: Path) -> None:
     with started(tmp_path, NEURALVIZ_WORKERS="0") as server, browser.new_context() as context:
         page = context.new_page()
@@ -120,7 +118,6 @@ def test_a_server_without_workers_does_the_work_itself(browser: Browser, tmp_pat
             assert page.request.get(f"{server.address}/{path}").text() == "ok"
 
 
-@pytest.mark.slow
 def test_without_a_folder_to_write_to_runs_are_as_good(browser: Browser, tmp_path: Path) -> None:
     with (
         started(tmp_path, NEURALVIZ_HOME="/proc/neuralviz") as server,
@@ -137,7 +134,6 @@ def test_without_a_folder_to_write_to_runs_are_as_good(browser: Browser, tmp_pat
         expect(page.get_by_text(re.compile("Could not|cannot be"))).to_be_visible()
 
 
-@pytest.mark.slow
 def test_two_servers_on_one_folder_know_of_each_others_runs(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -159,7 +155,6 @@ def test_two_servers_on_one_folder_know_of_each_others_runs(
         expect(other.get_by_text(re.compile(r"^Stopped"))).to_be_visible()
 
 
-@pytest.mark.slow
 def test_a_server_that_is_told_to_end_lets_running_work_finish(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -66,15 +67,22 @@ def test_an_address_where_nothing_answers(tmp_path: Path):
     code, said, took = run("add", "sample_data/topics.csv", "--ray", "127.0.0.1:9")
     assert (code, took < 30) == (2, True)
     assert "No Ray cluster answers at 127.0.0.1:9." in said
-    code, said, _ = run("add", "sample_data/topics.csv", "--ray", "ray://127.0.0.1:10001")
-    assert code == 2
-    assert "client address" in said
-    code, said, _ = run("add", "sample_data/topics.csv", "--ray", "10.0.0.1")
-    assert code == 2
-    assert "“10.0.0.1” is not the address of a Ray cluster. Write HOST:PORT" in said
-    code, said, _ = run("add", "sample_data/topics.csv", "--ray", "head..example:6379")
-    assert code == 2
-    assert "No Ray cluster answers at head..example:6379." in said
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("ray://127.0.0.1:10001", "client address"),
+        ("10.0.0.1", "“10.0.0.1” is not the address of a Ray cluster. Write HOST:PORT"),
+        ("head..example:6379", "No Ray cluster answers at head..example:6379."),
+    ],
+)
+def test_an_address_that_cannot_be_one(address: str, sentence: str):
+    pytest.importorskip("ray", reason="needs neuralviz[ray]")
+    from neuralviz.cluster.connecting import connected
+
+    with pytest.raises(NeuralvizError, match=re.escape(sentence)), connected(address):
+        pass
 
 
 def test_a_cluster_of_this_machine_that_is_gone():

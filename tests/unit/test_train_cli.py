@@ -177,6 +177,7 @@ def test_a_trained_encoder_is_listed_used_and_deleted(
 # --- what is interrupted -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     corpus: str, home: Path, bert_folder: Path
