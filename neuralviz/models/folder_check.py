@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -271,11 +270,10 @@ def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
         if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
             return []
         classes = {name.lower() for name in dir(transformers)}
-        config_class = transformers.CONFIG_MAPPING[kind]
-        families = {_find_family(config_class)}
-        with suppress(Exception):  # of a family whose class does not load, which loading names
-            loaded = transformers.MODEL_MAPPING.get(config_class, ())
-            families |= set(map(_find_family, loaded if isinstance(loaded, tuple) else [loaded]))
+        families = {_find_family(transformers.CONFIG_MAPPING[kind])}
+        mappings = vars(transformers.models.auto.modeling_auto).items()
+        entries = [m.get(kind, ()) for name, m in mappings if name.endswith("_MAPPING_NAMES")]
+        known = {name for e in entries for name in ([e] if isinstance(e, str) else e)}
         families |= {twin for twins in _TWINS if twins & families for twin in twins}
         for name in map(str, names):
             plain = re.sub("^(TF|Flax)", "", name)
@@ -283,7 +281,7 @@ def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
             # SimCSE's classes are an encoder and a head for training, which is not read
             if re.sub("ForCL$", "Model", plain).lower() not in classes:
                 unknown.append(name)
-            elif family and family not in families:
+            elif family and family not in families and plain not in known:
                 raise ModelError(
                     f"The config.json of {model_id} contradicts itself: its model_type is "
                     f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
