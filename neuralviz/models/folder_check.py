@@ -30,6 +30,7 @@ _AUTO_CLASSES = (
 )  # fmt: skip
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
+_WITH_SETTINGS = ("Pooling", "Dense")  # modules of sentence-transformers that no default fits
 _TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 
 
@@ -72,6 +73,19 @@ def check_folder(folder: Path, model_id: str) -> None:
     for path in folders:
         check_weights(path, model_id)
         _check_tokenizer(path, model_id)
+
+
+def check_settings(folder: Path, model_id: str) -> None:
+    """Refuse a model of sentence-transformers of which a module's settings are missing.
+
+    Raises:
+        ModelError: they are.
+    """
+    for module in _read_modules(folder, model_id):
+        settings = module.folder / "config.json"
+        if module.name in _WITH_SETTINGS and not settings.is_file():
+            name = settings.relative_to(folder).as_posix()
+            raise ModelError(f"{model_id} is incomplete: {name} is missing.")
 
 
 def transformer_folder(folder: Path, model_id: str) -> Path:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import check_folder, transformer_folders
+from neuralviz.models.folder_check import check_folder, check_settings, transformer_folders
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import resolve
 from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
@@ -57,6 +57,7 @@ def load_sentence_transformer(
                 f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
                 "methods mean, cls, sep, last and sbert-wk work with any encoder."
             )
+        check_settings(folder, model_id)
         if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
             raise describe_missing_weights(model_id, [path.name for path in folder.rglob("*")])
     try:

@@ -555,6 +555,14 @@ def test_a_transformer_in_a_folder_of_its_own(dense: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(PooledEmbedder(model).encode(SHORT), expected, atol=1e-5)
 
 
+def test_a_module_without_its_settings(dense: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(dense, tmp_path / "model")
+    shutil.rmtree(folder / "1_Pooling")
+    sentence = "is incomplete: 1_Pooling/config.json is missing."
+    assert sentence in refusal(load_sentence_transformer, folder)
+    assert load_text_model(folder, device="cpu").id == str(folder)  # *mean* needs none
+
+
 def save_router(plain: Path, folder: Path) -> Path:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
