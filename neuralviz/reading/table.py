@@ -193,8 +193,11 @@ def blank_missing(
     for title, column in zip(table.columns, table.values, strict=True):
         looked_at = column if titles is None or title in titles else ()
         counts = Counter(word for value in looked_at if (word := _match_missing(value)))
+        if not counts:
+            values.append(column)
+            continue
         kept = find_codes(column) if codes is None else codes.get(title, ())
-        if kept and (words := sorted(counts.keys() & set(kept))):
+        if words := sorted(counts.keys() & set(kept)):
             notes.append(
                 f"Read {_list_words(words)} in the column “{title[:40]}” as a value, like the "
                 "others of this column."
