@@ -168,10 +168,14 @@ def ask_confirmation(question: str) -> bool:
 
 
 def print_message(sentence: str) -> None:
-    """Print a sentence on standard error, on one line, with the options for what it advises."""
+    """Print a sentence on standard error, on one line, with the options for what it advises.
+
+    What stands in quotation marks, such as a user's text, stays as it is.
+    """
+    parts = re.split("(“[^”]*”)", sentence)
     for advice, option in _OPTIONS.items():
-        sentence = re.sub(advice, rf"\g<0> ({option})", sentence)
-    stderr().print(Text(printable(sentence)), soft_wrap=True)
+        parts[::2] = [re.sub(advice, rf"\g<0> ({option})", part) for part in parts[::2]]
+    stderr().print(Text(printable("".join(parts))), soft_wrap=True)
 
 
 def stderr() -> Console:

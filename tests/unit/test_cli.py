@@ -23,6 +23,7 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.cli import terminal
 from neuralviz.cli.commands import COMMANDS, load_command
+from neuralviz.cli.common import print_message
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.embedders.registry import LOADERS, makers
 from neuralviz.micro_tuning import check_settings
@@ -535,6 +536,13 @@ def test_an_exported_model_is_a_plain_one_in_float32(
     again = run("models", "export", "bundled", "out")
     assert again.exit_code == 2
     assert "not an empty folder" in again.stderr
+
+
+def test_options_are_named_outside_quotations(capsys: pytest.CaptureFixture[str]):
+    print_message("“please match by row” has no IDs: match by row.")
+    assert (
+        capsys.readouterr().err == "“please match by row” has no IDs: match by row (--in-order).\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["embed", "similarity", "corpus add"])
