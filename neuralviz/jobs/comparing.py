@@ -120,10 +120,6 @@ class Compare(KeptTask[Step, Comparison]):
         """The task for the models as they are now."""
         return cls(tuple(specs), tuple(texts), list_models(specs))
 
-    @property
-    def label(self) -> str:
-        return f"Comparison of {many(len(self.texts), 'text')} by {many(len(self.specs), 'method')}"
-
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """Labels of the methods, no two alike."""
@@ -262,10 +258,6 @@ class FollowPair(LatestTask[NeuralPair]):
     spec: EmbedderSpec
     texts: tuple[str, str]
     vectors: tuple[bytes, bytes]
-
-    @property
-    def label(self) -> str:
-        return "A pair of texts"
 
     def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))

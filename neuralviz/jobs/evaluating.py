@@ -69,10 +69,6 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         """The task for the models as they are now."""
         return cls(plan, list_models(row.spec for row in plan.rows), corpus)
 
-    @property
-    def label(self) -> str:
-        return f"Evaluation of {many(len(self.plan.rows), 'method')}"
-
     def start(self) -> EvaluationState:
         return EvaluationState(Results(self.plan))
 

@@ -26,7 +26,6 @@ from neuralviz.models.shared import LOADERS, shared_text_model
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
 from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -71,10 +70,6 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     model: ModelRef
     pairs: PairRows
 
-    @property
-    def label(self) -> str:
-        return "Layers on train pairs"
-
     def start(self) -> Ladder:
         return Ladder()
 
@@ -110,10 +105,6 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     settings: LadderSettings
     dev: PairRows = ()
     test: PairRows = ()
-
-    @property
-    def label(self) -> str:
-        return f"Ladder on {many(len(self.pairs), 'pair')}"
 
     def start(self) -> Ladder:
         return Ladder()
@@ -203,10 +194,6 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
     rungs: tuple[SimilarityModel, ...]
     first: str
     second: str
-
-    @property
-    def label(self) -> str:
-        return "Two texts on the ladder"
 
     def events(self, should_stop: ShouldStop) -> Generator[TwoScores, None, None]:
         for text in (self.first, self.second):

@@ -114,10 +114,6 @@ class MakeMaps(Task[MapEvent, MapsState]):
         """The task for the models as they are now."""
         return cls(corpus_id, tuple(choices), list_models(choice.spec for choice in choices))
 
-    @property
-    def label(self) -> str:
-        return many(len(self.choices), "map")
-
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """Labels of the methods."""
@@ -237,10 +233,6 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     sentence: str
     models: tuple[ModelRef, ...]
     wait: float = 90.0
-
-    @property
-    def label(self) -> str:
-        return "A sentence on a map"
 
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
         placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)

@@ -106,10 +106,6 @@ class SampleNeighbours(FindingTask):
 
     n: int
 
-    @property
-    def label(self) -> str:
-        return "Neighbours of a sample"
-
     def _rows(self, corpus: Corpus) -> np.ndarray:
         return sampled_rows(corpus, self.n)
 
@@ -123,10 +119,6 @@ class FindNeighbours(FindingTask):
     """
 
     row: int
-
-    @property
-    def label(self) -> str:
-        return "Neighbours of a text"
 
     def _rows(self, corpus: Corpus) -> np.ndarray:
         return np.array([self.row])

@@ -1,4 +1,4 @@
-"""Runs wait their turn, each with a thread that looks after it; an executor does the work."""
+"""Runs wait their turn, each with a thread that looks after it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.run import Run
-from neuralviz.jobs.task import SharingTask
-from neuralviz.jobs.workers import LocalExecutor
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from neuralviz.jobs.task import Task
-    from neuralviz.jobs.workers import Executor, Workers
+    from neuralviz.jobs.workers import Workers
 
 LATEST = 5  # tasks of a kind, from which it is told how long another takes
 MOST_VARIED = 4.0  # times the shortest that the longest of them may take
@@ -54,7 +52,7 @@ class RunQueue:
         max_short: so many short tasks at once beside the others.
         max_sharing: so many tasks that share their work at once beside the others; by default none
             does, and they wait like the others.
-        executor: where runs are carried out; by default in this process.
+        workers: carry the runs out; by default this process does.
         max_of_owner: so many runs of one owner may wait or be under way; one more fails with a
             sentence. By default as many as they like.
         spare_mb: megabytes of memory that must be left; with less, a run fails with a sentence
@@ -66,11 +64,11 @@ class RunQueue:
         max_running: int = 1,
         max_short: int = 4,
         max_sharing: int = 0,
-        executor: Executor | None = None,
+        workers: Workers | None = None,
         max_of_owner: int | None = None,
         spare_mb: int = 0,
     ) -> None:
-        self._executor = executor or LocalExecutor()
+        self._workers = workers
         self._max_of_owner = max_of_owner
         self._spare_mb = spare_mb
         self._lock = threading.Lock()
@@ -205,8 +203,7 @@ class RunQueue:
         """Beside which others a run waits for its turn."""
         if run.task.is_short:
             return "short"
-        shares = isinstance(run.task, SharingTask) and run.task.sharing_key() is not None
-        return "sharing" if shares and self._limits["sharing"] else "long"
+        return "sharing" if run.task.is_shared and self._limits["sharing"] else "long"
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
@@ -254,7 +251,8 @@ class RunQueue:
         _join(running.values(), seconds)
         for run in cut:
             run.end(Stopped())  # where it hangs: what is known of it is kept, and the log says so
-        self._executor.close()
+        if self._workers is not None:
+            self._workers.close()
         return not any(thread.is_alive() for thread in running.values())
 
     def _start_next(self) -> None:
@@ -277,7 +275,10 @@ class RunQueue:
 
     def _work(self, run: Run[Any]) -> None:
         try:
-            self._executor.carry_out(run)
+            if self._workers is None:
+                run.carry_out()
+            else:
+                self._workers.carry_out(run)
         finally:
             with self._lock:
                 del self._running[run]
@@ -367,7 +368,7 @@ def serve_runs(
             _the_queue = RunQueue(
                 max_running=len(workers) if workers else 1,
                 max_sharing=MAX_SHARING if workers else 0,
-                executor=workers,
+                workers=workers,
                 max_of_owner=max_of_owner,
                 spare_mb=spare_mb,
             )

@@ -279,7 +279,7 @@ class Run(Generic[R]):
             self.may_succeed_again = not isinstance(failure, TextError | SettingsError)
             self.was_cut_off = isinstance(failure, WorkerEndedError)
         else:
-            _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
+            _log.error("A run failed: %s.", type(self.task).__name__, exc_info=failure)
             error = describe_unexpected(failure)
         with self._lock:
             if self.is_over:

@@ -81,10 +81,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     n_watched: int
     watch_every: int
 
-    @property
-    def label(self) -> str:
-        return "Training"
-
     def start(self) -> tuple[Lesson, ...]:
         return tuple(Lesson(settings) for settings in self.settings)
 

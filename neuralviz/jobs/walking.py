@@ -29,10 +29,6 @@ class WalkThrough(LatestTask["Walkthrough"]):
     model: ModelRef
     texts: tuple[str, ...]
 
-    @property
-    def label(self) -> str:
-        return "How it works"
-
     def events(self, should_stop: ShouldStop) -> Generator[Walkthrough, None, None]:
         from neuralviz.micro_tuning import walkthrough
 

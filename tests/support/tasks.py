@@ -17,10 +17,6 @@ from neuralviz.models.shared import shared_model
 class DigestOfModel(LatestTask[str]):
     """A digest of the bundled model's parameters where the task is done."""
 
-    @property
-    def label(self) -> str:
-        return "Digest"
-
     def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
         model = shared_model("bundled").network
         made = blake2b()
@@ -34,10 +30,6 @@ class CountUp(Task[int, tuple[int, ...]]):
     """Counts from 0 to one less than ``n``."""
 
     n: int
-
-    @property
-    def label(self) -> str:
-        return f"Counting to {self.n}"
 
     def start(self) -> tuple[int, ...]:
         return ()
@@ -53,10 +45,6 @@ class CountUp(Task[int, tuple[int, ...]]):
 class SaysWhere(LatestTask[int]):
     """Its result is the id of the process that did it."""
 
-    @property
-    def label(self) -> str:
-        return "Where"
-
     def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
         yield os.getpid()
 
@@ -66,10 +54,6 @@ class WaitForStop(LatestTask[tuple[int, int]]):
     """Says in which process it is, and goes on until it is stopped."""
 
     number: int = 0
-
-    @property
-    def label(self) -> str:
-        return "Waiting"
 
     def events(self, should_stop: ShouldStop) -> Generator[tuple[int, int], None, None]:
         yield os.getpid(), self.number
@@ -85,10 +69,6 @@ class Fails(LatestTask[int]):
     kind: str
     sentence: str
     at_once: bool = False
-
-    @property
-    def label(self) -> str:
-        return "Failing"
 
     def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
         if not self.at_once:

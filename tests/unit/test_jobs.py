@@ -57,10 +57,6 @@ class Listed(Task[object, tuple[object, ...]]):
 
     name: str = "listed"
 
-    @property
-    def label(self) -> str:
-        return self.name
-
     def start(self) -> tuple[object, ...]:
         return ()
 
@@ -124,10 +120,6 @@ class Counting(Task[int, int]):
     """Counts up to a number; its result is the last one."""
 
     to: int
-
-    @property
-    def label(self) -> str:
-        return f"Counting to {self.to}"
 
     def start(self) -> int:
         return 0

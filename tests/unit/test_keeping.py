@@ -47,10 +47,6 @@ class Count(KeptTask[int, int]):
     until: int
     ends: str = "done"
 
-    @property
-    def label(self) -> str:
-        return "counting"
-
     def start(self) -> int:
         return 0
 

@@ -46,10 +46,6 @@ class Wait(KeptTask[int, int]):
     fails: bool = False
     is_cut_off: bool = False
 
-    @property
-    def label(self) -> str:
-        return "Waiting"
-
     def start(self) -> int:
         return 0
 

@@ -50,10 +50,6 @@ class Say(LatestTask[str]):
     text: str = SECRET
     fails: bool = False
 
-    @property
-    def label(self) -> str:
-        return "Saying"
-
     def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
         if self.fails:
             raise TextError(self.text)
@@ -66,10 +62,6 @@ GO_ON = threading.Event()
 @dataclass(frozen=True)
 class Hangs(LatestTask[str]):
     """Does not look whether it should stop."""
-
-    @property
-    def label(self) -> str:
-        return "Hanging"
 
     def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
         yield "something"
