@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from neuralviz.jobs.returning import CRASHED
+from neuralviz.jobs.returning import REASONS
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server
 
@@ -89,7 +89,7 @@ def test_a_run_that_a_crash_ended_says_so_and_is_started_again(
             server.kill()
             server.start()
             page.goto(link)
-            expect(page.get_by_text(CRASHED)).to_be_visible()
+            expect(page.get_by_text(REASONS["crashed"])).to_be_visible()
             page.get_by_role("button", name="Run again").click()
             expect(page.get_by_text(STEP)).to_be_visible()
             assert page.url != link

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from neuralviz.errors import WorkerEndedError
-from neuralviz.jobs.returning import CUT_OFF, ELSEWHERE
+from neuralviz.jobs.returning import REASONS
 from tests.support.app import APP, Server, settled
 from tests.support.proxy import Proxy
 
@@ -101,7 +101,7 @@ def test_a_run_whose_worker_is_killed_says_so_and_is_run_again(
         os.kill(worker, signal.SIGKILL)
         expect(page.get_by_text(str(WorkerEndedError()))).to_be_visible()
         page.reload()
-        expect(page.get_by_text(CUT_OFF)).to_be_visible()
+        expect(page.get_by_text(REASONS["cut off"])).to_be_visible()
         page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text(STEP)).to_be_visible()
         assert server.workers() != [worker]
@@ -149,7 +149,7 @@ def test_two_servers_on_one_folder_know_of_each_others_runs(
         there = page.url.replace(first.address, second.address)
         other = context.new_page()
         other.goto(there)
-        expect(other.get_by_text(ELSEWHERE)).to_be_visible()
+        expect(other.get_by_text(REASONS["elsewhere"])).to_be_visible()
         stop(page)
         other.goto(there)
         expect(other.get_by_text(re.compile(r"^Stopped"))).to_be_visible()

@@ -28,7 +28,7 @@ from neuralviz.evaluation.results_file import results_bytes
 from neuralviz.evaluation.tables import read_data
 from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
 from neuralviz.jobs.keeping import result_key
-from neuralviz.jobs.returning import STOPPED, digest_work, returning_runs
+from neuralviz.jobs.returning import REASONS, run_table
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
@@ -282,11 +282,9 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
     (run,) = runs(page)
     run.stop()
     run_id = page.query_params["run"]
-    wait_until(
-        lambda: returning_runs().find(run_id, digest_work(result_key(run.task))).status == "stopped"
-    )
+    wait_until(lambda: run_table().find_status(run_id, result_key(run.task)) == "stopped")
     back = opened(example="Forms", run=run_id)
-    assert [one.value for one in back.error] == [plain(STOPPED)]
+    assert [one.value for one in back.error] == [plain(REASONS["stopped"])]
     assert "Run again" in [one.label for one in back.button]
     other = opened(example="Forms")
     assert not runs(other)

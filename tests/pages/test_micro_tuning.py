@@ -17,11 +17,10 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
-from neuralviz.jobs import returning
+from neuralviz.jobs import Run, returning
 from neuralviz.jobs.keeping import reopen_run, result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.returning import STOPPED, digest_work
-from neuralviz.jobs.run_table import RunTable
+from neuralviz.jobs.returning import REASONS, RunTable
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
@@ -81,14 +80,14 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
     bundled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded, table = recorded_run(), RunTable()
-    monkeypatch.setattr(
-        returning, "_returning", returning.ReturningRuns(RunTable())
-    )  # of this home
+    monkeypatch.setattr(returning, "_table", table)  # of this home
     task = TuneTexts(ModelRef.from_id("bundled"), recorded.texts, recorded.settings)
-    table.add("anId", digest_work(result_key(task)))
-    table.end("anId", "stopped")
-    page = page_at("micro_tuning", run="anId").run()
-    assert messages(page) == plain(STOPPED)
+    stopped = Run(task)
+    table.add(stopped.id, result_key(task))
+    stopped.stop()
+    table.end(stopped)
+    page = page_at("micro_tuning", run=stopped.id).run()
+    assert messages(page) == plain(REASONS["stopped"])
     press(page, "Run again")
     wait_until(lambda: last_run(page).is_over, 60)
     assert last_run(page).task == task

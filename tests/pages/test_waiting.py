@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs.queue import RunQueue
 from neuralviz.ui.page import plain
-from tests.support.tasks import WaitForStop
+from tests.support.tasks import WaitForStop, submit
 
 
 def app() -> None:
@@ -30,7 +30,7 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
 ) -> None:
     queue = RunQueue(max_running=1)
     monkeypatch.setattr(queues, "_the_queue", queue)
-    before = [queue.submit(WaitForStop(n), lambda: True, owner=str(n)) for n in range(2)]
+    before = [submit(queue, WaitForStop(n), lambda: True, owner=str(n)) for n in range(2)]
     page = AppTest.from_function(app, default_timeout=30).run()
     assert not page.exception
     assert page.get("progress")[0].proto.text == plain("Waiting: 2 runs ahead of this one.")

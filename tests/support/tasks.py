@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 from neuralviz.errors import ShouldStop, Stopped, TextError
+from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.task import LatestTask, Task
 from neuralviz.models.shared import shared_model
+
+
+def submit(
+    queue: RunQueue,
+    task: Task[Any, Any],
+    owner_is_here: Callable[[], bool] = lambda: True,
+    at_end: Callable[[Run[Any]], None] = lambda _run: None,
+    **options: Any,
+) -> Run[Any]:
+    """The run of a task in a queue."""
+    run: Run[Any] = Run(task, owner_is_here, **options)
+    run.at_end.append(at_end)
+    return queue.submit(run)
 
 
 @dataclass(frozen=True)

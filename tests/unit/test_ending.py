@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = "The river rose overnight and covered the lower meadows."
 
 TUNING_APP = f"""
-from neuralviz.jobs import run_queue
+from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.task import LatestTask
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models.shared import shared_model
@@ -43,7 +43,7 @@ class Tuning(LatestTask):
             print("a step", flush=True)
             yield event.step
 
-run_queue().submit(Tuning(), lambda: True)
+run_queue().submit(Run(Tuning()))
 """
 
 IMPORTING = """

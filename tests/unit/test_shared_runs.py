@@ -19,7 +19,7 @@ from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.models.tokens import tokenize
-from tests.support.tasks import WaitForStop
+from tests.support.tasks import WaitForStop, submit
 
 WATCHERS = (
     ("The old boat left.", "Rain falls."),
@@ -160,10 +160,10 @@ def test_a_run_that_shares_does_not_wait_for_long_ones(
     workers = Workers(n=1, threads=1)
     queue = RunQueue(max_running=1, max_sharing=8, workers=workers)
     try:
-        waits: Run = queue.submit(WaitForStop(), lambda: True, owner="corpus")
+        waits: Run = submit(queue, WaitForStop(), lambda: True, owner="corpus")
         model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
         tunes = [
-            queue.submit(TuneTexts(model, (text,), settings), lambda: True, owner=text)
+            submit(queue, TuneTexts(model, (text,), settings), lambda: True, owner=text)
             for text in ("Rain falls.", "The boat left.")
         ]
         for run in tunes:

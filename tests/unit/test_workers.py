@@ -19,7 +19,7 @@ from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models.shared import ModelRef, shared_model
-from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop
+from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop, submit
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,8 @@ def test_after_everything_the_model_is_bit_identical() -> None:
         queue = RunQueue(max_sharing=8, workers=workers)
         settings = TuningSettings(shared_model("bundled").head_layers, epochs=5)
         runs = [
-            queue.submit(
+            submit(
+                queue,
                 TuneTexts(ModelRef.from_id("bundled"), (f"The bridge number {n} fell.",), settings),
                 lambda: True,
                 owner=str(n),
@@ -197,11 +198,11 @@ def test_a_run_that_was_stopped_before_is_not_sent(workers: Workers) -> None:
 
 def test_a_queue_hands_runs_to_workers() -> None:
     queue = RunQueue(max_running=1, workers=Workers(n=1, threads=1))
-    runs = [queue.submit(SaysWhere(), lambda: True) for _ in range(3)]
+    runs = [submit(queue, SaysWhere(), lambda: True) for _ in range(3)]
     assert all(run.wait(30) for run in runs)
     assert len({run.result for run in runs}) == 1
     assert queue.close()
-    late = queue.submit(SaysWhere(), lambda: True)
+    late = submit(queue, SaysWhere(), lambda: True)
     assert (late.status, late.error) == ("failed", NOT_BEGUN)
 
 

@@ -72,7 +72,7 @@ def show_warnings(comparison: Comparison, results: Sequence[Similarity]) -> None
 
 
 def show_disagreements(
-    run_id: int, results: Sequence[Similarity], differences: Disagreements
+    run_id: str, results: Sequence[Similarity], differences: Disagreements
 ) -> None:
     """List the pairs of texts by how much the methods disagree, the most first."""
     st.subheader("Where the methods disagree", anchor=False)

@@ -90,7 +90,7 @@ def _read_sample() -> ReadTexts:
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
-def _choose_least(result: WordVariances, run: int) -> int:
+def _choose_least(result: WordVariances, run: str) -> int:
     """A field for how often a word must occur."""
     return st.number_input(
         "Minimum number of occurrences",
