@@ -18,8 +18,7 @@ from safetensors.torch import load, save
 
 from neuralviz.evaluation.ladder_file import ladder_bytes
 from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
-from neuralviz.jobs.example_ladder import RECORDED, example_ladder
-from neuralviz.jobs.ladder import LookAtLayers
+from neuralviz.jobs.ladder import RECORDED, LookAtLayers, example_ladder
 from neuralviz.paths import sample_data
 
 if TYPE_CHECKING:

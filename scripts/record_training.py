@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neuralviz.jobs.example_training import RECORDED, example_training
+from neuralviz.jobs.training import RECORDED, example_training
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks

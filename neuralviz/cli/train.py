@@ -20,7 +20,7 @@ from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.jobs.example_training import RATES
+from neuralviz.jobs.training import RATES
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep

@@ -19,11 +19,15 @@ from neuralviz.evaluation.ladder_events import (
     LayerCosines,
 )
 from neuralviz.evaluation.ladder_file import FORMAT, ladder_bytes, read_ladder
+from neuralviz.evaluation.ladder_settings import LadderSettings
 from neuralviz.evaluation.ladder_table import best_result
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, Task
-from neuralviz.models.shared import LOADERS, shared_text_model
-from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.models import MINILM
+from neuralviz.models.shared import LOADERS, ModelRef, shared_text_model
+from neuralviz.paths import sample_data
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.source import Source
 from neuralviz.training import similarity
 from neuralviz.training.similarity.names import RUNG_NAMES
 
@@ -31,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.ladder_events import Ladder
     from neuralviz.evaluation.ladder_settings import LadderSettings
     from neuralviz.models import TextModel
     from neuralviz.models.shared import ModelRef
+    from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 
@@ -247,3 +253,26 @@ def _feature_progress(result: Ladder) -> Progress:
         return Progress()
     text = f"{progress.done:,} of {progress.total:,} texts, {progress.source}"
     return Progress(progress.done, progress.total, "texts", text)
+
+
+EXAMPLE = "scored_pairs.csv"
+RECORDED = "recorded_ladder.npz"
+
+
+def example_pairs() -> ScoredPairs:
+    """The pairs that come with neuralviz."""
+    return read_pairs(Source.from_path(sample_data() / EXAMPLE))
+
+
+def example_ladder() -> ClimbLadder:
+    """The task whose result is recorded: the example with the page's first settings."""
+    return ClimbLadder(ModelRef.from_id(MINILM), pair_rows(example_pairs()), LadderSettings())
+
+
+def recorded_ladder() -> Ladder | None:
+    """The result of ``scripts/record_ladder.py``; None without its file, or if it is old."""
+    path = sample_data() / RECORDED
+    try:
+        return read_ladder(path.read_bytes())
+    except (OSError, ValueError):
+        return None

@@ -22,14 +22,16 @@ from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
 from neuralviz.words import many
 
-MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
-
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from neuralviz.errors import ShouldStop
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
+    from neuralviz.micro_tuning.walkthrough import Walkthrough
+    from neuralviz.models.shared import ModelRef
+
+MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
 
 
 @dataclass(frozen=True)
@@ -217,3 +219,23 @@ def _describe_start(model: ModelRef, epochs: int) -> str:
     if not is_held("masked", model.id):
         return "Loading the model …"
     return f"Computing the first of {epochs:,} epochs …" if epochs > 1 else "Computing the epoch …"
+
+
+@dataclass(frozen=True)
+class WalkThrough(LatestTask["Walkthrough"]):
+    """Micro-tune on short texts and keep every number.
+
+    Attributes:
+        texts: the one that is followed, and those that it is compared with.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    model: ModelRef
+    texts: tuple[str, ...]
+
+    def events(self, should_stop: ShouldStop) -> Generator[Walkthrough, None, None]:
+        from neuralviz.micro_tuning import walkthrough
+
+        model = shared_model(self.model.id)
+        yield walkthrough.walk_through(model, self.texts, should_stop=should_stop)

@@ -12,8 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz import training
 from neuralviz.errors import ShouldStop, WorkerEndedError
-from neuralviz.jobs.example_training import first_settings
-from neuralviz.jobs.training import LessonEvent, TrainOnCorpus
+from neuralviz.jobs.training import LessonEvent, TrainOnCorpus, first_settings
 from neuralviz.models import load_text_model
 from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.paths import home

@@ -25,10 +25,9 @@ from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
-from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable

@@ -9,13 +9,14 @@ import pytest
 
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, SENTENCE, Ladder
 from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, ladder_point, layers_point
-from neuralviz.jobs.example_ladder import (
+from neuralviz.jobs.ladder import (
     RECORDED,
     example_ladder,
     example_pairs,
+    make_similarity_models,
     recorded_ladder,
+    score_two_texts,
 )
-from neuralviz.jobs.ladder import make_similarity_models, score_two_texts
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models import MINILM, load_text_model
 from neuralviz.paths import sample_data

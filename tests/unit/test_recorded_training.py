@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.jobs.example_training import RECORDED, example_training, recorded_lessons
-from neuralviz.jobs.training import TrainOnCorpus
+from neuralviz.jobs.training import RECORDED, TrainOnCorpus, example_training, recorded_lessons
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from neuralviz.jobs.near import SampledNeighbours
+    from neuralviz.jobs.mapping import SampledNeighbours
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy

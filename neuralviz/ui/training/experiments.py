@@ -14,7 +14,7 @@ from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     training_table,
 )
-from neuralviz.jobs.example_training import first_settings
+from neuralviz.jobs.training import first_settings
 from neuralviz.jobs.training_tables import FillTrainingTable
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training_tables import training_table_figure
