@@ -101,14 +101,6 @@ def wait_for(line: str, process: subprocess.Popen[str], seconds: float = 120) ->
     pytest.fail(f"it did not print “{line}” in {seconds:g} s: {process.stderr.read()}")
 
 
-def test_waiting_for_a_line_ends() -> None:
-    with (
-        started("-c", "import time; print('begins', flush=True); time.sleep(300)") as process,
-        pytest.raises(pytest.fail.Exception, match="did not print “ends” in 1 s"),
-    ):
-        wait_for("ends", process, 1)
-
-
 @pytest.mark.parametrize(
     "number",
     [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],

@@ -39,7 +39,6 @@ from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.ui.run_panel import describe_time_left
-from tests.support.cluster import wait_for
 from tests.support.tasks import submit
 
 
@@ -238,6 +237,22 @@ def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
     assert queue.place_in_queue(last) == 1
     assert orphan.status == "stopped"
     gate.open.set()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
+    present = threading.Event()
+    run = Run(Listed(), gone)
+    run.watch(present.is_set)
+    assert not run.should_stop()  # a reconnect takes a moment
+    present.set()
+    time.sleep(0.1)
+    assert not run.should_stop()
+    present.clear()
+    time.sleep(0.02)
+    assert not run.is_abandoned()
+    time.sleep(0.1)
+    assert run.should_stop()
 
 
 # --- results -----------------------------------------------------------------------------------
@@ -487,52 +502,34 @@ def test_micro_tuning_says_what_goes_on_before_its_first_step(bundled, monkeypat
     assert task.progress(task.start()).doing == "Computing the first of 10 epochs …"
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "share"), [(0, 0, 0), (1, 4, 0.25), (5, 4, 1), (-1, 4, 0), (3, 0, 0)]
-)
-def test_the_share_of_the_work(done: float, total: float, share: float) -> None:
-    assert Progress(done, total).share == share
-
-
 # --- work that calls back ----------------------------------------------------------------------
 
 
-def test_what_is_told_to_a_callback_comes_as_events() -> None:
-    def work(tell, should_stop) -> str:
-        tell(1)
-        tell(2)
-        return "both"
-
-    def follow() -> Generator[int, None, None]:
-        assert (yield from stream_events(work, lambda: False)) == "both"
-
-    assert list(follow()) == [1, 2]
-
-
-def test_an_error_of_work_that_calls_back_is_raised_after_its_events() -> None:
-    def work(tell, should_stop) -> None:
-        tell("begun")
-        raise NeuralvizError("No.")
-
-    events = stream_events(work, lambda: False)
-    assert next(events) == "begun"
-    with pytest.raises(NeuralvizError, match="No"):
-        next(events)
-
-
-def test_closing_the_stream_ends_the_work() -> None:
+def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> None:
     ended = threading.Event()
 
-    def work(tell, should_stop) -> None:
+    def work(tell, should_stop) -> str:
         tell("begun")
         while not should_stop():
             time.sleep(0.01)
         ended.set()
+        raise NeuralvizError("No.")
 
     events = stream_events(work, lambda: False)
     assert next(events) == "begun"
     events.close()
     assert ended.is_set()
+    events = stream_events(work, lambda: True)
+    assert next(events) == "begun"
+    with pytest.raises(NeuralvizError, match="No"):
+        next(events)
+
+    def follow() -> Generator[int, None, None]:
+        assert (
+            yield from stream_events(lambda tell, _: tell(1) or "over", lambda: False)
+        ) == "over"
+
+    assert list(follow()) == [1]
 
 
 # --- the end of the process ----------------------------------------------------------------------
@@ -652,15 +649,3 @@ def test_the_wait_is_estimated_from_what_others_took() -> None:
     assert 0 < left <= 1.2
     assert all(run.wait(5) for run in waiting)
     assert queue.seconds_until_start(waiting[2]) == 0
-
-
-def test_what_others_took_says_nothing_of_a_run_that_takes_longer() -> None:
-    queue = RunQueue(max_running=1)
-    assert submit(queue, Slow(seconds=0.3), here).wait(5)
-    long = submit(queue, Slow(seconds=1.5), here)
-    behind = submit(queue, Counting(3), here)
-    wait_for(lambda: long.status == "running")
-    assert queue.seconds_until_start(behind) == pytest.approx(0.3, abs=0.2)
-    wait_for(lambda: long.seconds > 0.6)
-    assert queue.seconds_until_start(behind) is None
-    assert behind.wait(5)

@@ -191,7 +191,8 @@ def test_a_full_disk_hinders_no_run() -> None:
 
 
 def test_runs_of_long_ago_are_forgotten() -> None:
-    RunTable().add("an-id", "some work")
+    table = RunTable()
+    table.add("an-id", "some work")
     assert RunTable(days=1).find_status("an-id", "some work") == "elsewhere"
     time.sleep(0.01)
     assert RunTable(days=0).find_status("an-id", "some work") is None
