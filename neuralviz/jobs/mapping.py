@@ -45,22 +45,7 @@ if TYPE_CHECKING:
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
-LEAST_MEASURED = 0.5  # seconds of work, before a rate is believed
 PLACERS = 2  # maps whose vectors are held in memory
-
-
-_seconds_per_text: dict[EmbedderSpec, float] = {}  # as measured last in this process
-
-
-def seconds_to_embed(spec: EmbedderSpec, n_texts: int) -> float | None:
-    """How long texts take by a method, as it took the last texts; None where none was measured."""
-    rate = _seconds_per_text.get(spec)
-    return None if rate is None else rate * n_texts
-
-
-def _keep_rate(spec: EmbedderSpec, seconds: float, n_texts: int) -> None:
-    if seconds >= LEAST_MEASURED and n_texts:
-        _seconds_per_text[spec] = seconds / n_texts
 
 
 @dataclass(frozen=True)
@@ -136,16 +121,10 @@ class MakeMaps(Task[MapEvent, MapsState]):
             if choice.spec.is_imported:
                 _, embedder = find_imported([store.vectors], choice.spec, store.keys(corpus))
             else:
-                started, before = 0.0, None
                 for embedded in embed_corpus(
                     store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
                 ):
                     embedder = embedded.embedder
-                    current_time = time.monotonic()
-                    if before is None:  # the model is loaded: from now on texts are embedded
-                        started, before = current_time, embedded.done
-                    else:
-                        _keep_rate(choice.spec, current_time - started, embedded.done - before)
                     yield MapEvent(place, embedded)
             project = partial(_project, store, self.corpus_id, embedder, choice.settings)
             for event in stream_events(project, should_stop):

@@ -19,7 +19,6 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec
 from neuralviz.errors import StoreError
-from neuralviz.jobs import mapping
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapEvent
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -862,33 +861,6 @@ def test_import_without_a_file_and_delete_without_a_tick_say_what_is_missing(
     page.button(key="corpus-delete").click().run()
     assert "Tick “Delete the corpus with its maps and embeddings” first." in said(page)
     assert len(visited.corpora()) == 1
-
-
-def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
-    visited: CorpusStore, monkeypatch
-) -> None:
-    monkeypatch.setattr(mapping, "_seconds_per_text", {})
-    corpus = visited.add("mine", ReadTexts(TEXTS))
-    page = opened()
-    page.selectbox(key="map-a").set_value("neural").run()
-    page.text_input(key="map-a-neural-epochs").set_value("1").run()
-    texts = f"neural, fast, 1 epoch: {len(TEXTS)} different texts; "
-    assert texts + "the time left is shown once the first" in said(page).replace("\\", "")
-    monkeypatch.setattr(mapping, "LEAST_MEASURED", 0.0)
-    spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)
-    task = MakeMaps.for_current_models(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
-    list(task.events(lambda: False))
-    assert (
-        0
-        < mapping.seconds_to_embed(spec, 10)
-        == pytest.approx(10 * mapping._seconds_per_text[spec])
-    )
-    mapping._seconds_per_text[spec] = 4.0
-    visited.add("more", ReadTexts(tuple(f"{text} Again." for text in TEXTS)))
-    page = opened()
-    page.selectbox(key="map-a").set_value("neural").run()
-    page.text_input(key="map-a-neural-epochs").set_value("1").run()
-    assert f"{texts}about 72 s" in said(page).replace("\\", "")
 
 
 def test_an_upload_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,13 +75,6 @@ def test_figures_are_known_to_browsers_before_other_threads_import_them() -> Non
     assert "neuralviz.ui import live_figure" in script[: script.index("import_pages_soon()")]
 
 
-def test_what_comes_later_is_done_too(calm: pace.DrawingTracker) -> None:
-    warm = Warming()
-    for event in (threading.Event(), threading.Event()):
-        warm.call_soon(event.set)
-        assert event.wait(SECONDS)
-
-
 def test_nothing_begins_when_the_process_ends(calm: pace.DrawingTracker) -> None:
     warm, done = Warming(), threading.Event()
     with calm.drawing():
