@@ -54,9 +54,6 @@ def test_a_task_is_done_in_another_process(workers: Workers) -> None:
     assert run.status == "done"
     assert run.result in workers.processes()
     assert run.result != os.getpid()
-
-
-def test_events_come_in_order(workers: Workers) -> None:
     assert carried_out(workers, CountUp(500)).result == tuple(range(500))
 
 
@@ -187,13 +184,6 @@ def test_workers_that_end_as_asked_are_not_in_the_log(caplog: pytest.LogCaptureF
     workers.close()
     assert workers.processes() == []
     assert caplog.messages == []
-
-
-def test_a_run_that_was_stopped_before_is_not_sent(workers: Workers) -> None:
-    run: Run[object] = Run(CountUp(3), lambda: True)
-    run.stop()
-    workers.carry_out(run)
-    assert (run.status, run.result) == ("stopped", ())
 
 
 def test_a_queue_hands_runs_to_workers() -> None:
