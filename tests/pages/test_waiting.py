@@ -89,9 +89,9 @@ def pressed_in_between() -> None:
         first = runs.start(SaysWhere())
         assert first.wait(30)
         st.session_state["first"] = first.id
-        run_panel._restart(runs, first)  # as the button does
-        # the part of the page that follows a run, drawn alone
-        run_panel._live_panel(runs, first, lambda *_: None, run_panel.RunSentences(), False, 0.5)
+        panel = run_panel._Panel(runs, first, lambda *_: None, run_panel.RunSentences(), False)
+        panel.restart()  # as the button does
+        panel.draw_live(0.5)  # the part of the page that follows a run, drawn alone
     runs_since = [run.id for run in runs.list_runs() if run.id != st.session_state["first"]]
     st.text(f"started again: {len(runs_since)}")
 
@@ -114,14 +114,14 @@ def sent_whole_or_not(name: str) -> None:
     def show(_: object, live: bool) -> None:
         st.text(f"live: {live}, known: {len(context.cached_message_hashes)}")
 
-    st.session_state[run_panel._page_draws_key(runs, run)] = True
-    more = (0.5,) if name == "_live_panel" else ()
-    getattr(run_panel, name)(runs, run, show, run_panel.RunSentences(), False, *more)
+    panel = run_panel._Panel(runs, run, show, run_panel.RunSentences(), False)
+    st.session_state[panel.page_draws_key] = True
+    getattr(panel, name)(*((0.5,) if name == "draw_live" else ()))
 
 
 @pytest.mark.parametrize(
     ("panel", "said"),
-    [("_live_panel", "live: True, known: 0"), ("_panel", "live: False, known: 1")],
+    [("draw_live", "live: True, known: 0"), ("draw_over", "live: False, known: 1")],
 )
 def test_only_a_live_panel_sends_whole_what_the_browser_has(panel: str, said: str) -> None:
     page = AppTest.from_function(sent_whole_or_not, args=(panel,), default_timeout=60).run()

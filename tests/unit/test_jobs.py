@@ -28,14 +28,12 @@ from neuralviz.jobs import run as runs
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
-from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.ui.run_panel import describe_time_left
@@ -490,18 +488,6 @@ def test_a_text_counts_by_its_length(bundled) -> None:
     assert record.progress == 1
 
 
-def test_micro_tuning_says_what_goes_on_before_its_first_step(bundled, monkeypatch) -> None:
-    monkeypatch.setattr(shared, "_models", {})
-    task = TuneTexts(ModelRef("bundled", None), ("A text.",), TuningSettings(("a.bias",)))
-    assert task.progress(task.start()).doing == "Loading the model …"
-    only_vectors = {("bundled", None): object()}
-    monkeypatch.setattr(shared, "_sentence_transformers", dict(only_vectors))
-    monkeypatch.setattr(shared, "_models", dict(only_vectors))
-    assert task.progress(task.start()).doing == "Loading the model …"
-    monkeypatch.setattr(shared, "_models", {("bundled", None): bundled})
-    assert task.progress(task.start()).doing == "Computing the first of 10 epochs …"
-
-
 # --- work that calls back ----------------------------------------------------------------------
 
 
@@ -606,14 +592,6 @@ def test_whoever_listens_hears_of_every_end() -> None:
     assert queue.close()
     assert heard == ["failed", "stopped", "done"]
     assert running.seconds_waited < 1
-
-
-def test_closing_does_not_wait_for_ever() -> None:
-    queue, deaf = RunQueue(), Deaf()
-    submit(queue, deaf, here)
-    assert deaf.begun.wait(5)
-    assert not queue.close(seconds=0.05)
-    deaf.open.set()
 
 
 # --- turns, and how long one waits -------------------------------------------------------------
