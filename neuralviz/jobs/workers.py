@@ -158,6 +158,7 @@ class _Process:
             [sys.executable, "-m", "neuralviz.jobs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=1 << 16,
             env={**os.environ, **dict.fromkeys(THREADS, str(threads))},
             start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
         )
