@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -148,6 +149,32 @@ def test_arguments_mean_what_they_mean_there(
         assert (given != expected).mean() < 0.02
     if "int8" not in options.get("precision", ""):
         np.testing.assert_allclose(getattr(ours, method)(TEXTS[0], **asked), given[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"truncate_dim": 4}, {"truncate_dim": 16}], ids=str)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_more_values_than_a_model_was_saved_to_give(
+    options: dict[str, int], normalize: bool, folder: Path, tmp_path: Path
+) -> None:
+    cut = shutil.copytree(folder, tmp_path / "cut")
+    path = cut / "config_sentence_transformers.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"truncate_dim": 8}))
+    ours = SentenceTransformerEmbedder(*load_sentence_transformer(cut, device="cpu"))
+    theirs = SentenceTransformer(str(cut), device="cpu")
+    for texts in (TEXTS, TEXTS[0]):
+        expected = theirs.encode(texts, normalize_embeddings=normalize, **options)
+        given = ours.encode(texts, normalize_embeddings=normalize, **options)
+        assert given.shape == expected.shape
+        np.testing.assert_allclose(given, expected, atol=1e-5)
+    assert ours.dim == 8  # as before
+
+
+def test_an_iterator_is_read_once(mean: PooledEmbedder) -> None:
+    texts = (text for text in TEXTS)
+    np.testing.assert_array_equal(mean.encode(texts), mean.encode(TEXTS))
+    for empty in (texts, iter([])):
+        with pytest.raises(TextError, match="was used up before"):
+            mean.encode(empty)
 
 
 def test_arguments_have_the_same_places(ours, theirs: SentenceTransformer) -> None:
