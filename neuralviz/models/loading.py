@@ -191,6 +191,7 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
         from transformers.models.auto.modeling_auto import (
             MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
             MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+            MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         )
 
     is_causal = any(
@@ -199,6 +200,8 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
     )
     if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or is_causal:
         is_causal = is_causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        predicts_otherwise = {"xlnet", *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
+        is_causal &= model_type not in predicts_otherwise
         task = "predicts the next token" if is_causal else "does not predict masked tokens"
         raise ModelError(
             f"{model_id} {task} ({model_type[:40]}). Micro-tuning needs a masked language model, "
