@@ -209,6 +209,19 @@ def test_pooling_takes_the_models_own_prompts(
     np.testing.assert_allclose(getattr(mean, method)(TEXTS, **options), expected, atol=1e-5)
 
 
+def test_pooling_reads_texts_in_lower_case_where_the_encoder_does(tmp_path: Path) -> None:
+    cased = save_sentence_transformer(tmp_path / "cased", family="roberta")
+    path = cased / "sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
+    texts = ["The DOG barks.", "the dog barks.", "The İstanbul Boats"]
+    library = SentenceTransformer(str(cased), device="cpu")
+    expected = library.encode(texts, normalize_embeddings=True)
+    model = load_text_model(cased, device="cpu")
+    np.testing.assert_allclose(PooledEmbedder(model).encode(texts), expected, atol=1e-5)
+    exported = model.tokenizer(texts[0])["input_ids"]
+    assert exported == library.tokenizer(texts[0])["input_ids"]
+
+
 def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:
     joined = ConcatenatedEmbedder([ours, mean])
     parts = [part.encode(TEXTS, prompt="note: ") for part in (ours, mean)]
