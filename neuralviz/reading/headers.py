@@ -106,9 +106,14 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     return plain
 
 
+def fold_title(title: str) -> str:
+    """The name of a column without its capitals, blanks and signs."""
+    return _PLAIN.sub("", title).lower()
+
+
 def is_usual_name(title: str) -> bool:
     """Whether a column is often called so, alone or with a number: ``Text``, ``sentence 2``."""
-    name = _PLAIN.sub("", title).lower()
+    name = fold_title(title)
     return (
         name in _USUAL_NAMES
         or name.rstrip("0123456789") in _USUAL_NAMES
