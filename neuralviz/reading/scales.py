@@ -10,7 +10,7 @@ from neuralviz.words import number
 
 _COMMON = (  # lowest score, highest score, and what the highest of the data is above
     (0.0, 1.0, 0.0), (-1.0, 1.0, 0.0), (1.0, 5.0, 4.0), (0.0, 5.0, 4.0), (1.0, 7.0, 5.0),
-    (0.0, 10.0, 7.0), (0.0, 100.0, 50.0),
+    (1.0, 10.0, 7.0), (0.0, 10.0, 7.0), (0.0, 100.0, 50.0),
 )  # fmt: skip
 
 
