@@ -8,9 +8,10 @@ from abc import abstractmethod
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from neuralviz import __version__
+from neuralviz.arrays import RecordFormat
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import Task
@@ -27,11 +28,17 @@ _log = logging.getLogger(__name__)
 
 
 class KeptTask(Task[E, R]):
-    """A task whose result can be written down and read again."""
+    """A task whose result can be written down and read again.
+
+    Attributes:
+        format: of the file; `cache_key` has its version.
+    """
+
+    format: ClassVar[RecordFormat]
 
     @abstractmethod
     def cache_key(self) -> str:
-        """All that the result depends on, and the version of `pack`, as JSON."""
+        """All that the result depends on, and the version of the format, as JSON."""
 
     def n_bytes(self, result: R) -> int:
         """About how large `pack` would make a result, before it is compressed."""
@@ -41,17 +48,18 @@ class KeptTask(Task[E, R]):
         """Whether nothing in a result has failed."""
         return True
 
-    @abstractmethod
     def pack(self, result: R) -> bytes:
         """A result as bytes that hold plain values only."""
+        return self.format.pack(result)
 
-    @abstractmethod
     def unpack(self, content: bytes) -> R:
         """The result that `pack` made bytes of.
 
         Raises:
             ValueError, LookupError, OSError, NeuralvizError: they are of something else.
         """
+        restored: R = self.format.unpack(content)
+        return restored
 
 
 def keep_run(run: Run[R], *, in_part: bool = True) -> None:

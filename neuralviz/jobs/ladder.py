@@ -106,6 +106,8 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         settings: rungs and seeds.
     """
 
+    format = LADDER_FORMAT
+
     model: ModelRef
     pairs: PairRows
     settings: LadderSettings
@@ -156,7 +158,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         trained = [asdict(rung_settings) for rung_settings in self.settings.list_trainings()]
         return json.dumps(
             [
-                LADDER_FORMAT.version,
+                self.format.version,
                 self.model.identity(),
                 asdict(self) | {"model": self.model.id},
                 trained,
@@ -165,12 +167,6 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.list_trainings())
-
-    def pack(self, result: Ladder) -> bytes:
-        return LADDER_FORMAT.pack(result)
-
-    def unpack(self, content: bytes) -> Ladder:
-        return LADDER_FORMAT.unpack(content)
 
     def n_bytes(self, result: Ladder) -> int:
         return sum(len(rung_result.trained.weights) for rung_result in result.results.values())

@@ -78,6 +78,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         watch_every: steps between two snapshots.
     """
 
+    format = LESSONS_FORMAT
+
     model: ModelRef
     corpus: str
     labels: str
@@ -207,15 +209,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
     def cache_key(self) -> str:
         return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
-
-    def pack(self, result: tuple[Lesson, ...]) -> bytes:
-        return LESSONS_FORMAT.pack(result)
-
-    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
-        lessons = read_lessons(content)
-        if tuple(lesson.settings for lesson in lessons) != self.settings:
-            raise ValueError("This is another training.")
-        return lessons
 
     def n_bytes(self, result: tuple[Lesson, ...]) -> int:
         return sum(snapshot.nearest.nbytes for lesson in result for snapshot in lesson.snapshots)
