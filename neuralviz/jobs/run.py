@@ -6,7 +6,6 @@ import logging
 import secrets
 import threading
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from neuralviz.errors import (
@@ -300,11 +299,7 @@ class Run(Generic[R]):
         if not self.begin():
             return
         try:
-            with closing(self.task.events(self.should_stop)) as events:
-                for event in events:
-                    self.add(event)
-                    if self.should_stop():
-                        break
+            self.task.carry_out(self.add, self.should_stop)
         except BaseException as error:  # panics of extensions, too: nobody may wait for ever
             self.end(error)
             if not isinstance(error, Exception):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -72,6 +73,18 @@ class Task(ABC, Generic[E, R]):
             Stopped: ``should_stop``, asked again and again, said so.
             NeuralvizError: the work cannot be done; the message says why and what to do.
         """
+
+    def carry_out(self, add: Callable[[E], None], should_stop: ShouldStop) -> None:
+        """Do the work and hand over its events; ends after the event at which it should stop.
+
+        Raises:
+            What `events` raises.
+        """
+        with closing(self.events(should_stop)) as events:
+            for event in events:
+                add(event)
+                if should_stop():
+                    break
 
     @abstractmethod
     def fold(self, result: R, events: Sequence[E]) -> R:

@@ -15,7 +15,7 @@ import pickle
 import signal
 import sys
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, describe_unexpected
@@ -100,11 +100,7 @@ class _Worker:
         should_stop = self._stopped[number].is_set
         failure: tuple[str, bool] | None = None
         try:
-            with closing(task.events(should_stop)) as events:
-                for event in events:
-                    self._send("event", number, event)
-                    if should_stop():
-                        break
+            task.carry_out(lambda event: self._send("event", number, event), should_stop)
         except Stopped:
             pass
         except NeuralvizError as error:
