@@ -28,6 +28,7 @@ Status = Literal["queued", "running", "done", "stopped", "failed"]
 GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
 LOOK_EVERY = 1.0  # seconds between two looks for the owner
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
+MEASURED_EVENTS = 3  # and events meanwhile: the first may have taken long for another reason
 FOLD_EVERY = 100  # events: a run that nobody looks at holds no more of them
 
 _log = logging.getLogger(__name__)
@@ -91,7 +92,7 @@ class Run(Generic[R]):
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
         self._last_event = 0.0
-        self._part_began: tuple[float, Progress] | None = None
+        self._part_began: tuple[float, int, Progress] | None = None
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
         self._over_event = threading.Event()
@@ -196,11 +197,12 @@ class Run(Generic[R]):
             progress, moment = self.progress, self._last_event
             if not self.n_events:
                 return None
-            if self._part_began is None or self._part_began[1].part != progress.part:
-                self._part_began = moment, progress
-            began, before = self._part_began
+            if self._part_began is None or self._part_began[2].part != progress.part:
+                self._part_began = moment, self.n_events, progress
+            began, n_before, before = self._part_began
         gained, measured = progress.share - before.share, moment - began
-        if not progress.is_last or gained <= 0 or measured < MEASURED_SECONDS:
+        is_measured = measured >= MEASURED_SECONDS and self.n_events - n_before >= MEASURED_EVENTS
+        if not progress.is_last or gained <= 0 or not is_measured:
             return None
         remaining = measured / gained * (1 - progress.share)
         return max(remaining - (time.monotonic() - moment), 0.0)
