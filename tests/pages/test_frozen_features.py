@@ -7,10 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.evaluation.ladder_table import best_rung
-from neuralviz.jobs import ladder
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity.folder import similarity_models
-from neuralviz.ui.frozen_features import main
 from tests.support.models import save_causal
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -189,18 +187,6 @@ def test_empty_texts_and_no_rung_are_told_in_a_sentence() -> None:
     assert not page.error or "rung" not in page.error[0].value
 
 
-def test_of_many_pairs_the_layers_are_shown_on_the_first(bundled, monkeypatch) -> None:
-    monkeypatch.setattr(main, "LOOKED_AT", 12)
-    monkeypatch.setattr(ladder, "LOOKED_AT", 12)
-    page = look(page_of(table(40)))
-    (layers,) = {
-        len(one.scores)
-        for one in page.session_state["frozen-layers-runs"][-1].result.layers.values()
-    }
-    assert layers == 12
-    assert "The first 12 train pairs." in said(page)
-
-
 def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:
     folder = save_causal(tmp_path / "small")
     page = page_of(table(), frozen_rungs=RUNGS[:1])
@@ -213,20 +199,6 @@ def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) ->
     run = runs(page)[-1]
     assert run.status == "done", run.error
     assert "neural embedding" not in run.result.baselines
-
-
-def test_where_the_last_token_comes_first_the_pooling_begins_with_it() -> None:
-    def script() -> None:
-        import streamlit as st
-
-        from neuralviz.ui.frozen_features.choose import choose_pooling
-
-        st.write(choose_pooling(["last", "mean"]))
-        st.write(choose_pooling([]))
-
-    page = AppTest.from_function(script).run()
-    assert [one.value for one in page.markdown] == ["last", "mean"]
-    assert page.selectbox(key="frozen-pooling-last").options == ["mean of all tokens", "last token"]
 
 
 def test_columns_of_any_name_are_guessed_and_can_be_assigned() -> None:

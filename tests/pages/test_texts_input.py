@@ -36,12 +36,6 @@ def choose(page: AppTest, source: str) -> AppTest:
     return page.segmented_control(key="t-source").set_value(source).run()
 
 
-def test_an_example_is_there_from_the_start_and_another_is_one_click_away(page: AppTest) -> None:
-    assert given(page) == '["a","b"]'
-    page.pills(key="t-example").set_value("Two").run()
-    assert given(page) == '["<b>c</b>"]'
-
-
 def test_nothing_typed_is_lost(page: AppTest) -> None:
     choose(page, "Paste").text_area(key="t-pasted").set_value("one\ntwo").run()
     assert given(page) == '["one","two"]'
@@ -110,36 +104,6 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     assert "not saved here" in lost.toast[0].value
 
 
-def test_the_address_of_an_example_brings_no_other_texts_back(page: AppTest) -> None:
-    choose(page, "Paste").text_area(key="t-pasted").set_value("mine").run()
-    page.button[0].click().run()
-    view = page.query_params["view"]
-    choose(page, "Example")
-    assert "view" not in page.query_params
-    again = AppTest.from_function(app, default_timeout=20)
-    again.query_params.update(page.query_params)
-    assert given(again.run()) == '["a","b"]'
-    choose(page, "Paste")
-    assert page.query_params["view"] == view
-
-
-def test_an_address_keeps_its_texts(page: AppTest, tmp_path: Path) -> None:
-    page.button[0].click().run()
-    first = page.query_params["view"]
-    page.button[0].click().run()
-    assert page.query_params["view"] == first
-    page.pills(key="t-example").set_value("Two").run()
-    page.button[0].click().run()
-    assert page.query_params["view"] != first
-    assert len(list((tmp_path / "views").iterdir())) == 2
-    guest = AppTest.from_function(app, default_timeout=20)
-    guest.query_params["view"] = first
-    assert given(guest.run()) == '["a","b"]'
-    guest.text_area(key="t-pasted").set_value("mine").run()
-    guest.button[0].click().run()
-    assert guest.query_params["view"] != first
-
-
 def test_a_click_with_the_old_address_leaves_what_was_typed_and_going_back_does_not(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,13 +123,3 @@ def test_a_click_with_the_old_address_leaves_what_was_typed_and_going_back_does_
     page.query_params["view"] = old  # *Back*, some time later
     page.run()
     assert given(page) == '["old"]'
-
-
-def test_another_header_brings_other_columns(page: AppTest) -> None:
-    choose(page, "Upload")
-    content = b"3,Prices rose today.\n1,They voted on Monday.\n2,They won it at last.\n"
-    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
-    assert page.selectbox(key="t-column-a.csv").value == "column 2"
-    page.selectbox(key="t-header-a.csv").set_value("line 1").run()
-    assert page.selectbox(key="t-column-a.csv").value == "Prices rose today."
-    assert given(page) == '["TheyvotedonMonday.","Theywonitatlast."]'
