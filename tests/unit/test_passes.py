@@ -119,13 +119,8 @@ ACCEPTED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        kind if kind in ("fnet", "clip_text_model") else pytest.param(kind, marks=pytest.mark.slow)
-        for kind in ACCEPTED
-    ],
-)
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("kind", ACCEPTED)
 def test_vectors_are_those_of_the_text_alone(kind: str, tmp_path: Path) -> None:
     folder = save_model(kind, tmp_path / kind)
     model = load_text_model(folder)
@@ -158,6 +153,7 @@ def test_what_the_probe_finds(kind: str, batching: str, keeps_state: bool, tmp_p
     assert bool(behaviour.cache_key) == (kind not in ("bert", "xlnet"))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("n_words", [36, 37, 38, 39])
 def test_big_bird_after_a_short_text(n_words: int, tmp_path: Path) -> None:
     """Of long texts it attends to blocks, which a short one once switched off for good."""
@@ -274,6 +270,7 @@ def test_random_numbers_of_others_stay_as_they_are() -> None:
     assert torch.equal(torch.cat([first, torch.rand(1)]), expected)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("kind", "changes", "tokenizer_window", "expected"),
     [

@@ -68,6 +68,7 @@ def recall(found: np.ndarray, exact: np.ndarray) -> float:
     return float(np.mean([len(set(one) & set(other)) / len(other) for one, other in pairs]))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("dim", [DIM, 128, 130])  # whole, in codes, and not in whole bytes
 def test_the_index_finds_what_is_near_and_says_how_much_of_it(store: CorpusStore, dim: int):
     vectors = clouds(1500, dim=dim)

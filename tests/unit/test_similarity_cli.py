@@ -387,6 +387,7 @@ def test_a_frozen_model_that_changed_is_not_asked(pairs: Path, folder: Path) -> 
     assert "have changed since this similarity model was trained. Train it again." in result.stderr
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("spoilt", ["cut", "foreign", "empty", "newer", "settings", "shapes"])
 def test_a_damaged_file_says_so(spoilt: str, pairs: Path, bert_folder: Path) -> None:

@@ -71,6 +71,7 @@ def test_threads_that_wait_soon_sleep() -> None:
     assert set(counts) == {"1000"}
 
 
+@pytest.mark.sweep(1)
 @needs_libgomp
 @pytest.mark.parametrize(
     ("said", "count"),
