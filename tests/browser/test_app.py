@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.app import CLIPPED_OR_OVERLAPPING, looks, problems, settled
+from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, look, problems, settled
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -59,17 +59,26 @@ def assert_stayed(page: Page) -> None:
 
 
 def test_every_page_fits_and_back_leads_back(page: Page, address: str) -> None:
+    """Wide, one after the other by its link; narrow, by *Back*."""
+    names = ("How it works", "Micro-tuning", "Layer dynamics", "Masking blueprints")
     page.goto(f"{address}/how_it_works")
-    page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
-    expect(page.get_by_text("Model", exact=True).first).to_be_visible()
-    found = {("How it works", how): problems(page) for how in looks(page)}
-    for name in ("Micro-tuning", "Layer dynamics", "Masking blueprints"):
-        page.get_by_role("link", name=name, exact=True).click()
+    found = {}
+
+    def note_problems(name: str, how: str) -> None:
         expect(page.get_by_role("heading", name=name, exact=True).first).to_be_visible()
         page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
-        found |= {(name, how): problems(page) for how in looks(page)}
-    page.go_back()
-    expect(page.get_by_role("heading", name="Layer dynamics", exact=True).first).to_be_visible()
+        settled(page)
+        found[name, how] = problems(page)
+
+    note_problems(names[0], "wide")
+    for name in names[1:]:
+        page.get_by_role("link", name=name, exact=True).click()
+        note_problems(name, "wide")
+    narrow = look(page, min(LOOKS))
+    for name in reversed(names):
+        note_problems(name, narrow)
+        if name != names[0]:
+            page.go_back()
     assert {where: what for where, what in found.items() if what} == {}
 
 

@@ -16,12 +16,11 @@ from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.returning import CRASHED, CUT_OFF
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server, settled
-from tests.support.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, WebSocketRoute
 
 pytestmark = pytest.mark.browser
 
@@ -38,6 +37,30 @@ def started(folder: Path, *options: str, **settings: str) -> Iterator[Server]:
         yield server
     finally:
         server.end()
+
+
+class Connection:
+    """The connection of a page that is not open yet to its server: it can be cut and mended."""
+
+    def __init__(self, page: Page) -> None:
+        self.is_cut = False
+        self._ends: list[WebSocketRoute] = []
+        page.route_web_socket("**/_stcore/stream", self._pass_on)
+
+    def _pass_on(self, browser: WebSocketRoute) -> None:
+        if self.is_cut:
+            browser.close()
+        else:
+            self._ends += [browser, browser.connect_to_server()]
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for end in self._ends:
+            end.close()
+        self._ends.clear()
+
+    def mend(self) -> None:
+        self.is_cut = False
 
 
 def tune(page: Page, address: str, epochs: int) -> None:
@@ -137,16 +160,16 @@ def test_a_connection_that_is_cut_a_killed_worker_and_a_crash_end_nothing_unsaid
     """Connections are cut until the server has forgotten the session."""
     with (
         started(tmp_path, "--server.disconnectedSessionTTL=1") as server,
-        Proxy(server.address) as proxy,
         browser.new_context() as context,
     ):
         page = context.new_page()
-        tune(page, proxy.address, 1000)
+        connection = Connection(page)
+        tune(page, server.address, 1000)
         expect(page.get_by_text(STEP)).to_be_visible()
         before = steps(page)
-        proxy.cut()
+        connection.cut()
         page.wait_for_timeout(5_000)
-        proxy.mend()
+        connection.mend()
         page.wait_for_function(
             f"Number(document.body.innerText.match(/poch ([0-9]+) of 1,000/)?.[1]) > {before + 20}",
             timeout=60_000,

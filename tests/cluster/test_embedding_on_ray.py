@@ -12,9 +12,14 @@ import pytest
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
+from neuralviz.cluster.placing import place_on_cluster
 from neuralviz.cluster.worker import EmbedUnits, UnitResult, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.large import Fitting
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
@@ -29,6 +34,7 @@ from tests.support.cluster import (
     FullDiskEmbedder,
     OrderEmbedder,
 )
+from tests.support.embedders import HashEmbedder
 
 TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))
 
@@ -202,6 +208,22 @@ def test_a_corpus_that_is_deleted_meanwhile_ends_the_work(tmp_path: Path, cluste
     with pytest.raises(StoreError, match="deleted"):
         list(run)
     assert many.corpora() == ()
+
+
+def test_a_cluster_places_texts_as_this_process_does(tmp_path: Path, cluster: Cluster):
+    found = []
+    for name, spread in (("here", None), ("cluster", place_on_cluster)):
+        store = CorpusStore(tmp_path / name)
+        corpus = store.add("texts", ReadTexts(TEXTS[:400]))
+        *_, last = embed_corpus(store, corpus, HashEmbedder())
+        fitting = Fitting(n_fitted=150, block=60)
+        if spread is not None:
+            fitting = Fitting(n_fitted=150, block=60, spread=spread)
+        kept = make_map(store, corpus, last.embedder, ProjectionSettings("pca"), fitting=fitting)
+        assert kept.n_fitted == 150
+        found.append(KeptMaps(store).points(kept)[0])
+    np.testing.assert_array_equal(*found)
+    assert len({tuple(point) for point in found[0]}) == len(set(TEXTS[:400]))
 
 
 def test_another_model_than_here_is_refused(tmp_path: Path, cluster: Cluster):

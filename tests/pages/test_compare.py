@@ -188,15 +188,6 @@ def test_identical_texts_and_single_tokens() -> None:
     assert any("so few different pairs" in element.value for element in page.markdown)
 
 
-def test_joined_methods(page: AppTest) -> None:
-    page.selectbox(key="m4").set_value("neural+mean").run()
-    page.text_input(key="m4-neural-epochs").set_value("1").run()
-    finish(page)
-    done = comparison(page)
-    mean, neural, joined = (done.result[m].similarity.products for m in (0, 1, 3))
-    np.testing.assert_allclose(joined, (mean + neural) / 2, atol=1e-5)
-
-
 def test_settings_that_make_no_sense(page: AppTest) -> None:
     for key, value, sentence in (
         ("m2-neural-epochs", "0", "a whole number from 1 to 1000"),
@@ -208,12 +199,6 @@ def test_settings_that_make_no_sense(page: AppTest) -> None:
         assert sentence in said(page)
         assert titles(page), "what was compared before stays"
         page.text_input(key=key).set_value("")
-
-
-def test_an_address_with_a_method_that_there_is_not() -> None:
-    page = opened(m1="magic")
-    assert not page.exception
-    assert "Unknown method “magic”" in said(page)
 
 
 def test_a_method_that_fails_leaves_the_others() -> None:
@@ -315,6 +300,7 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     assert "Choose two different texts" in said(page)
 
 
+@pytest.mark.slow
 def test_the_tour_says_what_the_comparison_shows() -> None:
     """Its second stop: how many of the twelve texts lie next to one of their topic, or form."""
     page = finish(opened(tour="2", compare_example="From the corpus", order="By topic"))

@@ -322,27 +322,6 @@ def test_a_link_brings_a_placed_sentence_a_text_and_the_list_back(mapped: AppTes
     assert "by" not in again.query_params
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("search", "x" * 301),
-        ("text", "19"),
-        ("text", "²"),
-        ("list", "<b>no such list</b>"),
-        ("list", "disagree"),  # of one map
-        ("by", "magic"),
-    ],
-)
-def test_an_address_that_says_nothing_sensible_opens_the_page_as_it_is(
-    mapped: AppTest, name: str, value: str
-):
-    page = linked(mapped, **{name: value})
-    assert not page.exception
-    assert page.text_input(key="corpus-search").value == ""
-    assert "corpus-row" not in page.session_state
-    assert page.segmented_control(key="corpus-list").value == "Clusters"
-
-
 def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypatch):
     monkeypatch.setattr("neuralviz.ui.corpus.searching.needs_asking", lambda _: True)
     page = mapped

@@ -72,6 +72,7 @@ def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert str(caught.value) == "This server takes up to 3 texts and 10 characters at once."
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("address", "limits"), [("0.0.0.0", "True 20000 4 50"), ("localhost", "False None None 500")]
 )

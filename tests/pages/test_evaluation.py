@@ -293,6 +293,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     }
 
 
+@pytest.mark.slow
 def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
     page = opened(methods=["mean", "cls"])
     assert not runs(page)
@@ -705,17 +706,6 @@ def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
     assert "mine.csv" in said(other)
 
 
-def test_an_address_that_makes_no_sense(opened) -> None:
-    page = opened(
-        experiment="nothing of the kind", example="no such", precision="roughly", similar="x",
-        methods=["mean"],
-    )  # fmt: skip
-    assert not page.exception
-    assert "“roughly”" in page.toast[0].value
-    assert page.selectbox(key="experiment").value == "Methods"
-    assert "480 different texts, 1 method" in said(page)
-
-
 # --- work that goes on -------------------------------------------------------------------------
 
 
@@ -824,18 +814,6 @@ def test_results_to_take_away_have_the_settings_and_the_numbers(page: AppTest) -
 
 def _nowhere(name: str):
     raise ModelError(f"The model “{name}” is <b>nowhere</b>.")
-
-
-def test_nothing_is_claimed_where_every_method_failed(
-    opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(LOADERS, "text", _nowhere)
-    page = evaluate(upload(opened(methods=["mean", "cls"]), GROUPS))
-    assert not page.exception
-    assert "nowhere" in said(page)
-    assert "0 embeddings (failed methods not counted)" in said(page)
-    assert not views(page)
-    assert not page.get("download_button")
 
 
 # --- probes ------------------------------------------------------------------------------------

@@ -128,6 +128,7 @@ def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> 
     )
 
 
+@pytest.mark.slow
 def test_two_clicks_train_once_and_stop_keeps_what_there_is(bundled) -> None:
     page = look(page_of(table(60)))
     press(page, "Train")
@@ -147,14 +148,9 @@ def test_two_clicks_train_once_and_stop_keeps_what_there_is(bundled) -> None:
     ("content", "answer"),
     [
         (table(30, "3"), "All scores of the train pairs are 3."),
-        (table(3), "There are 3 pairs. To train on some and test on others, at least 20"),
         (("sentence1,sentence2,score\n" + "a,b,1\n" * 30).encode(), "too many pairs share"),
-        (
-            b"sentence1,sentence2,score\n" + "".join(f"a,b{n},{n}\n" for n in range(30)).encode(),
-            "too many pairs share a text",
-        ),
     ],
-    ids=["constant", "three", "one text twice", "one text in all"],
+    ids=["constant", "one text twice"],
 )  # fmt: skip
 def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answer) -> None:
     page = train(look(page_of(content)))
@@ -175,16 +171,6 @@ def test_what_is_no_table_of_pairs_is_told_in_a_sentence(bundled, content, answe
     page = page_of(content).run()
     assert answer in said(page).replace("\\", "")
     assert "Recorded run." in said(page)  # what was seen before stays
-
-
-def test_empty_texts_and_no_rung_are_told_in_a_sentence() -> None:
-    page = page_at("frozen_features", 120).run()
-    page.text_input(key="frozen-two-1").set_value(" ").run()
-    wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
-    assert "The text is empty" in said(page.run())
-    page.pills(key="frozen-rungs").set_value([]).run()
-    assert "Choose at least one rung" in said(page)
-    assert not page.error or "rung" not in page.error[0].value
 
 
 def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:

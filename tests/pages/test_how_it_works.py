@@ -95,6 +95,7 @@ def test_a_text_that_cannot_be_walked_gets_a_sentence_and_is_kept(page, text, sa
     assert not page.exception
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -24,7 +24,7 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui.corpus import choose, large
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead
 from neuralviz.ui.corpus.opened import OpenCorpus
-from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
+from tests.support.large_corpus import keep_large, points_of, topics_of
 from tests.support.waiting import wait_until
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
@@ -203,30 +203,6 @@ def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
     page.run()
     assert not page.exception
     assert len(rows_drawn(page)) == 0
-
-
-def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
-    kept: Kept, never_read_whole
-) -> None:
-    other = keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
-    page = opened(kept, **{"map-b": "cls", "text": "8"})
-    key = f"corpus-sampling-{other.id}-runs"
-    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, 120)
-    page.run()
-    assert not page.exception
-    assert "of 1,000 texts drawn at random" in said(page)
-    page.segmented_control(key="corpus-list").set_value("Where the maps disagree").run()
-    assert not page.exception
-    assert re.search(
-        r"Of a random sample of 1,000 texts: on average, “mean” and “cls” share", said(page)
-    )
-    page.text_input(key="corpus-search").set_value("(7").run()
-    figures = [
-        json.loads(one.proto.bytes.split(b"\n", 1)[1])
-        for one in page.get("bidi_component")
-        if one.proto.component_name.endswith("live_figure")
-    ]
-    assert sum(bool(one["layout"].get("meta", {}).get("selected")) for one in figures) == 2
 
 
 def test_no_pointer_has_all_vectors_looked_at(

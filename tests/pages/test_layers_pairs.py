@@ -110,12 +110,7 @@ def test_a_file_that_cannot_be_used_gets_a_sentence(page):
         assert figures(page) == FIGURES
 
 
-def test_a_sentence_the_model_cannot_read_is_named(bundled):
-    page = finish(uploaded("a,b,score\nA,B,1\nC,\ufffd,2\nE,F,3\n".encode()))
-    assert not page.exception
-    assert "Pair 2 has a sentence" in page.error[0].value
-
-
+@pytest.mark.slow
 def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
     from neuralviz.evaluation import layer_pairs
     from neuralviz.ui.layers import pairs

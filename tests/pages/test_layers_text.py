@@ -75,17 +75,6 @@ def test_settings_change_the_importance_and_are_named(page):
     assert "100% alignment and 0% novelty" in captions(page)
 
 
-def test_a_link_brings_the_settings_back():
-    page = opened(
-        layers_first="3", layers_window="4", layers_variant="Paper's equations", layers_omega="0.2"
-    )
-    assert not page.exception
-    assert field(page, "First layer").value == "3"
-    assert field(page, "Layer window").value == 4
-    assert field(page, "Variant").value == "paper"
-    assert "20% alignment and 80% novelty" in captions(page)
-
-
 def test_an_empty_text_gets_a_sentence_and_the_last_stays(page):
     for text in ("", " \n ", "\u200b"):
         page.text_area[0].set_value(text).run()

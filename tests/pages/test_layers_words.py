@@ -42,6 +42,7 @@ def figures(page: AppTest) -> int:
     return len(page.get("bidi_component"))
 
 
+@pytest.mark.slow
 def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     page = finish(new_page().run())
     assert not page.exception

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,10 @@ from neuralviz.jobs.keeping import result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.returning import STOPPED, digest_work
 from neuralviz.jobs.run_table import RunTable
-from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record
-from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.one_step import one_step_address
-from neuralviz.ui.micro_tuning.results import embeddings_table, losses_table, norms_table
+from neuralviz.ui.micro_tuning.results import embeddings_table
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from neuralviz.ui.page import plain
 from tests.support.pages import page_at
@@ -122,19 +118,6 @@ def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
 
-def test_the_losses_to_download_are_those_of_the_figure() -> None:
-    record = recorded_run()
-    table = losses_table(record)
-    assert table["epoch"].tolist() == list(range(record.settings.epochs + 1))
-    first = table["text 1"]
-    assert first[0] == pytest.approx(record.loss[0, 0])
-    assert first.iloc[-1] == pytest.approx(record.reports[0].loss_after)
-    norms = norms_table(record)
-    assert len(norms) == 3 * record.settings.epochs
-    last = norms[(norms["text"] == 3) & (norms["epoch"] == 10)]
-    assert last["dense.bias"].item() == record.delta_norm[9, 2, 2]
-
-
 def test_a_half_learnt_text_is_not_compared_with_finished_ones(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +137,7 @@ def test_a_half_learnt_text_is_not_compared_with_finished_ones(
     assert "cosine similarity of" not in said(page)
 
 
+@pytest.mark.slow
 def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     from record_run import TARGET, record_run
@@ -168,6 +152,7 @@ def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
         assert old.text.tokens == new.text.tokens
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "text",
     [
@@ -337,18 +322,6 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     assert "The sentence has no blank. Write ___ for the word" in messages(page).replace("\\", "")
 
 
-def test_a_delta_is_not_added_to_a_model_that_has_changed_since(
-    bundled, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = pasted("The dog barks.", epochs="1")
-    tune(page)
-    monkeypatch.setattr(shared, "files_stamp", lambda _: ((1, 1),))
-    press(page, "Predict")
-    tried(page)
-    assert not page.exception
-    assert "The files of the model “bundled” have changed since this run" in messages(page)
-
-
 def labelled(widgets, label: str):
     return next(widget for widget in widgets if widget.label == label)
 
@@ -360,32 +333,6 @@ def tried(page: AppTest) -> None:
 
 def said(page: AppTest) -> str:
     return " ".join(one.value for one in page.markdown).replace("\\", "")
-
-
-def test_a_link_to_compare_has_the_gradient_one_epoch_and_the_whole_run(bundled) -> None:
-    names = bundled.check_layers("last_block")
-    record = copy(recorded_run())
-    record.settings = replace(
-        record.settings,
-        layers=names,
-        blueprints=parse_blueprints("(1, 1)"),
-        learning_rate=0.02,
-        epochs=7,
-    )
-    page = page_at("compare")
-    for name, value in one_step_address(record).items():
-        page.query_params[name] = value
-    page.run()
-    assert not page.exception
-    run = page.session_state["compare-runs"][-1]
-    run.stop()
-    gradient, one, whole = run.task.specs
-    assert (gradient.method, one.method, whole.method) == ("gradient", "neural", "neural")
-    shared = {"blueprints": record.settings.blueprints, "layers": "last_block"}
-    assert dict(gradient.options) == shared
-    assert dict(one.options) == {**shared, "learning_rate": 0.02, "epochs": 1}
-    assert dict(whole.options) == {**shared, "learning_rate": 0.02, "epochs": 7}
-    assert run.wait(60)
 
 
 def test_a_comparison_with_one_step_is_started_and_shown(
@@ -438,14 +385,6 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert any(button.label == "Load" for button in page.button)
     assert "Recorded run" in captions(page)  # what was there stays
     assert "These figures belong to another model." in captions(page)
-
-
-def test_an_address_with_chosen_layers(bundled) -> None:
-    layers = ["block 2 · output.dense.bias (384)", "no such layer"]
-    page = pasted("The dog barks.", layers="Choose", chosen_layers=layers, epochs="1")
-    assert not page.exception
-    tune(page)
-    assert last_run(page).result.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
 
 
 def test_the_precision_is_exact_at_first_and_said_of_every_run(bundled) -> None:

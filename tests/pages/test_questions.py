@@ -50,6 +50,7 @@ def has(page: AppTest, selector: str) -> bool:
     return any(all(part in f"st-key-{key}" for part in wanted) for key in keys(page))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_each_leads_to_its_answer(number: int, bundled: object) -> None:
     question, page = QUESTIONS[number - 1], opened(number)

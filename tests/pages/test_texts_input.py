@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.ui import links
-
 
 def app() -> None:
     import streamlit as st
@@ -102,24 +100,3 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     lost.query_params["view"] = "../../etc/passwd"
     assert given(lost.run()) == '["a","b"]'
     assert "not saved here" in lost.toast[0].value
-
-
-def test_a_click_with_the_old_address_leaves_what_was_typed_and_going_back_does_not(
-    page: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def keep(text: str) -> str:
-        page.text_area(key="t-pasted").set_value(text).run()
-        page.button[0].click().run()
-        return page.query_params["view"]
-
-    choose(page, "Paste")
-    old, new = keep("old"), keep("new")
-    assert old != new
-    page.query_params["view"] = old  # the second click of a double click
-    page.button[0].click().run()
-    assert given(page) == '["new"]'
-    assert page.query_params["view"] == new
-    monkeypatch.setattr(links, "LATE_SECONDS", 0.0)
-    page.query_params["view"] = old  # *Back*, some time later
-    page.run()
-    assert given(page) == '["old"]'

@@ -67,15 +67,6 @@ def press(page: AppTest, label: str) -> AppTest:
     return next(button for button in page.button if button.label == label).click().run()
 
 
-def test_comparing_offers_them_to_the_methods_that_can_take_them() -> None:
-    page = page_at("compare", m1="mean", m2="sentence-transformer", m3="neural").run()
-    assert options(page, "m1-mean-model") == ["bundled", "all-MiniLM-L6-v2", MINE]
-    whole = ["all-MiniLM-L6-v2", MINE, TABLE]
-    assert options(page, "m2-sentence-transformer-model") == whole
-    assert options(page, "m3-neural-model") == ["bundled"]
-    page.session_state["compare-runs"][-1].stop()
-
-
 def test_texts_are_compared_by_a_model_and_a_table_from_a_link() -> None:
     page = page_at(
         "compare", m1="mean", m1_mean_model=MINE, m2="sentence-transformer",
@@ -93,16 +84,6 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
     assert MINE in options(page, "map-a-mean-model")
     page = page_at("evaluation").run()
     assert options(page, "evaluation-model") == ["bundled", "all-MiniLM-L6-v2", MINE, TABLE]
-
-
-def test_the_sidebar_offers_models_and_no_tables() -> None:
-    def sidebar() -> None:
-        from neuralviz.ui.model_choice import show_model_sidebar
-
-        show_model_sidebar()
-
-    page = AppTest.from_function(sidebar).run()
-    assert options(page, "model")[-1] == MINE
 
 
 def test_a_table_has_no_layers_which_is_said() -> None:

@@ -182,6 +182,7 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     assert "Keep the encoder" in [one.value for one in page.run().subheader]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("address", "answer"),
     [

@@ -68,28 +68,3 @@ def test_a_run_that_failed_shows_what_it_had_or_nothing(at_once: bool, so_far: l
     assert not page.exception
     assert [one.value for one in page.error] == ["Text 1 is empty."]
     assert [one.value for one in page.text] == so_far
-
-
-def pressed_in_between() -> None:
-    import streamlit as st
-
-    from neuralviz.ui import run_panel
-    from neuralviz.ui.session_runs import SessionRuns
-    from tests.support.tasks import SaysWhere
-
-    runs = SessionRuns("where")
-    if "first" not in st.session_state:
-        first = runs.start(SaysWhere())
-        assert first.wait(30)
-        st.session_state["first"] = first.id
-        run_panel._restart(runs, first)  # as the button does
-        # the part of the page that follows a run, drawn alone
-        run_panel._live_panel(runs, first, lambda *_: None, run_panel.RunSentences(), False, 0.5)
-    runs_since = [run.id for run in runs.list_runs() if run.id != st.session_state["first"]]
-    st.text(f"started again: {len(runs_since)}")
-
-
-def test_a_press_of_run_again_just_before_the_page_is_drawn_counts() -> None:
-    page = AppTest.from_function(pressed_in_between, default_timeout=60).run()
-    assert not page.exception
-    assert page.text[0].value == "started again: 1"
