@@ -32,6 +32,7 @@ from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
 from neuralviz.ui.corpus.labels import spoken_labels
 from neuralviz.ui.corpus.lists import _show_nearest_texts
+from neuralviz.ui.corpus.saved_maps import Saved, find_saved
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
 from tests.support.waiting import wait_until
