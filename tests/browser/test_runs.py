@@ -20,7 +20,7 @@ from tests.support.app import APP, Server, settled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Page, WebSocketRoute
+    from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute
 
 pytestmark = pytest.mark.browser
 
@@ -63,6 +63,13 @@ class Connection:
         self.is_cut = False
 
 
+def patient_page(context: BrowserContext) -> Page:
+    """A new page that waits for as long as the one that tests share."""
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    return page
+
+
 def tune(page: Page, address: str, epochs: int) -> None:
     """Tune on a text of one's own; the first click after typing counts."""
     page.goto(f"{address}/?epochs={epochs}")
@@ -97,7 +104,7 @@ def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
     link, before = page.url, steps(page)
     page.goto("about:blank")
     with browser.new_context() as context:
-        other = context.new_page()
+        other = patient_page(context)
         other.goto(link)
         expect(other.get_by_text(STEP)).to_be_visible()
         assert steps(other) >= before
@@ -141,7 +148,7 @@ def test_a_tap_on_a_link_leads_there_and_the_text_is_still_there(
     browser: Browser, address: str
 ) -> None:
     with browser.new_context(has_touch=True, viewport={"width": 1440, "height": 900}) as context:
-        page = context.new_page()
+        page = patient_page(context)
         page.goto(address)
         page.get_by_role("radio", name="Paste").click()
         settled(page)
@@ -162,7 +169,7 @@ def test_a_connection_that_is_cut_a_killed_worker_and_a_crash_end_nothing_unsaid
         started(tmp_path, "--server.disconnectedSessionTTL=1") as server,
         browser.new_context() as context,
     ):
-        page = context.new_page()
+        page = patient_page(context)
         connection = Connection(page)
         tune(page, server.address, 1000)
         expect(page.get_by_text(STEP)).to_be_visible()
@@ -204,7 +211,7 @@ def test_without_workers_or_a_folder_to_write_to_runs_are_as_good(
 ) -> None:
     settings = {"NEURALVIZ_WORKERS": "0", "NEURALVIZ_HOME": "/proc/neuralviz"}
     with started(tmp_path, **settings) as server, browser.new_context() as context:
-        page = context.new_page()
+        page = patient_page(context)
         tune(page, server.address, 3)
         expect(page.get_by_text(DONE)).to_be_visible()
         assert server.workers() == []
@@ -221,7 +228,7 @@ def test_a_server_that_is_told_to_end_lets_running_work_finish(
     browser: Browser, tmp_path: Path
 ) -> None:
     with started(tmp_path) as server, browser.new_context() as context:
-        page = context.new_page()
+        page = patient_page(context)
         tune(page, server.address, 100)
         expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 100"))).to_be_visible()
         link = page.url
