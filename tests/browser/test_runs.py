@@ -229,8 +229,8 @@ def test_a_server_that_is_told_to_end_lets_running_work_finish(
 ) -> None:
     with started(tmp_path) as server, browser.new_context() as context:
         page = patient_page(context)
-        tune(page, server.address, 100)
-        expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 100"))).to_be_visible()
+        tune(page, server.address, 50)
+        expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 50"))).to_be_visible()
         link = page.url
         assert server.end() == 0
         server.start()
