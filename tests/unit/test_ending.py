@@ -103,7 +103,7 @@ def wait_for(line: str, process: subprocess.Popen[str], seconds: float = 120) ->
 
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+    [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM],
     ids=lambda number: number.name,
 )
 def test_the_command_that_tunes(number: signal.Signals) -> None:
@@ -126,6 +126,7 @@ def test_ctrl_c_while_packages_are_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (130, "Stopped.\n")
 
 
+@pytest.mark.slow
 def test_the_app_with_a_run_under_way(tmp_path: Path) -> None:
     """Ctrl-C, for which Streamlit has the same handler as for SIGTERM."""
     (tmp_path / "app.py").write_text(TUNING_APP)

@@ -277,6 +277,7 @@ def test_what_ends_long_work_waits_for_others_for_long(
     assert (len(waits), set(waits)) == (5, {database.PATIENCE})
 
 
+@pytest.mark.slow
 def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusStore):
     vectors, embedder = in_groups(1000), embedder_in(store)
     texts = [str(row) for row in range(1000)]
