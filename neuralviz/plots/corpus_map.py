@@ -5,16 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
-from neuralviz.plots import map_marks
-from neuralviz.plots.map_marks import places, two_lines
-from neuralviz.plots.point_colours import GREY, PointColour, cluster_label
-from neuralviz.plots.point_groups import PointGroup, point_groups
-from neuralviz.plots.theme import escape, shorten
+from neuralviz.plots.parts import BARE, Trace, draw
+from neuralviz.plots.point_colours import (
+    GREY,
+    PointColour,
+    PointGroup,
+    cluster_label,
+    point_groups,
+)
+from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 MOST_DRAWN = 50_000  # points of a map
 STAGE_SCALE, STAGE_NAME = 1.9, 24  # of text on the stage; px, of names on the map
@@ -29,6 +35,10 @@ TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
 _WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px, for which the legend is measured
+HOVERED_CHARACTERS = 60  # of a line
+_FRAME = (420, 280)  # px that a map has at least, beside another one on a projector
+_NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
+_NAME_STEPS = (0, 20, -20, 40, -40)  # px that a name may stand above its place
 
 
 def drawn_rows(n: int) -> np.ndarray:
@@ -94,32 +104,34 @@ def map_figure(
     everything = points
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
-    figure = go.Figure()
+    traces: list[Trace] = []
     if within is not None:
-        figure.add_trace(_left_out_trace(points[~within], len(rows)))
+        traces.append(_left_out_trace(points[~within], len(rows)))
         points, rows = points[within], rows[within]
         colour = None if colour is None else colour.select(np.flatnonzero(within))
         texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
     chosen = None if standout.selected is None else np.isin(rows, standout.selected)
     for group in point_groups(colour, len(rows), flat, bool(axes)):
-        figure.add_traces(list(_traces(group, points, rows, texts, chosen)))
+        traces += _traces(group, points, rows, texts, chosen)
+    figure = draw(traces)
     add_marks(figure, standout, points[rows == standout.highlighted], everything)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     lay_out(figure, colour, flat, axes)
     return figure
 
 
-def _left_out_trace(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
+def _mark(points: np.ndarray, mode: str, **look: Any) -> Trace:
+    """Points or lines that are not in the legend, with nothing to hover at unless they say so."""
+    kind = "scattergl" if points.shape[1] == 2 else "scatter3d"
+    silent = {} if "hovertemplate" in look else {"hoverinfo": "skip"}
+    return {"type": kind, **places(points), "mode": mode, "showlegend": False, **silent, **look}
+
+
+def _left_out_trace(points: np.ndarray, n: int) -> Trace:
     """Points that a filter leaves out, of ``n`` points."""
     size, _ = marker_look(n)
-    look = {
-        **places(points),
-        "mode": "markers",
-        "marker": {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    return go.Scattergl(look) if points.shape[1] == 2 else go.Scatter3d(look)
+    look = {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size}
+    return _mark(points, "markers", marker=look)
 
 
 def add_marks(
@@ -136,18 +148,18 @@ def add_marks(
     flat = points.shape[1] == 2
     for point in highlighted:
         if standout.near is not None:
-            figure.add_trace(map_marks.lines(point, standout.near))
-        figure.add_trace(map_marks.ring(point))
+            figure.add_trace(_lines(point, standout.near))
+        figure.add_trace(_ring(point))
     labels: list[dict[str, Any]] = []
     if standout.placed:
         positions = np.array([place for _, place in standout.placed], dtype=np.float32)
-        figure.add_traces(list(map(map_marks.lines, positions, standout.near_placed)))
-        figure.add_trace(map_marks.stars(standout.placed, positions))
-        labels = map_marks.star_labels(standout.placed, positions, points)
+        figure.add_traces(list(map(_lines, positions, standout.near_placed)))
+        figure.add_trace(_stars(standout.placed, positions))
+        labels = _star_labels(standout.placed, positions, points)
     if standout.names and len(points):
         names, positions = zip(*standout.names[:MOST_NAMED], strict=True)
         short_names = list(map(cluster_label, names))
-        labels = map_marks.name_labels(short_names, np.stack(positions), points, labels) + labels
+        labels = _name_labels(short_names, np.stack(positions), points, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 
@@ -200,7 +212,7 @@ def _traces(
     rows: np.ndarray,
     texts: Sequence[str] | None,
     chosen: np.ndarray | None,
-) -> Iterator[go.Scattergl | go.Scatter3d]:
+) -> Iterator[Trace]:
     """The group as one trace; in three dimensions what is not selected is one of its own."""
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
@@ -214,7 +226,8 @@ def _traces(
         marker = {"size": size, "opacity": how_opaque, **group.marker}
         if group.values is not None:
             marker["color"] = group.values[positions]
-        trace: dict[str, Any] = {
+        trace: Trace = {
+            "type": "scattergl" if flat else "scatter3d",
             "showlegend": True,
             **group.trace,
             **places(points[positions]),
@@ -231,7 +244,7 @@ def _traces(
             # a list: plotly.js does not read this one as a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
-        yield go.Scattergl(trace) if flat else go.Scatter3d(trace)
+        yield trace
 
 
 def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
@@ -257,12 +270,7 @@ def lay_out(
         flat: whether the map has two dimensions.
         axes: names of the axes where they mean something.
     """
-    plain: dict[str, Any] = {
-        "showticklabels": False,
-        "showgrid": False,
-        "zeroline": False,
-        "showline": True,
-    }
+    plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
     named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
     if flat:
         x, y = named or (plain, plain)
@@ -322,3 +330,129 @@ def _stage_layout(figure: go.Figure, entry_width: int) -> dict[str, float]:
         "legend.entrywidth": round(STAGE_SCALE * entry_width),
         **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
     }
+
+
+# --- what stands out ---------------------------------------------------------------------------
+
+
+def two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
+    """The beginning of a user's text, safe in a figure."""
+    line = shorten(text, 2 * width)
+    if len(line) <= width:
+        return escape(line)
+    cut = line.rfind(" ", 0, width + 1)
+    cut = width if cut < 1 else cut
+    return f"{escape(line[:cut])}<br>{escape(shorten(line[cut:], width))}"
+
+
+def places(points: np.ndarray) -> dict[str, np.ndarray]:
+    return {axis: points[:, i] for i, axis in enumerate("xyz"[: points.shape[1]])}
+
+
+def _ring(point: np.ndarray) -> Trace:
+    """A dark ring within a light one, seen on any ground."""
+    flat = len(point) == 2
+    sizes, width = ([22, 22], [7, 3]) if flat else ([20, 15], 3)
+    look = {"symbol": "circle-open", "size": sizes, "line": {"width": width}}
+    marker = {**look, "color": ["#FFFFFF", "#000000"]}
+    return _mark(np.stack([point, point]), "markers", marker=marker)
+
+
+def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> Trace:
+    symbol, size = ("star", 20) if positions.shape[1] == 2 else ("diamond", 9)
+    look = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
+    return _mark(
+        positions,
+        "markers",
+        marker={**look, "color": YELLOW},
+        text=[two_lines(text) for text, _ in placed],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _star_labels(
+    placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray, points: np.ndarray
+) -> list[dict[str, Any]]:
+    """How each new sentence begins, on the side of its star where there is room."""
+    everything = np.concatenate([points, positions])[:, :2]
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    thirds = np.clip(3 * (positions[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
+    below, above = {"yanchor": "top", "yshift": -10}, {"yanchor": "bottom", "yshift": 10}
+    return [
+        _label(
+            f"<b>{two_lines(shorten(text, 32), 18)}</b>",
+            place,
+            xanchor=("left", "center", "right")[across],
+            **(below if up == 2 else above),
+        )
+        for (text, _), place, (across, up) in zip(placed, positions, thirds, strict=True)
+    ]
+
+
+def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
+    """Lines from a point [2 or 3] to its neighbours [neighbour, 2 or 3], as one trace."""
+    ends = np.full((3 * len(near), len(point)), np.nan, dtype=np.float32)  # a gap after each line
+    ends[0::3], ends[1::3] = point, near
+    return _mark(ends, "lines", line={"color": GREY, "width": 2})
+
+
+def _name_labels(
+    names: Sequence[str],
+    positions: np.ndarray,
+    points: np.ndarray,
+    obstacles: Sequence[dict[str, Any]] = (),
+) -> list[dict[str, Any]]:
+    """Names at places of a map, moved up or down where they would lie on each other.
+
+    A name for which there is no room is left out; those that come first have precedence.
+
+    Args:
+        names: of users' words; escaped here.
+        positions: [name, 2 or 3] their places.
+        points: [text, 2 or 3] of the whole map.
+        obstacles: labels from `star_labels`, on which no name may lie.
+    """
+    flat = positions.shape[1] == 2
+    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
+    per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
+    occupied = [place for label in obstacles for place in _occupied_places(label, low, per_unit)]
+    labels = []
+    for name, place in zip(names, positions, strict=True):
+        x, y = ((place[:2] - low) * per_unit).tolist()
+        half = len(name) * _CHARACTER / 2
+        hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
+        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # as a point of equal texts is
+        free = (
+            step
+            for step in (_NAME_STEPS[is_lone:] if flat else (0,))
+            if all(
+                abs(y + step - other_y) >= _NAME_HEIGHT or abs(x - other_x) >= half + other_half
+                for other_x, other_y, other_half in occupied
+            )
+        )
+        step = next(free, None)
+        if flat and step is None:
+            continue
+        occupied.append((x, y + (step or 0), half))
+        labels.append(_label(f"<b>{escape(name)}</b>", place, yshift=step or 0))
+    return labels
+
+
+def _occupied_places(
+    label: dict[str, Any], low: np.ndarray, per_unit: float
+) -> list[tuple[float, float, float]]:
+    """Middle of each line of a star's label, and half of its width, px from the lowest corner."""
+    x, y = ((np.array([label["x"], label["y"]]) - low) * per_unit).tolist()
+    written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
+    half = max(map(len, written)) * _CHARACTER / 2
+    x += {"left": half, "center": 0, "right": -half}[label["xanchor"]]
+    up = 1 if label["yanchor"] == "bottom" else -1
+    middles = [label["yshift"] + up * _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
+    return [(x, y + middle, half) for middle in middles]
+
+
+def _label(text: str, place: np.ndarray, **more: Any) -> dict[str, Any]:
+    """An annotation at a place [2 or 3] of a map."""
+    font = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
+    where = dict(zip("xyz", place.tolist(), strict=False))
+    return {**where, "text": text, "font": font, "showarrow": False, **more}

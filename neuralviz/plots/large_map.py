@@ -1,9 +1,18 @@
-"""The map of a corpus of more texts than can be drawn: how dense it is, and some of its points."""
+"""The map of a corpus of more texts than can be drawn: how dense it is, and some of its points.
+
+The points are binary columns apart from the figure, sent once, whatever is marked on them. Its
+traces say where their points are among the columns, and what is selected is a bit a point;
+`ui.live_figure` puts both together in the browser.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +27,9 @@ from neuralviz.plots.corpus_map import (
     add_marks,
     lay_out,
     marker_look,
+    places,
 )
-from neuralviz.plots.map_marks import places
-from neuralviz.plots.point_columns import PointColumns, describe_span, encode_bits
-from neuralviz.plots.point_groups import point_groups
+from neuralviz.plots.point_colours import point_groups
 from neuralviz.plots.theme import YELLOW, escape, shorten
 
 if TYPE_CHECKING:
@@ -34,6 +42,45 @@ UNDRAWN_SELECTION = (
 _SHADE = "154, 159, 165"  # seen on light and on dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
+
+
+@dataclass(frozen=True, eq=False)
+class PointColumns:
+    """Points in the order in which they are drawn, and the density of all of which they are some.
+
+    Attributes:
+        x, y: [point] float32.
+        rows: [point] int32 row numbers that say which texts they are.
+        values: [point] float32 by which they are coloured; None where it is not by numbers.
+        density: [up, across] uint8, from the bottom.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray | None
+    density: np.ndarray
+
+    @cached_property
+    def content(self) -> bytes:
+        """A line of JSON that says how long they are, and the columns, little-endian."""
+        header = {
+            "n": len(self.rows),
+            "values": self.values is not None,
+            "density": list(self.density.shape),
+        }
+        columns = [self.x, self.y, self.rows, *([] if self.values is None else [self.values])]
+        types = ["<f4", "<f4", "<i4", "<f4"]
+        parts = [
+            np.ascontiguousarray(column, dtype=kind).tobytes()
+            for column, kind in zip(columns, types, strict=False)
+        ]
+        return b"".join([json.dumps(header).encode(), b"\n", *parts, self.density.tobytes()])
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs from that of any other columns."""
+        return hashlib.blake2b(self.content, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +137,7 @@ def large_points(
         if start == end:
             trace |= {"x": [None], "y": [None]}  # for the legend
         else:
-            trace["meta"] = describe_span(start, end, by_values=by_values)
+            trace["meta"] = {"points": [start, end], "values": by_values}
         add_hover(trace, None)
         figure.add_trace(go.Scattergl(trace))
     values = None
@@ -137,16 +184,9 @@ def large_map_figure(
     figure = go.Figure(drawn.traces)
     x_min, x_max, y_min, y_max = bounds
     corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
-    figure.add_trace(
-        go.Scattergl(
-            x=corners[:, 0].tolist(),
-            y=corners[:, 1].tolist(),
-            mode="markers",
-            marker={"opacity": 0, "size": 1},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
+    x, y = corners.T.tolist()
+    hidden = {"marker": {"opacity": 0, "size": 1}, "hoverinfo": "skip", "showlegend": False}
+    figure.add_trace({"type": "scattergl", "x": x, "y": y, "mode": "markers", **hidden})
     if undrawn is not None and len(undrawn[0]):
         figure.add_trace(_undrawn_selection(*undrawn))
     points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
@@ -194,3 +234,10 @@ def _density_trace(
         "showscale": False,
         "hoverinfo": "skip",
     }
+
+
+def encode_bits(selected: np.ndarray | None) -> str | None:
+    """[point] whether it is selected, as base64 of a bit a point, the lowest first."""
+    if selected is None:
+        return None
+    return base64.b64encode(np.packbits(selected, bitorder="little").tobytes()).decode()

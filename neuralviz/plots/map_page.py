@@ -18,8 +18,7 @@ from neuralviz.plots.corpus_map import (
     map_figure,
     marker_look,
 )
-from neuralviz.plots.point_colours import PointColour
-from neuralviz.plots.point_groups import PointGroup, point_groups
+from neuralviz.plots.point_colours import PointColour, PointGroup, point_groups
 from neuralviz.plots.standalone import About, page_html
 from neuralviz.plots.theme import style
 

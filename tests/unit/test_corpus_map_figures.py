@@ -19,7 +19,7 @@ from neuralviz.plots.corpus_map import (
     map_figure,
     marker_look,
 )
-from neuralviz.plots.label_accuracy import accuracy_figure
+from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import (
     COLOURS,
@@ -333,7 +333,7 @@ def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() 
     values = np.array([[0.8, 0.7, 0.85], [0.5, 0.4, 0.6], [np.nan] * 3, [0.5, 0.4, 0.6]])
     methods = ["neural", "mean", "mean (layer 3)", "cls"]
     baselines = {"topic": 0.25, "<i>": 0.5}
-    figure = accuracy_figure(methods, {"topic": values, "<i>": values}, baselines)
+    figure = label_accuracy_figure(methods, {"topic": values, "<i>": values}, baselines)
     bars = [trace for trace in figure.data if trace.type == "bar"]
     colours = [method_colour(method) for method in ("neural", "mean", "cls")]
     assert [bar.marker.color for bar in (*bars[:2], bars[3])] == colours

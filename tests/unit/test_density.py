@@ -11,14 +11,13 @@ import pytest
 from neuralviz.maps.neighbourhoods import knn_right, sampled_right
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.plots.corpus_map import Standout
-from neuralviz.plots.large_map import large_map_figure, large_points, levels
+from neuralviz.plots.large_map import encode_bits, large_map_figure, large_points, levels
 from neuralviz.plots.point_colours import (
     PointColour,
     colour_by_category,
     colour_by_code,
     colour_by_number,
 )
-from neuralviz.plots.point_columns import encode_bits
 
 COVERED = (0.0, 4.0, 10.0, 12.0)  # left, right, bottom, top
 COUNTS = np.array([[0, 1, 3, 7], [0, 0, 0, 1]])

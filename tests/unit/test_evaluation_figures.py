@@ -329,7 +329,7 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
     report = report_html(results)
     assert f"0 of {n_rows} result{'s' * (n_rows != 1)} finished" in report
     assert "Plotly" not in report
-    assert report.endswith("</html>")
+    assert report.endswith("</html>\n")
 
 
 def test_histograms_are_drawn_of_the_first_methods_only() -> None:
