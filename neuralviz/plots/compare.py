@@ -73,11 +73,9 @@ def similarity_heatmap(
     """The products of one method; those of a text with itself, always 1, are left out.
 
     Args:
-        similarity: of n texts.
         names: of the texts, from `text_names`.
         order: numbers of the texts, counted from 0, in the order of rows and columns.
         limits: of the colours, from `colour_range`.
-        pair: two texts whose cells are framed.
         groups: a label of every text, where they are ordered by it.
     """
     matrix = _products_matrix(similarity, names, order) | CIVIDIS
@@ -123,12 +121,7 @@ def _draw_matrix(
 def similarity_heatmaps(
     similarities: Sequence[Similarity], labels: Sequence[str] | None = None
 ) -> go.Figure:
-    """Products of several methods beside each other on one colour scale, for a page of its own.
-
-    Args:
-        similarities: of the same texts in the same order.
-        labels: of the texts, if any.
-    """
+    """Products of several methods beside each other on one colour scale, for a page of its own."""
     texts = similarities[0].texts
     names, order = text_names(texts, labels), np.arange(len(texts))
     columns = min(2, len(similarities))
@@ -165,7 +158,6 @@ def products_scatter(
     """Every pair of texts by its product in one method and in another.
 
     Args:
-        first, second: of the same texts.
         pair: two texts whose point is ringed.
         among: labels of all methods that are compared, which decide on the colours.
     """

@@ -89,15 +89,10 @@ def map_figure(
     Distances across are drawn as distances up. Colours of numbers span the middle 98% of them.
 
     Args:
-        coordinates: [text, 2 or 3].
         rows: [text] numbers that say which texts they are.
-        colour: what the points are coloured by; one colour if None.
-        title: of the figure; escaped here.
-        standout: what is selected, highlighted and placed.
         texts: [text] shown where one points at them; for corpora small enough to be sent whole.
         within: [text] whether a filter lets them through; the others are pale, and nothing can be
             done with them. None where there is no filter.
-        axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     points = np.asarray(coordinates, dtype=np.float32)
@@ -140,8 +135,6 @@ def add_marks(
     """Lines, ring, stars and names, on top of the points.
 
     Args:
-        figure: with the points.
-        standout: what is marked.
         highlighted: [0 or 1, 2 or 3] the point with a ring.
         points: [text, 2 or 3] all of them.
     """
@@ -180,12 +173,7 @@ def even_out(figures: Sequence[go.Figure]) -> None:
 
 
 def _room_below(figure: go.Figure, width: int) -> int:
-    """px that legend, colour bar and names of axes take below the frame of a map.
-
-    Args:
-        figure: of `map_figure`.
-        width: of the figure, px.
-    """
+    """px that legend, colour bar and names of axes take below the frame of a map."""
     room = 20
     if figure.layout.xaxis.title.text:
         room += 36
@@ -262,14 +250,7 @@ def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
 def lay_out(
     figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
 ) -> None:
-    """Axes, legend and margins of a map, for every width and for the stage.
-
-    Args:
-        figure: with its points and title.
-        colour: what they are coloured by.
-        flat: whether the map has two dimensions.
-        axes: names of the axes where they mean something.
-    """
+    """Axes, legend and margins of a map, for every width and for the stage."""
     plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
     named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
     if flat:
@@ -408,7 +389,6 @@ def _name_labels(
 
     Args:
         names: of users' words; escaped here.
-        positions: [name, 2 or 3] their places.
         points: [text, 2 or 3] of the whole map.
         obstacles: labels from `star_labels`, on which no name may lie.
     """

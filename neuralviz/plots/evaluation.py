@@ -74,8 +74,6 @@ def interval_figure(
         labels: of the rows, no two alike.
         values: NaN where there is none.
         intervals: lower and upper bound at 95%; None where there is none.
-        title: of the figure.
-        axis: what the values are.
         published: value and model; None where there is none.
         written: format of the number above a dot.
         among: labels of all methods that are coloured together; by default those of the rows.
@@ -160,14 +158,7 @@ class WrittenLead(NamedTuple):
 def lead_figure(
     best: str, rivals: Sequence[str], leads: Sequence[WrittenLead], among: Sequence[str] = ()
 ) -> go.Figure:
-    """How far the best method is ahead of each other one, with intervals; a line at no lead.
-
-    Args:
-        best: label of the best method.
-        rivals: labels of the others, no two alike.
-        leads: over each of them.
-        among: as of `interval_figure`.
-    """
+    """How far the best method is ahead of each other one, with intervals; a line at no lead."""
     figure = interval_figure(
         rivals,
         [lead.value for lead in leads],
@@ -190,15 +181,7 @@ def error_figure(
     title: str,
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """The share of relations that each row breaks, as bars.
-
-    Args:
-        labels: of the rows.
-        errors: shares, 0 … 1, ties broken.
-        strict: shares without ties.
-        title: of the figure.
-        among: as of `interval_figure`.
-    """
+    """The share of relations that each row breaks, as bars."""
     colours = method_colours(among or labels)
     shares = bars(
         np.asarray(errors) * 100,
@@ -231,12 +214,8 @@ def accuracy_figure(
     """How often the label of a text is told, with intervals; a line for each baseline.
 
     Args:
-        labels: of the rows.
         accuracies: 0 … 1.
-        intervals: at 95%.
         baselines: what is reached without embeddings, by name, two at most.
-        title: of the figure.
-        among: as of `interval_figure`.
     """
     figure = interval_figure(
         labels, accuracies, intervals, title, "accuracy ↑", written=".1%", among=among
@@ -286,10 +265,8 @@ def overlap_figure(
     """The share of errors that two methods have in common, as a matrix (Eq. 3).
 
     Args:
-        labels: of the rows.
         share: [row, row] ``I``, 0 … 1; NaN where a row breaks nothing.
         shared: [row, row] how many.
-        title: of the figure.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
     look = {"colorbar": {"title": {"text": "I"}}, "customdata": shared, **_CELL_FONT}
@@ -302,9 +279,7 @@ def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> g
     """Which labels are taken for which: shares of each label's texts, as a matrix.
 
     Args:
-        labels: of the rows and columns.
         counts: [own label, predicted label] texts; every label has some.
-        title: of the figure.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
     share = counts / counts.sum(axis=1, keepdims=True)
@@ -331,10 +306,8 @@ def quality_figure(
     """A heatmap for each quality that varies, over the values of the two others (section 3.1).
 
     Args:
-        qualities: names.
         matrices: [fixed1, fixed2] tau-c, or ratios of two methods' tau-c.
         fixed: values of the two others.
-        title: of the figure.
         is_ratio: colours centred at 1, cut to 0.5 … 1.5.
     """
     figure = make_subplots(
@@ -385,12 +358,9 @@ def line_figure(
     """A measure over one setting, with its intervals as a band.
 
     Args:
-        setting: what it is called.
         values: of the setting, no two alike.
         measured: the measure; NaN where there is none, and the line goes on behind.
         intervals: lower and upper bound at 95%; None where there is none.
-        title: of the figure.
-        axis: what the measure is.
         published: what a paper has for a value, and the model there; None where it has nothing.
         baselines: what is reached without embeddings, by name: a line each.
     """
@@ -440,11 +410,7 @@ def grid_figure(
     """A measure over two settings, as a heatmap.
 
     Args:
-        settings: what they are called.
-        values: of each setting, one a row of the experiment.
         measured: the measure, one a row; NaN where there is none.
-        title: of the figure.
-        axis: what the measure is.
     """
     down, across = (sorted(set(setting_values)) for setting_values in values)
     matrix = np.full((len(down), len(across)), np.nan)
@@ -476,11 +442,9 @@ def label_accuracy_figure(
     """Accuracy of the k nearest neighbours, a bar for each method, a group for each label column.
 
     Args:
-        methods: labels of the methods.
         accuracies: by label column, [method, 3] accuracy, and the lower and upper end of its
             interval, 0 … 1; NaN where there is none.
         baselines: by label column, the accuracy of always saying the most frequent label.
-        title: of the figure.
     """
     colours, names = method_colours(methods), shorten_apart(methods, 40)
     values = 100 * np.array([np.asarray(shares, dtype=float) for shares in accuracies.values()])

@@ -107,13 +107,7 @@ def words_figure(
 def losses_figure(
     tokens: Sequence[str], token_of: np.ndarray, before: np.ndarray, after: np.ndarray
 ) -> go.Figure:
-    """Cross-entropy at every masked position, by token, and its mean.
-
-    Args:
-        tokens: [token].
-        token_of: [position] the masked token.
-        before, after: [position] cross-entropy in nats.
-    """
+    """[position] cross-entropy in nats of masked tokens, by token, and its mean."""
     sides = ((*_BEFORE, before, -0.14), (*_AFTER, after, 0.14))
     traces = [
         dots(
@@ -238,9 +232,7 @@ def product_figure(
     """The cosine similarities of an embedding to others as they add up, value by value.
 
     Args:
-        names: [layer].
         sizes: [layer] values that each layer has in the embedding.
-        first: [dim] the embedding.
         embeddings: [text] [dim] the others; the sum of the first of them has the layers'
             colours, the other sums are dashed.
     """

@@ -50,10 +50,6 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
 
     Diamonds are drawn where the lines have what was published: on the pairs that it is of.
     A rung that is not there yet has its line already.
-
-    Args:
-        lines: of baselines and of the rungs that are there.
-        rungs: all that are to be climbed.
     """
     by_name = {line.name: line for line in lines}
     names = [line.name for line in lines if line.rung is None]
@@ -188,7 +184,6 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     """A histogram of the errors of predictions (Figure 4).
 
     Args:
-        rung: whose predictions.
         errors: [pair] prediction minus people's score.
     """
     edges = np.histogram_bin_edges(errors, bins="auto" if np.ptp(errors) else 1)
@@ -212,7 +207,6 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     """The errors in order against those of a normal distribution of their spread (Figure 4).
 
     Args:
-        rung: whose predictions.
         errors: [pair] prediction minus people's score.
     """
     plot = normal_plot(errors)
@@ -230,12 +224,7 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
 
 
 def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
-    """Predictions against people's scores; the pair is named where one points.
-
-    Args:
-        rung: whose predictions.
-        pairs: at least one.
-    """
+    """Predictions against people's scores; the pair is named where one points."""
     predicted = np.array([pair.predicted for pair in pairs])
     scores = np.array([pair.score for pair in pairs])
     sentences, title = [pair.sentences for pair in pairs], "Predictions and human scores"
@@ -251,9 +240,7 @@ def pair_scores_figure(
     """The scores of two texts by every rung as bars, with a line at that of identical texts.
 
     Args:
-        pair: the scores.
         equal: of two identical texts.
-        low, high: ends of people's scale.
     """
     names = [RUNG_NAMES[rung] for rung in pair]
     scores = bars(

@@ -112,12 +112,9 @@ def large_points(
 
     Args:
         coordinates: [drawn, 2] of the points that are drawn.
-        rows: [drawn] their row numbers.
-        colour: what they are coloured by.
         counts: [up, across] points in each bin, from the left and the bottom.
         covered: what the bins cover: left, right, bottom, top.
         everywhere: colour of all points: the legend is the same whichever of them are drawn.
-        axes: names of the axes where they mean something.
     """
     groups = list(point_groups(colour, len(rows), True, bool(axes), everywhere))
     order = np.concatenate([group.positions for group in groups]) if groups else np.arange(0)
@@ -170,15 +167,12 @@ def large_map_figure(
     """A map without its points, which are in ``drawn.columns``.
 
     Args:
-        drawn: what is drawn.
-        title: of the figure; escaped here.
         bounds: of all points: left, right, bottom, top. The whole map shows them.
         selected: [drawn] whether each point of the columns is selected; the others fade. None where
             nothing is.
         undrawn: row numbers and [point, 2] coordinates of selected points that are not drawn.
         highlighted: [2] place of the point with a ring, drawn or not.
         standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
-        axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     figure = go.Figure(drawn.traces)

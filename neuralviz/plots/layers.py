@@ -121,7 +121,6 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Fi
 
     Args:
         diagonals: by offset, [layer - offset] cosines.
-        subject: as of `cosine_map_figure`.
     """
     traces = [
         line(
@@ -151,8 +150,6 @@ def weights_figure(
 
     Args:
         weights: by name, [token, layer]; the first 60 tokens are drawn.
-        layers: [layer] their numbers.
-        tokens: [token].
     """
     tokens = tokens[:MAX_TOKENS]
     drawn = {name: values[: len(tokens)] for name, values in weights.items()}
@@ -247,10 +244,6 @@ def marks_figure(
 
     Args:
         norms: [kind, block]; NaN where a block has no such layer.
-        kinds: what the rows are called.
-        blocks: numbers of the columns.
-        measure: what is drawn, in words.
-        moment: e.g. "after epoch 3".
         full_kinds: what the hover box calls the rows.
     """
     finite = norms[np.isfinite(norms)]
@@ -275,9 +268,6 @@ def block_totals_figure(
 
     Args:
         totals: [epoch, block] after each epoch; NaN where not known.
-        blocks: their numbers.
-        measure: what is drawn, in words.
-        epochs: of the whole run.
     """
     traces = [
         line(
@@ -326,11 +316,9 @@ def words_figure(
     """Words as dots along the variance of their change from layer to layer, the first at the top.
 
     Args:
-        words: what the dots are named after.
         variance: [word], 0 or above.
         occurrences: [word] in the corpus; the more, the larger the dot.
         limits: smallest and largest variance among all groups, so that their figures compare.
-        title: of the figure.
         gap: number of the word before which a row is left empty.
     """
     rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)

@@ -43,11 +43,9 @@ class PageMap:
 
     Attributes:
         title: plain text.
-        coordinates: [text, 2 or 3].
         colours: by what they are called, what its points can be coloured by; the first one is
             chosen at the start.
         names: of clusters, and their [2 or 3] coordinates.
-        axes: names of the axes where they mean something.
     """
 
     title: str
@@ -62,11 +60,6 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
 
     Points that contain what is searched for stand out on all maps. Of long texts the page holds the
     beginnings, and says so.
-
-    Args:
-        maps: of the same texts.
-        texts: [text].
-        provenance: title and settings.
     """
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))

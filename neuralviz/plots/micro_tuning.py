@@ -114,10 +114,7 @@ def loss_figure(
     Args:
         curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known, and of
             texts that should not be drawn.
-        texts: what the curves are of.
-        chosen: the text that stands out.
         earlier: the same of another run on the same texts, which lies wide and pale below.
-        runs: numbers of the run and of the earlier one.
     """
     name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
     if earlier is not None:
@@ -217,12 +214,7 @@ class Norms:
 def delta_norm_figure(
     norms: Norms, earlier: Norms | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
-    """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale.
-
-    Args:
-        norms, earlier: of the two runs.
-        runs: their numbers.
-    """
+    """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale."""
     # a layer has one colour in both runs
     layers = list(dict.fromkeys([*norms.layers, *(earlier.layers if earlier else ())]))
     colours = dict(zip(layers, _layer_colours(len(layers)), strict=True))
@@ -282,7 +274,6 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
 
     Args:
         deltas: [epoch, dim] the delta after each epoch; NaN where not known.
-        layer: its full name.
         all_neurons: all neurons, rather than those that fell and those that rose most.
     """
     n_epochs, dim = deltas.shape

@@ -39,7 +39,6 @@ def layer_figure(
     Args:
         correlations: pooling to its values at layers 0, 1, …; NaN where there is none.
         coefficient: what the values are, e.g. ``Spearman``.
-        best: pooling and layer that are marked.
     """
     traces = []
     for pooling, values in correlations.items():
@@ -81,7 +80,6 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
 
     Args:
         values: part to its correlation; NaN where there is none.
-        coefficient: what the values are.
     """
     numbers = np.array(list(values.values()))
     parts = bars(
@@ -115,12 +113,8 @@ def sweep_figure(
     """Correlation over one setting of SBERT-WK, a line for each variant.
 
     Args:
-        settings: values of the setting.
         correlations: variant to its values at the settings.
         plain: correlation of the last layer's mean, drawn for comparison.
-        title: of the figure.
-        axis: name of the setting.
-        coefficient: what the values are.
     """
     traces = []
     for variant, values in correlations.items():
@@ -148,10 +142,7 @@ def scatter_figure(
 
     Args:
         cosines, scores: [pair].
-        sentences: the two of each pair.
         kinds: a name of each pair's kind; drawn in one colour where there are none or too many.
-        title: of the figure.
-        axis: what the cosines are called.
     """
     hover = np.array([f"{_quote(a)}<br>{_quote(b)}" for a, b in sentences], dtype=object)
     kinds = kinds or [""] * len(scores)

@@ -47,7 +47,6 @@ def line(
 
     Args:
         hover: template of the box, without plotly's second box.
-        more: settings of the trace.
     """
     look: Trace = {"line": {"color": colour, "width": width, **({"dash": dash} if dash else {})}}
     if size:

@@ -87,19 +87,13 @@ def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str
 def colour_by_category(
     name: str, labels: Sequence[object], missing: str = "no value"
 ) -> PointColour:
-    """Colours by label: the largest categories first, those that are numbers in their order.
-
-    Args:
-        name: of the labels.
-        labels: [text]; None, NaN and blank ones are missing.
-        missing: what texts without a label are called.
-    """
+    """Colours by label: the largest categories first, those that are numbers in their order."""
     by_label = {label: cell_text(label).strip() for label in set(labels)}
-    names = [by_label[label] for label in labels]
-    ordered = _sort_categories(Counter(label for label in names if label))
-    place = {label: code for code, label in enumerate(ordered)}
-    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
-    return PointColour(name, ordered, codes=codes, missing=missing)
+    texts = [by_label[label] for label in labels]
+    names = list(dict.fromkeys(text for text in texts if text))
+    place = {label: code for code, label in enumerate(names)}
+    codes = np.fromiter((place.get(text, -1) for text in texts), np.int32, len(texts))
+    return colour_by_code(name, codes, names, missing)
 
 
 def colour_by_code(
@@ -108,10 +102,7 @@ def colour_by_code(
     """`colour_by_category` of labels that are numbers already.
 
     Args:
-        name: of the labels.
         codes: [text] which of the names each has, -1 where there is none.
-        names: no two alike.
-        missing: what texts without a label are called.
     """
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     ordered = _sort_categories(
@@ -132,12 +123,7 @@ def _sort_categories(sizes: Counter[str]) -> tuple[str, ...]:
 
 
 def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
-    """Colours by a number of each text; what is not finite is missing.
-
-    Args:
-        name: of the numbers.
-        values: [text].
-    """
+    """Colours by a number of each text; what is not finite is missing."""
     numbers = np.asarray(values, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
     if np.abs(finite).max(initial=0) < EXACT_IN_FLOAT32:
@@ -174,9 +160,6 @@ def point_groups(
 
     Args:
         colour: of the points; one colour if None.
-        n: points.
-        flat: whether they lie in two dimensions.
-        axes: whether the axes have names.
         everywhere: colour of all points, of which these are some: every group of those is there,
             with points or without.
     """

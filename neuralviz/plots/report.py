@@ -65,7 +65,6 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     Everything that a user gave is escaped in it.
 
     Args:
-        results: of an experiment.
         should_stop: asked before every figure is written.
 
     Raises:

@@ -73,9 +73,6 @@ def page_html(provenance: About, body: str, *, style: str = "", title: str = "")
     """A page that says what it shows, how it was made, and when.
 
     Args:
-        provenance: title and settings, above the body.
-        body: HTML.
-        style: CSS beside that of all pages.
         title: in the browser's tab where ``provenance`` has none.
     """
     settings = "".join(

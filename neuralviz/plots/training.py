@@ -101,7 +101,6 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
 
     Args:
         lessons: those with at least one snapshot with an accuracy are drawn.
-        label: what texts are told apart by.
     """
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
     traces = [
@@ -133,7 +132,6 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
 
     Args:
         lessons: those with at least one snapshot with an accuracy are drawn.
-        label: what texts are told apart by.
     """
     traces = []
     for lesson in lessons:
@@ -227,13 +225,10 @@ def moving_map_figure(
 ) -> go.Figure:
     """The texts after some steps, with trails of those that moved most from before till then.
 
-    The frame is that of all snapshots, but for a few points that are far from all others.
+    The frame is that of all ``maps`` [snapshot, text, 2], but for a few points that are far from
+    all others.
 
     Args:
-        maps: [snapshot, text, 2] in one frame.
-        snapshot: number of the snapshot.
-        steps: [snapshot] that were made.
-        texts, groups: of every point; the groups have ``colours``.
         colours: by group; what has none is grey.
     """
     so_far = maps[: snapshot + 1]
@@ -271,11 +266,6 @@ def training_table_figure(
 
     Bars of the last layer's accuracy; for tables of layers and epochs, lines; for one of spaces,
     a map.
-
-    Args:
-        table: that is filled.
-        training_cells: at least one.
-        label: what texts are told apart by.
     """
     numbers = training_numbers(table, training_cells)
     numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
