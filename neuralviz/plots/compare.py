@@ -14,11 +14,11 @@ from neuralviz.plots.parts import (
     CIVIDIS,
     TOP_DOWN,
     Trace,
-    bars,
     cell_labels,
     cells,
     dots,
     draw,
+    label_bars,
     line,
 )
 from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
@@ -214,16 +214,13 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
 def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarray) -> go.Figure:
     """A pair's product layer by layer; the mean over the layers is the pair's product."""
     room = 0.3 * max(np.ptp(np.append(products, 0.0)), 0.1)
-    layer_bars = bars(
+    layer_bars = label_bars(
         products,
         [escape(shorten(name, 30)) for name in layers],
         method_colour("neural"),
         "%{y}: %{x:.3f}",
-        orientation="h",
-        text=[number(value, ".2f") for value in products],
+        [number(value, ".2f") for value in products],
         textposition="outside",
-        textfont=None,
-        cliponaxis=None,
     )
     ends = [min(0.0, products.min()) - room, max(0.0, products.max()) + room]
     x = {"title": "cosine similarity", "range": ends, "zeroline": True, "nticks": 6}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +12,7 @@ from plotly.subplots import make_subplots
 
 from neuralviz.plots.parts import (
     GROUND,
+    NAMES_OF_BARS,
     TOP_DOWN,
     Trace,
     bars,
@@ -19,6 +20,7 @@ from neuralviz.plots.parts import (
     cells,
     dots,
     draw,
+    label_bars,
     line,
     name_axis,
     widen,
@@ -125,7 +127,7 @@ def _interval_dot(name: str, value: float, interval: Interval, colour: str, writ
 
 
 def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
-    above, below = np.subtract(high, value), np.subtract(value, low)
+    above, below = np.subtract(high, value).tolist(), np.subtract(value, low).tolist()
     return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **look}
 
 
@@ -146,32 +148,30 @@ def published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) ->
     return [dots(x, y, GROUND, hover, size=13, marker=look, customdata=names, name=name)]
 
 
-class WrittenLead(NamedTuple):
-    """A lead as it is drawn: in its unit, percentage points or none, and as it is read."""
-
-    value: float
-    interval: Interval
-    unit: str
-    text: str
-
-
 def lead_figure(
-    best: str, rivals: Sequence[str], leads: Sequence[WrittenLead], among: Sequence[str] = ()
+    best: str,
+    rivals: Sequence[str],
+    leads: Sequence[float],
+    intervals: Sequence[Interval],
+    texts: Sequence[str],
+    *,
+    unit: str = "lead",
+    among: Sequence[str] = (),
 ) -> go.Figure:
     """How far the best method is ahead of each other one, with intervals; a line at no lead."""
     figure = interval_figure(
         rivals,
-        [lead.value for lead in leads],
-        [lead.interval for lead in leads],
+        leads,
+        intervals,
         f"Lead of {escape(shorten(best, LABEL_LENGTH))} over …",
-        f"{(leads[0].unit if leads else '') or 'lead'} ↑",
+        f"{unit} ↑",
         among=among,
     )
-    for trace, lead in zip(figure.data, leads, strict=True):
-        trace.text = [lead.text]
+    for trace, text in zip(figure.data, texts, strict=True):
+        trace.text = [text]
     figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
-    ends = [end for lead in leads for end in (lead.value, *(lead.interval or ()))]
-    return figure.update_xaxes(range=widen([0.0, *ends]))
+    ends = [end for interval in intervals for end in interval or ()]
+    return figure.update_xaxes(range=widen([0.0, *leads, *ends]))
 
 
 def error_figure(
@@ -183,24 +183,17 @@ def error_figure(
 ) -> go.Figure:
     """The share of relations that each row breaks, as bars."""
     colours = method_colours(among or labels)
-    shares = bars(
+    shares = label_bars(
         np.asarray(errors) * 100,
         shorten_apart(labels, LABEL_LENGTH),
         [colours[label] for label in labels],
         "%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%",
-        orientation="h",
-        text=[f"{error:.2%}" for error in errors],
+        [f"{error:.2%}" for error in errors],
         textposition=["inside" if error > NARROW * max(errors) else "outside" for error in errors],
-        insidetextfont={"color": "white"},
         customdata=np.asarray(strict) * 100,
     )
-    return draw(
-        [shares],
-        title,
-        {"title": "error, % ↓", "rangemode": "tozero", "nticks": 6},
-        {"ticklabelstandoff": 6, **_NAMES, **TOP_DOWN},
-        bargap=0.3,
-    )
+    x = {"title": "error, % ↓", "rangemode": "tozero", "nticks": 6}
+    return draw([shares], title, x, NAMES_OF_BARS, bargap=0.3)
 
 
 def accuracy_figure(

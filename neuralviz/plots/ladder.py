@@ -13,7 +13,17 @@ from neuralviz.evaluation.ladder_table import PUBLISHED_OF
 from neuralviz.evaluation.normal_plot import normal_plot
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.parts import TOP_DOWN, Trace, bars, dots, draw, line, number_axis, widen
+from neuralviz.plots.parts import (
+    NAMES_OF_BARS,
+    Trace,
+    bars,
+    dots,
+    draw,
+    label_bars,
+    line,
+    number_axis,
+    widen,
+)
 from neuralviz.plots.theme import (
     BEFORE,
     BLUE,
@@ -83,12 +93,11 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
             name="single seeds",
         )
         figure.add_trace(marks)
-    ends = [
-        value for line in lines for value in (line.spearman, *(line.interval or ()), *line.seeds)
-    ]
-    ends = [value for value in [*ends, *(p[0] for p in published if p)] if np.isfinite(value)]
-    if ends:
-        figure.update_xaxes(range=widen(ends, 0.06))
+    ends = [entry[0] for entry in published if entry]
+    for row in lines:
+        ends += [row.spearman, *(row.interval or ()), *row.seeds]
+    if finite := [value for value in ends if np.isfinite(value)]:
+        figure.update_xaxes(range=widen(finite, 0.06))
     return figure.update_layout(showlegend=True, title=None, margin={"t": 16})
 
 
@@ -243,16 +252,13 @@ def pair_scores_figure(
         equal: of two identical texts.
     """
     names = [RUNG_NAMES[rung] for rung in pair]
-    scores = bars(
+    scores = label_bars(
         [value - low for value in pair.values()],
         names,
         [RUNG_COLOURS[rung] for rung in pair],
         "%{y}: %{customdata:.2f}",
+        [number(value, ".2f") for value in pair.values()],
         base=low,
-        orientation="h",
-        text=[number(value, ".2f") for value in pair.values()],
-        textposition="auto",
-        insidetextfont={"color": "white"},
         customdata=list(pair.values()),
         showlegend=False,
     )
@@ -269,7 +275,7 @@ def pair_scores_figure(
         [scores, identical],
         None,
         {"title": "score ↑", "range": [low, high + 0.02 * (high - low)]},
-        {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN},
+        NAMES_OF_BARS,
         bargap=0.35,
         showlegend=True,
         margin={"t": 16},

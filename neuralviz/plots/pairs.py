@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES
-from neuralviz.plots.parts import TOP_DOWN, Trace, bars, dots, draw, line, number_axis
+from neuralviz.plots.parts import NAMES_OF_BARS, Trace, dots, draw, label_bars, line, number_axis
 from neuralviz.plots.theme import BLUE, DISSIMILAR, GREEN, LAYER_COLOURS, escape, shorten
 from neuralviz.words import number
 
@@ -82,23 +82,15 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
         values: part to its correlation; NaN where there is none.
     """
     numbers = np.array(list(values.values()))
-    parts = bars(
+    parts = label_bars(
         numbers,
         [name.replace(", ", ",<br>") for name in values],
         [BLUE, *[GREEN] * (len(values) - 1)][: len(values)],
         "%{y}: %{x:.3f}",
-        orientation="h",
-        text=["undefined" if np.isnan(value) else number(value, ".3f") for value in numbers],
-        textposition="auto",
-        insidetextfont={"color": "white"},
+        ["undefined" if np.isnan(value) else number(value, ".3f") for value in numbers],
     )
-    return draw(
-        [parts],
-        "Contribution of each part",
-        {"title": coefficient, "zeroline": True, "nticks": 6},
-        {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN},
-        bargap=0.3,
-    )
+    x = {"title": coefficient, "zeroline": True, "nticks": 6}
+    return draw([parts], "Contribution of each part", x, NAMES_OF_BARS, bargap=0.3)
 
 
 def sweep_figure(

@@ -15,6 +15,7 @@ Trace = dict[str, Any]  # or some of its settings
 Values = Any  # numbers or names: a sequence, an array, a series
 BARE = {"showgrid": False, "zeroline": False}  # an axis beside cells
 TOP_DOWN = {"autorange": "reversed"}
+NAMES_OF_BARS = {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN}
 CIVIDIS = {"colorscale": "Cividis", "autocolorscale": False}
 GROUND = "#8A9096"  # of lines that are no data
 FEW_COLUMNS = 8  # so many cells side by side have room for their values
@@ -88,6 +89,14 @@ def bars(
         "type": "bar", "x": x, "y": y, "marker": {"color": colour},
         **written, **hover_box(hover), **more,
     }  # fmt: skip
+
+
+def label_bars(
+    x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **more: Any
+) -> Trace:
+    """Bars to the right, a name each, with a ``text`` in white in them, or beside them."""
+    look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
+    return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | more)
 
 
 def cells(

@@ -17,7 +17,6 @@ from neuralviz.plots.evaluation import (
     WITH_BASELINE,
     Interval,
     Published,
-    WrittenLead,
     accuracy_figure,
     confusion_figure,
     error_figure,
@@ -144,18 +143,19 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> Drawn:
     best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
     if not any(lead.interval for lead in best_leads) or find_swept_options(results.rows):
         return None
-    scale, unit = (100, "percentage points") if yardstick.is_share else (1, "")
-    written = [
-        WrittenLead(
-            scale * lead.value,
-            lead.interval and (scale * lead.interval[0], scale * lead.interval[1]),
-            unit,
-            format_lead(yardstick, lead)[0].partition(" ")[0],
-        )
-        for lead in best_leads
-    ]
-    rivals = [lead.second for lead in best_leads]
-    figure = lead_figure(all_leads[0].first, rivals, written, _labels(results))
+    scale, unit = (100, "percentage points") if yardstick.is_share else (1, "lead")
+    figure = lead_figure(
+        all_leads[0].first,
+        [lead.second for lead in best_leads],
+        [scale * lead.value for lead in best_leads],
+        [
+            lead.interval and (scale * lead.interval[0], scale * lead.interval[1])
+            for lead in best_leads
+        ],
+        [format_lead(yardstick, lead)[0].partition(" ")[0] for lead in best_leads],
+        unit=unit,
+        among=_labels(results),
+    )
     if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
     return figure, len(best_leads)
