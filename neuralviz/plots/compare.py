@@ -73,9 +73,7 @@ def similarity_heatmap(
     """The products of one method; those of a text with itself, always 1, are left out.
 
     Args:
-        names: of the texts, from `text_names`.
         order: numbers of the texts, counted from 0, in the order of rows and columns.
-        limits: of the colours, from `colour_range`.
         groups: a label of every text, where they are ordered by it.
     """
     matrix = _products_matrix(similarity, names, order) | CIVIDIS
@@ -158,7 +156,6 @@ def products_scatter(
     """Every pair of texts by its product in one method and in another.
 
     Args:
-        pair: two texts whose point is ringed.
         among: labels of all methods that are compared, which decide on the colours.
     """
     colours = method_colours(among or [first.method, second.method])

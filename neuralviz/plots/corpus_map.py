@@ -115,7 +115,7 @@ def map_figure(
     return figure
 
 
-def _mark(points: np.ndarray, mode: str, **look: Any) -> Trace:
+def mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
     """Points or lines that are not in the legend, with nothing to hover at unless they say so."""
     kind = "scattergl" if points.shape[1] == 2 else "scatter3d"
     silent = {} if "hovertemplate" in look else {"hoverinfo": "skip"}
@@ -126,7 +126,7 @@ def _left_out_trace(points: np.ndarray, n: int) -> Trace:
     """Points that a filter leaves out, of ``n`` points."""
     size, _ = marker_look(n)
     look = {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size}
-    return _mark(points, "markers", marker=look)
+    return mark_trace(points, "markers", marker=look)
 
 
 def add_marks(
@@ -336,13 +336,13 @@ def _ring(point: np.ndarray) -> Trace:
     sizes, width = ([22, 22], [7, 3]) if flat else ([20, 15], 3)
     look = {"symbol": "circle-open", "size": sizes, "line": {"width": width}}
     marker = {**look, "color": ["#FFFFFF", "#000000"]}
-    return _mark(np.stack([point, point]), "markers", marker=marker)
+    return mark_trace(np.stack([point, point]), "markers", marker=marker)
 
 
 def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> Trace:
     symbol, size = ("star", 20) if positions.shape[1] == 2 else ("diamond", 9)
     look = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
-    return _mark(
+    return mark_trace(
         positions,
         "markers",
         marker={**look, "color": YELLOW},
@@ -374,7 +374,7 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
     """Lines from a point [2 or 3] to its neighbours [neighbour, 2 or 3], as one trace."""
     ends = np.full((3 * len(near), len(point)), np.nan, dtype=np.float32)  # a gap after each line
     ends[0::3], ends[1::3] = point, near
-    return _mark(ends, "lines", line={"color": GREY, "width": 2})
+    return mark_trace(ends, "lines", line={"color": GREY, "width": 2})
 
 
 def _name_labels(

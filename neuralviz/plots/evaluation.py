@@ -73,11 +73,9 @@ def interval_figure(
     """A dot with its interval for each row; a hollow diamond for what was published of it.
 
     Args:
-        labels: of the rows, no two alike.
         values: NaN where there is none.
         intervals: lower and upper bound at 95%; None where there is none.
         published: value and model; None where there is none.
-        written: format of the number above a dot.
         among: labels of all methods that are coloured together; by default those of the rows.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
@@ -135,7 +133,6 @@ def published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) ->
     """Hollow diamonds at what was published, if anything.
 
     Args:
-        diamonds: x, y and the model that was measured there.
         value: ``x`` or ``y``, whichever is the published value.
     """
     if not diamonds:
@@ -207,7 +204,6 @@ def accuracy_figure(
     """How often the label of a text is told, with intervals; a line for each baseline.
 
     Args:
-        accuracies: 0 … 1.
         baselines: what is reached without embeddings, by name, two at most.
     """
     figure = interval_figure(
@@ -259,7 +255,6 @@ def overlap_figure(
 
     Args:
         share: [row, row] ``I``, 0 … 1; NaN where a row breaks nothing.
-        shared: [row, row] how many.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
     look = {"colorbar": {"title": {"text": "I"}}, "customdata": shared, **_CELL_FONT}
@@ -300,7 +295,6 @@ def quality_figure(
 
     Args:
         matrices: [fixed1, fixed2] tau-c, or ratios of two methods' tau-c.
-        fixed: values of the two others.
         is_ratio: colours centred at 1, cut to 0.5 … 1.5.
     """
     figure = make_subplots(
@@ -351,7 +345,6 @@ def line_figure(
     """A measure over one setting, with its intervals as a band.
 
     Args:
-        values: of the setting, no two alike.
         measured: the measure; NaN where there is none, and the line goes on behind.
         intervals: lower and upper bound at 95%; None where there is none.
         published: what a paper has for a value, and the model there; None where it has nothing.

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.plots.parts import BARE, TOP_DOWN, Trace, bars, cells, dots, draw, line, name_axis
+from neuralviz.plots.parts import (
+    BARE,
+    TOP_DOWN,
+    Trace,
+    bars,
+    cells,
+    dots,
+    draw,
+    line,
+    name_axis,
+    token_bars,
+)
 from neuralviz.plots.theme import (
     AFTER,
     BEFORE,
@@ -78,26 +89,21 @@ def words_figure(
         f"<b>{escape(word)} ✓</b>" if word == label else escape(word)
         for word in (shorten(word, 16) or word for word in words)
     ]
-    places = list(range(len(words)))
     traces = [
-        bars(
+        token_bars(
             np.nan_to_num(np.asarray(values, dtype=float)),
-            places,
+            names,
             colour,
             "%{customdata}<br>%{x:.2%} " + name,
-            orientation="h",
+            ["" if np.isnan(v) else f"{v:.1%}" for v in values],
             name=name,
-            text=["" if np.isnan(v) else f"{v:.1%}" for v in values],
-            textposition="outside",
-            constraintext="none",
-            customdata=names,
         )
         for (name, colour), values in ((_AFTER, after), (_BEFORE, before))
     ]
     return _draw(
         traces,
         {"range": [0, 1.18], "tickvals": [0, 0.5, 1], "tickformat": ".0%", "title": "probability"},
-        {"tickvals": places, "ticktext": names, "showgrid": False},
+        {"tickvals": list(range(len(words))), "ticktext": names, "showgrid": False},
         bottom=84,
         bargap=0.25,
         legend={"traceorder": "reversed"},

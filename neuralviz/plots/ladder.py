@@ -165,12 +165,7 @@ def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
 
 
 def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.Figure:
-    """What the autoencoders lose at each layer, after the first and the last epoch (Figure 3).
-
-    Args:
-        rebuilt: [epoch, layer] of all epochs, if they are known.
-        losses: [layer] after the last one.
-    """
+    """What the autoencoders lose at each layer, after the first and the last epoch (Figure 3)."""
     layers = np.arange(len(losses))
     drawn = [("after the last epoch", losses, "solid")]
     if len(rebuilt) > 1:
@@ -246,11 +241,7 @@ def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
 def pair_scores_figure(
     pair: Mapping[Rung, float], equal: Mapping[Rung, float], low: float, high: float
 ) -> go.Figure:
-    """The scores of two texts by every rung as bars, with a line at that of identical texts.
-
-    Args:
-        equal: of two identical texts.
-    """
+    """The scores of two texts by every rung as bars, with a line at that of identical texts."""
     names = [RUNG_NAMES[rung] for rung in pair]
     scores = label_bars(
         [value - low for value in pair.values()],

@@ -26,9 +26,10 @@ from neuralviz.plots.corpus_map import (
     add_hover,
     add_marks,
     lay_out,
+    mark_trace,
     marker_look,
-    places,
 )
+from neuralviz.plots.parts import Trace
 from neuralviz.plots.point_colours import point_groups
 from neuralviz.plots.theme import YELLOW, escape, shorten
 
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
     from neuralviz.plots.point_colours import PointColour
 
 DENSITY_BINS = 256  # across or up, at most
-UNDRAWN_SELECTION = (
-    "selected"  # name of the trace with selected points that are not among the others
-)
+UNDRAWN_SELECTION = "selected"  # trace of selected points that are not among the others
 _SHADE = "154, 159, 165"  # seen on light and on dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
@@ -111,7 +110,6 @@ def large_points(
     """Some points of a map on the density of all of them.
 
     Args:
-        coordinates: [drawn, 2] of the points that are drawn.
         counts: [up, across] points in each bin, from the left and the bottom.
         covered: what the bins cover: left, right, bottom, top.
         everywhere: colour of all points: the legend is the same whichever of them are drawn.
@@ -124,7 +122,8 @@ def large_points(
     for group in groups:
         start, end = end, end + len(group.positions)
         by_values = group.values is not None
-        trace: dict[str, Any] = {
+        trace: Trace = {
+            "type": "scattergl",
             "showlegend": True,
             **group.trace,
             "mode": "markers",
@@ -136,7 +135,7 @@ def large_points(
         else:
             trace["meta"] = {"points": [start, end], "values": by_values}
         add_hover(trace, None)
-        figure.add_trace(go.Scattergl(trace))
+        figure.add_trace(trace)
     values = None
     if colour is not None and colour.values is not None:
         values = colour.values[order]
@@ -192,17 +191,16 @@ def large_map_figure(
     return figure
 
 
-def _undrawn_selection(rows: np.ndarray, points: np.ndarray) -> go.Scattergl:
+def _undrawn_selection(rows: np.ndarray, points: np.ndarray) -> Trace:
     """Selected points that are not among those that are drawn."""
-    return go.Scattergl(
+    return mark_trace(
+        points.astype(np.float32),
+        "markers",
         name=UNDRAWN_SELECTION,
-        **places(points.astype(np.float32)),
-        mode="markers",
         marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
         customdata=rows.astype(np.int32),
         unselected={"marker": {"opacity": 1}},
         hoverinfo="none",
-        showlegend=False,
     )
 
 

@@ -244,7 +244,6 @@ def marks_figure(
 
     Args:
         norms: [kind, block]; NaN where a block has no such layer.
-        full_kinds: what the hover box calls the rows.
     """
     finite = norms[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
@@ -316,7 +315,6 @@ def words_figure(
     """Words as dots along the variance of their change from layer to layer, the first at the top.
 
     Args:
-        variance: [word], 0 or above.
         occurrences: [word] in the corpus; the more, the larger the dot.
         limits: smallest and largest variance among all groups, so that their figures compare.
         gap: number of the word before which a row is left empty.

@@ -22,6 +22,7 @@ from neuralviz.plots.parts import (
     cells,
     draw,
     line,
+    token_bars,
 )
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import (
@@ -436,21 +437,16 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
     On the stage there are the likeliest after micro-tuning, and the likeliest before it.
     """
     entries = blank.candidates
-    places = list(range(len(entries)))
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     before, after = ([getattr(entry, when) for entry in entries] for when in ("before", "after"))
     traces = [
-        bars(
+        token_bars(
             values,
-            places,
+            names,
             colour,
             f"%{{customdata}} {name}: %{{text}}",
-            orientation="h",
+            [percent(value).replace("less than ", "&lt; ") for value in values],
             name=name,
-            text=[percent(value).replace("less than ", "&lt; ") for value in values],
-            textposition="outside",
-            constraintext="none",
-            customdata=names,
         )
         for name, colour, values in (("before", BEFORE, before), ("after", AFTER, after))
     ]
@@ -465,7 +461,7 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
             "nticks": 6,
         },
         {
-            "tickvals": places,
+            "tickvals": list(range(len(entries))),
             "ticktext": names,
             "range": [len(entries) - 0.4, -0.6],
             "showgrid": False,

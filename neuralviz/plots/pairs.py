@@ -38,7 +38,6 @@ def layer_figure(
 
     Args:
         correlations: pooling to its values at layers 0, 1, …; NaN where there is none.
-        coefficient: what the values are, e.g. ``Spearman``.
     """
     traces = []
     for pooling, values in correlations.items():
@@ -105,7 +104,6 @@ def sweep_figure(
     """Correlation over one setting of SBERT-WK, a line for each variant.
 
     Args:
-        correlations: variant to its values at the settings.
         plain: correlation of the last layer's mean, drawn for comparison.
     """
     traces = []
@@ -133,7 +131,6 @@ def scatter_figure(
     """Scores of pairs against the cosines of their vectors; the pair is named where one points.
 
     Args:
-        cosines, scores: [pair].
         kinds: a name of each pair's kind; drawn in one colour where there are none or too many.
     """
     hover = np.array([f"{_quote(a)}<br>{_quote(b)}" for a, b in sentences], dtype=object)

@@ -44,11 +44,7 @@ def line(
     size: float = 9,
     **more: Any,
 ) -> Trace:
-    """A line with markers of a ``size``, without any for 0; nothing to hover at without ``hover``.
-
-    Args:
-        hover: template of the box, without plotly's second box.
-    """
+    """A line with markers of a ``size``, if any; the ``hover`` box is a template, if any."""
     look: Trace = {"line": {"color": colour, "width": width, **({"dash": dash} if dash else {})}}
     if size:
         look["marker"] = {"size": size}
@@ -97,6 +93,15 @@ def label_bars(
     """Bars to the right, a name each, with a ``text`` in white in them, or beside them."""
     look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
     return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | more)
+
+
+def token_bars(
+    x: Values, names: Sequence[str], colour: str, hover: str, text: Sequence[str], **more: Any
+) -> Trace:
+    """Bars to the right at 0, 1, …, one of several a name, with a ``text`` behind each."""
+    look: Trace = {"textposition": "outside", "constraintext": "none", "customdata": names}
+    places = list(range(len(names)))
+    return bars(x, places, colour, hover, orientation="h", text=text, **look, **more)
 
 
 def cells(

@@ -159,7 +159,6 @@ def point_groups(
     """The groups with points, in the order in which they are drawn: the last ones lie on top.
 
     Args:
-        colour: of the points; one colour if None.
         everywhere: colour of all points, of which these are some: every group of those is there,
             with points or without.
     """

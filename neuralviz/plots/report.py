@@ -64,9 +64,6 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
 
     Everything that a user gave is escaped in it.
 
-    Args:
-        should_stop: asked before every figure is written.
-
     Raises:
         Stopped: ``should_stop`` said so.
     """

@@ -175,7 +175,6 @@ def accuracy_map_figure(
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
     Args:
-        lesson: with at least one snapshot with an accuracy.
         drawn_lessons: all that are drawn side by side, to share their colours.
         name: of the training; by default how its pairs are made.
     """
