@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.plots.parts import BARE, bars, cells, dots, draw
+from neuralviz.plots.parts import BARE, Trace, bars, cells, dots, draw
 from neuralviz.plots.theme import AFTER, escape, shorten
 
 if TYPE_CHECKING:
@@ -46,33 +46,7 @@ def blueprint_grid(
     x = np.arange(window.start, window.stop) + 1
     times = inputs.times_masked[drawn]
     edges, masked, hover = _with_band_heads(inputs, blueprints, names, drawn, tops, row, starts)
-    grid = cells(
-        masked,
-        x,
-        edges,
-        "%{text}",
-        (0, 1),
-        text=hover,
-        hoverongaps=False,
-        autocolorscale=False,
-        colorscale=[[0, KEPT], [1, MASKED]],
-        showscale=False,
-        xgap=2 if len(x) <= 60 else 1,
-        ygap=2 if row > 8 else 0,
-    )
-    strip = bars(
-        x,
-        times,
-        MASKED,
-        "position %{x}: <b>%{customdata}</b><br>times masked: %{y}",
-        yaxis="y2",
-        text=times,
-        textfont=None,
-        textposition="outside",
-        textangle=0,
-        customdata=names,
-        showlegend=False,
-    )
+    grid = _draw_grid(x, edges, masked, hover, gap=2 if row > 8 else 0)
     legend = [
         dots([None], [None], colour, size=16, marker={"symbol": "square"}, name=name)
         for name, colour in (("kept", KEPT), ("masked", MASKED))
@@ -90,7 +64,7 @@ def blueprint_grid(
     ]
     heads.append(_head("how often each token is masked", _STRIP / plot_height, "paper"))
     return draw(
-        [grid, strip, *legend],
+        [grid, _draw_counts(x, times, names), *legend],
         None,
         {
             "side": "top",
@@ -119,6 +93,42 @@ def blueprint_grid(
         annotations=heads,
         margin={"t": _token_height(tokens[drawn]), "b": _LEGEND, "l": 8, "r": 8},
         bargap=0.12,
+    )
+
+
+def _draw_grid(
+    x: np.ndarray, edges: np.ndarray, masked: np.ndarray, hover: np.ndarray, *, gap: int
+) -> Trace:
+    return cells(
+        masked,
+        x,
+        edges,
+        "%{text}",
+        (0, 1),
+        text=hover,
+        hoverongaps=False,
+        autocolorscale=False,
+        colorscale=[[0, KEPT], [1, MASKED]],
+        showscale=False,
+        xgap=2 if len(x) <= 60 else 1,
+        ygap=gap,
+    )
+
+
+def _draw_counts(x: np.ndarray, times: np.ndarray, names: Sequence[str]) -> Trace:
+    """[token] how often each is masked, in the strip under the grid."""
+    return bars(
+        x,
+        times,
+        MASKED,
+        "position %{x}: <b>%{customdata}</b><br>times masked: %{y}",
+        yaxis="y2",
+        text=times,
+        textfont=None,
+        textposition="outside",
+        textangle=0,
+        customdata=names,
+        showlegend=False,
     )
 
 
