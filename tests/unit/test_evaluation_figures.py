@@ -31,7 +31,7 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import verdict
 from neuralviz.plots import evaluation as plots
-from neuralviz.plots.report import MAX_HISTOGRAMS, other_figures, proof_figures, report_html
+from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
@@ -258,13 +258,6 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
     assert f"0 of {n_rows} result{'s' * (n_rows != 1)} finished" in report
     assert "Plotly" not in report
     assert report.endswith("</html>\n")
-
-
-def test_histograms_are_drawn_of_the_first_methods_only() -> None:
-    rows = method_rows(["mean", "cls", "sep", "last", "sbert-wk", "avg"], {})
-    data = grouped_data("groups.csv", list("abcd"), list("1122"))
-    found = [title for title in titles(filled(rows, data)) if title.startswith("Cosines by")]
-    assert found == [f"Cosines by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
 
 
 def paraphrases(quality: str = "form") -> ParaphraseData:

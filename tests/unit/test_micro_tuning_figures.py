@@ -16,7 +16,6 @@ from neuralviz.plots.micro_tuning import (
     delta_norm_figure,
     loss_figure,
     neurons_figure,
-    products_figure,
     shares_figure,
 )
 from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS
@@ -26,11 +25,6 @@ LAYER = "cls.predictions.transform.dense.bias"
 
 def names_of(figure) -> list[str]:
     return [line.name for line in figure.data if line.showlegend is not False]
-
-
-def test_few_epochs_are_counted_one_by_one() -> None:
-    assert loss_figure(np.ones((1, 3)), ["A text."]).layout.xaxis.dtick == 1
-    assert loss_figure(np.ones((1, 101)), ["A text."]).layout.xaxis.dtick is None
 
 
 def test_a_few_texts_are_lines_under_the_chosen_one() -> None:
@@ -138,14 +132,6 @@ def test_blanks_are_two_bars_for_each_token() -> None:
     many = tuple(Candidate(f"{i}", 0.1, 0.2) for i in range(10))
     on_stage = blank_figure(FilledBlank(many, many, many), "Blank").layout.meta["stage"]
     assert on_stage["yaxis.range"] == [ON_STAGE - 0.4, -0.6]  # large letters stay apart
-
-
-@pytest.mark.parametrize(("n_texts", "has_bar"), [(3, False), (13, True)])
-def test_similarities_that_are_written_need_no_bar_of_colours(n_texts: int, has_bar: bool) -> None:
-    numbers = range(16, 16 + n_texts)
-    heatmap = products_figure(["A text."] * n_texts, np.eye(n_texts), numbers).data[0]
-    assert list(heatmap.x)[:2] == ["17", "18"]
-    assert (heatmap.showscale, bool(heatmap.texttemplate)) == (has_bar, not has_bar)
 
 
 @pytest.mark.parametrize(
