@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from neuralviz.plots.large_map import PointColumns
+    from neuralviz.plots.corpus_map import PointColumns
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import pytest
 
 from neuralviz.maps.neighbourhoods import knn_right, sampled_right
 from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.plots.corpus_map import Standout
-from neuralviz.plots.large_map import encode_bits, large_map_figure, large_points, levels
+from neuralviz.plots.corpus_map import Standout, encode_bits, large_map_figure, large_points, levels
 from neuralviz.plots.point_colours import (
     PointColour,
     colour_by_code,
