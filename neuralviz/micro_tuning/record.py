@@ -102,7 +102,7 @@ class RunRecord:
     @reached.setter
     def reached(self, values: Mapping[str, int]) -> None:
         self.texts_done, self._batch = values["texts_done"], values["batch"]
-        self.epochs_reached = values["epochs"]
+        self.epochs_reached = values.get("epochs", self.settings.epochs)
 
     @property
     def progress(self) -> float:

@@ -81,7 +81,14 @@ def _compact(values: np.ndarray) -> np.ndarray:
 
 
 def read_record(content: bytes, name: str = "the file") -> RunRecord:
-    """The run that `record_bytes` made bytes of; ``name`` is that of the file, for errors.
+    """The run that `record_bytes` made bytes of, also before it kept all that it keeps now.
+
+    A file without a precision is of an exact run; one without `last` has the history of all texts;
+    one that does not say how far the run has come is of a finished one.
+
+    Args:
+        content: of the file.
+        name: of the file, for errors.
 
     Raises:
         SettingsError: it was made with a precision or settings that are not known here.
@@ -93,17 +100,20 @@ def read_record(content: bytes, name: str = "the file") -> RunRecord:
     record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
     n_kept = sum(f"deltas_{i}" in arrays for i in range(record.n_layers))  # 0 before a step
     record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(n_kept)]
-    record.last = [arrays[f"last_{i}"].astype(np.float32) for i in range(n_kept)]
-    record.diverged = set(metadata["diverged"])
+    record.last = [
+        arrays[f"last_{i}"].astype(np.float32) if f"last_{i}" in arrays else history[-1]
+        for i, history in enumerate(record.history)
+    ]
+    record.diverged = set(metadata.get("diverged", ()))
     for entry in metadata["reports"]:
         record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
-    record.reached = metadata["reached"]
+    record.reached = metadata.get("reached", {"texts_done": len(record.texts), "batch": 0})
     return record
 
 
 def read_settings(values: dict[str, Any], file_name: str) -> TuningSettings:
     """Settings from their fields as JSON gives them; errors as of `read_record`."""
-    if values["precision"] not in PRECISIONS:
+    if values.get("precision", "exact") not in PRECISIONS:
         raise SettingsError(
             f"{file_name} has the unknown precision “{str(values['precision'])[:40]}”. It "
             "may come from a newer version of neuralviz."

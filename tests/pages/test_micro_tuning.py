@@ -724,6 +724,17 @@ def test_the_choice_stays_when_bf16_begins_to_be_offered(monkeypatch) -> None:
     assert page.selectbox(key="precision").value == "fast"
 
 
+def test_a_file_without_a_precision_is_of_an_exact_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    recorded = recorded_run()
+    save_record(recorded, path)
+    respell(path, lambda s: [s.pop(name) for name in ("precision", "tolerance")])
+    again = load_record(path)
+    assert again.settings == recorded.settings
+    assert again.settings.precision == "exact"
+    np.testing.assert_array_equal(again.loss, recorded.loss)
+
+
 def test_a_file_keeps_its_precision_and_an_unknown_one_is_said(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     save_record(recorded_run(), path)
