@@ -583,7 +583,7 @@ def test_two_models_by_one_method_and_a_link_brings_them_back(opened, home, inte
     assert list(table(page).index) == labels
     colours = [one["marker"]["color"] for one in proof(page)["data"][:3]]
     assert len(set(colours[:2])) == 2
-    assert [one["name"] for one in proof(page)["data"][:3]] == ["row 0", "row 1", "row 2"]
+    assert [one["name"] for one in proof(page)["data"][:3]] == labels
     assert all(results(page).measured(0, at).resampled for at in range(3))
     assert "mean \\(bundled\\)" in point(page)
     frames = pd.read_csv(io.StringIO(results(page).csv()))

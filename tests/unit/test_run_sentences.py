@@ -22,7 +22,7 @@ from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.micro_tuning.watching import WatchedEvent
 from neuralviz.paths import sample_data
-from neuralviz.plots.about_run import describe_run
+from neuralviz.plots.micro_tuning import describe_run
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from neuralviz.evaluation.training_tables import (
 )
 from neuralviz.maps.spaces import knn_by_space
 from neuralviz.models import LanguageModel
-from neuralviz.plots.training_tables import training_table_figure
+from neuralviz.plots.training import training_table_figure
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore

@@ -17,7 +17,7 @@ from neuralviz.evaluation.maps_in_words import (
 )
 from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right, suggest_k
 from neuralviz.maps.shares import wilson_interval
-from neuralviz.plots.label_accuracy import accuracy_figure
+from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.colours import K, common_share
 from neuralviz.ui.corpus.kept import other_maps
@@ -186,7 +186,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         point = accuracy_point(spoken_labels(methods), sentence_hits, baselines, k)
         show_point(point, key="accuracy")
         show_figure(
-            accuracy_figure(
+            label_accuracy_figure(
                 labels, bars, {n: accuracies[n][0].baseline for n in names}, title=title
             ),
             key="corpus-accuracy",

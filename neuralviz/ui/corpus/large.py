@@ -10,9 +10,9 @@ import streamlit as st
 
 from neuralviz.maps.point_grid import Window
 from neuralviz.maps.selection import Selection
-from neuralviz.plots.corpus_map import MOST_DRAWN
-from neuralviz.plots.large_map import (
+from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
+    MOST_DRAWN,
     UNDRAWN_SELECTION,
     LargePoints,
     large_map_figure,

@@ -15,10 +15,9 @@ from neuralviz.evaluation.verdict import describe_other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explain_measures, yardsticks_of
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
 from neuralviz.plots.evaluation import rows_height
-from neuralviz.plots.report import report_html
+from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About, file_name
-from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.store.results import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one

@@ -16,8 +16,8 @@ from neuralviz.jobs.layers import FollowWords
 from neuralviz.layers.in_words import describe_corpus, describe_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
+from neuralviz.plots.layers import words_figure, words_height
 from neuralviz.plots.standalone import About
-from neuralviz.plots.words import words_figure, words_height
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts

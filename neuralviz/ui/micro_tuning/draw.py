@@ -15,12 +15,12 @@ from neuralviz.micro_tuning.in_words import (
     neurons_stand_out,
     run_point,
 )
-from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_LINES,
     Norms,
     delta_norm_figure,
+    describe_run,
     loss_figure,
     neurons_figure,
     short_layer_names,

@@ -10,9 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import similar_point, words_point
-from neuralviz.plots.about_run import describe_run
-from neuralviz.plots.micro_tuning import products_figure, short_layer_names
-from neuralviz.plots.shares import shares_figure, shares_width
+from neuralviz.plots.micro_tuning import (
+    describe_run,
+    products_figure,
+    shares_figure,
+    shares_width,
+    short_layer_names,
+)
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.micro_tuning.one_step import offer_one_step

@@ -17,7 +17,7 @@ from neuralviz.evaluation.training_tables import (
 from neuralviz.jobs.training import first_settings
 from neuralviz.jobs.training_tables import FillTrainingTable
 from neuralviz.plots.standalone import About
-from neuralviz.plots.training_tables import training_table_figure
+from neuralviz.plots.training import training_table_figure
 from neuralviz.store.results import corpus_view
 from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
