@@ -79,7 +79,7 @@ class CorpusReader:
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
         """Rows of the texts that hold every word of a query, in their order.
 
-        As `neuralviz.maps.search.find_words`, without reading the texts into memory.
+        As `neuralviz.maps.filtering.find_words`, without reading the texts into memory.
         """
         terms = search_terms(query)
         if not terms:

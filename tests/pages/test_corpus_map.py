@@ -22,11 +22,11 @@ from neuralviz.errors import StoreError
 from neuralviz.jobs import mapping
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapEvent
 from neuralviz.maps.example import NAME, add_example_once
+from neuralviz.maps.filtering import Selection
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.maps.selection import Selection
 from neuralviz.models import export_model, shared
 from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.reading.table import MAX_CHARACTERS

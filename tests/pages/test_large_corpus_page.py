@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.errors import StoreError
 from neuralviz.maps import asking, searching, settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.point_grid import Window
+from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralviz.maps.filtering import TextFilter
-from neuralviz.maps.search import find_words
+from neuralviz.maps.filtering import TextFilter, find_words
 
 TEXTS = [text.casefold() for text in (
     "The old bridge", "A bridge of old stone", "Straße im Regen", "42 % = half?", "",

@@ -18,7 +18,7 @@ import pytest
 from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import SettingsError, StoreError
-from neuralviz.maps.search import find_words
+from neuralviz.maps.filtering import find_words
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
