@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neuralviz.maps.categories import TEXTS_A_LABEL
+from neuralviz.maps.filtering import TEXTS_A_LABEL
 from neuralviz.reading.roles import OPTIONAL, ROLES, find_role_columns
 from neuralviz.reading.rows import parse_numbers
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.task import LatestTask, Progress
-from neuralviz.maps.asking import neighbours_of_rows, sampled_rows
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.searching import neighbours_of_rows, sampled_rows
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
 

@@ -14,19 +14,10 @@ METRICS = ("euclidean", "cosine")
 def knn_by_space(
     vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray, k: int = K
 ) -> dict[str, float]:
-    """k-NN accuracy of some texts, whose neighbours are among all others.
+    """k-NN accuracy of some texts, whose neighbours are among all others, by space and metric.
 
     Means and principal components are those of all texts. Votes are uniform, as in the authors'
-    program.
-
-    Args:
-        vectors: [text, dim].
-        labels: [text].
-        tested: [text] whether the text is tested, and has no vote.
-        k: voters; fewer where there are not so many.
-
-    Returns:
-        By space and metric, such as ``whitened cosine``: share of the tested texts, 0 … 1.
+    program. ``tested`` is [text] whether a text is tested, and has no vote.
     """
     spaces = {
         "raw": vectors,

@@ -33,15 +33,9 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_destination(path: Path, *other_endings: str) -> None:
-    """Find out before the work whether a table can be written to ``path``.
+    """Raises NeuralvizError where no table can be written to ``path``, before the work.
 
-    Args:
-        path: of the file.
-        other_endings: endings that are good beside those of tables.
-
-    Raises:
-        NeuralvizError: its ending is none of ours, or its folder does not exist or is not ours
-            to write to.
+    Other endings than those of tables may be good, too.
     """
     endings = (*other_endings, *_WRITERS)
     if path.suffix.lower() not in endings:
@@ -60,42 +54,24 @@ def check_destination(path: Path, *other_endings: str) -> None:
 def write_vectors(
     path: Path, ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Write columns ``id``, ``text`` and ``vector`` in the format of the ending of ``path``.
-
-    Args:
-        path: as of `write_table`.
-        ids, texts: one a text.
-        vectors: [text, dim].
-
-    Raises:
-        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
-    """
+    """Write columns ``id``, ``text`` and ``vector`` in the format of the ending of ``path``."""
     columns = {"id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())}
     write_table(path, pa.table(columns | {"vector": vector_lists(vectors)}))
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table in the format of the ending of ``path``.
+    """Write a table of strings, numbers and lists of numbers.
 
-    Args:
-        path: ``.parquet``, ``.csv`` (lists of numbers as JSON) or ``.jsonl``.
-        table: of strings, numbers and lists of numbers.
-
-    Raises:
-        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    The ending of ``path`` is ``.parquet``, ``.csv`` (lists as JSON) or ``.jsonl``. Raises
+    NeuralvizError where it cannot be written; what was at ``path`` is still there then.
     """
     write_pieces(path, [table])
 
 
 def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
-    """`write_table` of a table that comes in pieces, which are written as they come.
+    """`write_table` of a table that comes in pieces, one at least, which are written as they come.
 
-    Args:
-        path: as of `write_table`.
-        pieces: one at least, all with the same columns.
-
-    Raises:
-        As `write_table`, and what ``pieces`` raises; what was at ``path`` is still there then.
+    What was at ``path`` is still there where ``pieces`` raises an error.
     """
     with write_beside(path) as file:
         _WRITERS[path.suffix.lower()](file, iter(pieces))
@@ -146,12 +122,7 @@ def vector_lists(vectors: np.ndarray) -> pa.Array:
 
 
 def check_folder(path: Path) -> None:
-    """Find out before the work whether files can be written into the folder ``path``.
-
-    Raises:
-        NeuralvizError: it is a file, or it, or what it would be created in, is not ours to write
-            to.
-    """
+    """Raises NeuralvizError where no files can be written into a folder, before the work."""
     folder = path.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -162,11 +133,7 @@ def check_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8.
-
-    Raises:
-        NeuralvizError: it cannot be written; what was at ``path`` is still there.
-    """
+    """Write a text file in UTF-8, as `write_table`."""
     with write_beside(path) as file:
         file.write(text.encode("utf-8"))
 

@@ -9,8 +9,7 @@ import numpy as np
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.placing import place_on_cluster
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.large import Fitting
-from neuralviz.maps.mapping import make_map
+from neuralviz.maps.mapping import Fitting, make_map
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore

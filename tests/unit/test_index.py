@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,43 +76,6 @@ def full(
 @pytest.fixture
 def store(tmp_path: Path) -> CorpusStore:
     return CorpusStore(tmp_path / "corpora")
-
-
-def test_without_an_index_the_answer_is_exact(store: CorpusStore):
-    vectors, embedder = in_groups(400), embedder_in(store)
-    corpus = add(store, embedder, "few", [str(row) for row in range(400)], vectors)
-    assert build_index(store.database, embedder, smallest=SMALLEST) is None
-    assert read_index(store.database, embedder) is None
-    queries = in_groups(20, 2)
-    for metric in ("cosine", "euclidean", "manhattan"):
-        found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
-        exact = nearest(vectors, queries, 7, metric)
-        np.testing.assert_array_equal(found.indices, exact.indices)
-        np.testing.assert_array_equal(found.distances, exact.distances)
-        assert not found.is_approximate
-
-
-def test_the_index_finds_nearly_all(full: tuple, vectors: np.ndarray):
-    store, embedder, large, _ = full
-    index = read_index(store.database, embedder)
-    assert index is not None
-    assert (index.n_rows, index.recall >= 0.95) == (N + SMALL, True)
-    queries = in_groups(100, 3)
-    found = nearest_in_corpus(store, large, embedder, queries, 10)
-    exact = nearest(vectors, queries, 10)
-    assert found.is_approximate
-    assert recall(found, exact) >= 0.95
-    same = found.indices == exact.indices
-    np.testing.assert_allclose(found.distances[same], exact.distances[same], atol=1e-7)
-
-
-def test_a_text_leaves_itself_out(full: tuple, vectors: np.ndarray):
-    store, embedder, large, _ = full
-    rows = np.array([5, 1, 2999])
-    found = nearest_in_corpus(store, large, embedder, vectors[rows], 10, leaving_out=rows)
-    assert not (found.indices == rows[:, None]).any()
-    exact = nearest(vectors, vectors[rows], 11)
-    assert recall(found, replace(exact, indices=exact.indices[:, 1:])) >= 0.95
 
 
 def test_a_small_corpus_among_others_is_searched_wider(

@@ -16,12 +16,12 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.asking import find_embedder, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.map_points import MapPoints, group_rows
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
+from neuralviz.maps.searching import find_embedder, neighbours_at_once
 from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
