@@ -84,7 +84,7 @@ def _lay_out(
     vectors = check_vectors(vectors)
     check_enough(vectors)
     near = find_neighbours(vectors, settings.needed_neighbours(len(vectors)), settings.metric)
-    distinct = find_distinct(vectors, settings, near)
-    begin = None if start is None else start[distinct.rows]
-    points = lay_out(vectors[distinct.rows], settings, distinct.neighbours, after_epoch, begin)
-    return points[distinct.group].astype(np.float32)
+    rows, group, near = find_distinct(vectors, settings, near)
+    begin = None if start is None else start[rows]
+    points = lay_out(vectors[rows], settings, near, after_epoch, begin)
+    return points[group].astype(np.float32)

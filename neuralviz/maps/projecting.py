@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
@@ -82,22 +81,20 @@ def project(
         raise Stopped
     on_progress(ProjectionEvent("neighbours"))
     neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
-    distinct = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
+    rows, group, near = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
     fitted: dict[str, np.ndarray] = {}
     if settings.reducer == "pca":
         on_progress(ProjectionEvent("layout"))
         fitted = principal_components(vectors, settings.dimensions)
-        coordinates = project_on_components(vectors[distinct.rows], fitted)
+        coordinates = project_on_components(vectors[rows], fitted)
     else:
         with _hold_layout(settings.reducer, should_stop, on_wait) as layout:
-            coordinates = layout.lay_out(
-                vectors[distinct.rows], settings, distinct.neighbours, after_epoch
-            )
+            coordinates = layout.lay_out(vectors[rows], settings, near, after_epoch)
     return Projection(
-        np.ascontiguousarray(coordinates[distinct.group], dtype=np.float32),
+        np.ascontiguousarray(coordinates[group], dtype=np.float32),
         settings,
         neighbours,
-        _notes(settings, len(distinct.rows)),
+        _notes(settings, len(rows)),
         MappingProxyType(fitted),
     )
 
@@ -119,37 +116,28 @@ def _find_neighbours(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Distinct:
-    """Texts of which no two have the same vector; each stands for those of its own on a map.
-
-    Attributes:
-        rows: [distinct] numbers of the texts.
-        group: [text] which of them stands for it.
-        neighbours: of the distinct texts among themselves.
-    """
-
-    rows: np.ndarray
-    group: np.ndarray
-    neighbours: Neighbours
-
-
 def find_distinct(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
     should_stop: ShouldStop = never,
     on_wait: Callable[[], None] = lambda: None,
-) -> Distinct:
-    """The texts that are laid out; many of one vector would be torn into several clouds.
+) -> tuple[np.ndarray, np.ndarray, Neighbours]:
+    """The texts that are laid out: many of one vector would be torn into several clouds.
 
-    Args and errors are those of `project`; ``neighbours`` are those of all texts.
+    Args:
+        vectors, settings, should_stop, on_wait: as of `project`.
+        neighbours: of all texts.
+
+    Returns:
+        [distinct] numbers of texts, no two of one vector; [text] which of these stands for it; and
+        the neighbours of the distinct ones among themselves.
     """
     group = rows = np.arange(len(vectors))
     while True:
         is_equal = neighbours.distances <= equal_within(vectors[rows], settings.metric)[:, None]
         if not is_equal.any():
-            return Distinct(rows, group, neighbours)
+            return rows, group, neighbours
         text, column = np.nonzero(is_equal)
         edges = (np.ones(len(text)), (text, neighbours.indices[text, column]))
         graph = scipy.sparse.csr_array(edges, shape=(len(rows), len(rows)))

@@ -139,14 +139,35 @@ def embed(
     different = DifferentTexts(texts)
     kept = store.register(embedder)
     missing = ~store.has_vectors(kept, different.keys)
-    tally = _Tally(kept, different, with_vectors, describe_unread(embedder, texts))
+    done = n_found = n_rose = 0
+    unread = describe_unread(embedder, texts)
+
+    def make_event(
+        indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray
+    ) -> EmbeddingEvent:
+        nonlocal done, n_rose
+        done += len(indices)
+        n_rose += int(has_risen(loss).sum())
+        places, origins = different.places(indices)
+        return EmbeddingEvent(
+            kept,
+            places,
+            vectors[origins] if vectors is not None and with_vectors else None,
+            loss[origins],
+            done,
+            len(different),
+            n_found,
+            n_rose,
+            unread,
+        )
+
     has_vector = np.flatnonzero(~missing)
     for start in range(0, max(len(has_vector), 1), BLOCK):
         indices = has_vector[start : start + BLOCK]
         match = store.find(kept, different.keys[indices], with_vectors=with_vectors)
         missing[indices[~match.mask]] = True  # forgotten meanwhile
-        tally.found += int(match.mask.sum())
-        yield tally.event(indices[match.mask], match.vectors, match.loss)
+        n_found += int(match.mask.sum())
+        yield make_event(indices[match.mask], match.vectors, match.loss)
 
     at_work = EmbeddingWork(embedder, kept, store, before_keeping, keep_every)
     with keep_finished(at_work.keepers):
@@ -154,7 +175,7 @@ def embed(
             different, different.batches(missing, batch_size), at_work.parts, should_stop
         ):
             combined, loss = at_work.combine(different.keys[new_indices], vectors, losses)
-            yield tally.event(new_indices, combined, loss)
+            yield make_event(new_indices, combined, loss)
 
 
 def embed_at_once(
@@ -232,36 +253,3 @@ def embed_corpus(
             f"{embedder.name}: the text {error.reason} Remove it and add the corpus again. "
             "Finished embeddings are reused."
         ) from error
-
-
-class _Tally:
-    """Counts what is done, and says so."""
-
-    def __init__(
-        self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool, unread: str
-    ) -> None:
-        self.found = 0
-        self._unread = unread
-        self._kept = kept
-        self._different = different
-        self._with_vectors = with_vectors
-        self._done = self._n_rose = 0
-
-    def event(
-        self, indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray
-    ) -> EmbeddingEvent:
-        """Some of the different texts are done."""
-        self._done += len(indices)
-        self._n_rose += int(has_risen(loss).sum())
-        places, origins = self._different.places(indices)
-        return EmbeddingEvent(
-            self._kept,
-            places,
-            vectors[origins] if vectors is not None and self._with_vectors else None,
-            loss[origins],
-            self._done,
-            len(self._different),
-            self.found,
-            self._n_rose,
-            self._unread,
-        )

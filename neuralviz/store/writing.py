@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -161,40 +162,42 @@ def _write_parquet(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
 
 
 def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
+    first = next(pieces)
     lines = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(lines)
-    first = next(pieces)
     writer.writerow(map(escape_formula, first.column_names))
-    for table in chain([first], pieces):
-        for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-            writer.writerows(zip(*(_csv_values(column) for column in rows.columns), strict=True))
+    writer.writerows(
+        _iterate_cells(chain([first], pieces), lambda text: escape_formula(text or ""))
+    )
     lines.detach()
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _csv_values(column: pa.Array) -> Iterator[object]:
-    if _is_text(column.type):
-        return (escape_formula(value) if value else "" for value in column.to_pylist())
-    return iter(_number_values(column))
+def _write_text(text: str | None) -> str:
+    return escape_formula(text) if text else ""
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
-    for rows in chain.from_iterable(
-        table.to_batches(max_chunksize=ROWS_AT_A_TIME) for table in pieces
-    ):
-        names = [json.dumps(name, ensure_ascii=False) for name in rows.schema.names]
-        for values in zip(*(_json_values(column) for column in rows.columns), strict=True):
-            entries = (f"{name}: {value}" for name, value in zip(names, values, strict=True))
-            file.write(f"{{{', '.join(entries)}}}\n".encode())
+    first = next(pieces)
+    quote = partial(json.dumps, ensure_ascii=False)
+    names = list(map(quote, first.column_names))
+    for cells in _iterate_cells(chain([first], pieces), quote):
+        pairs = zip(names, (cell or "null" for cell in cells), strict=True)
+        file.write(f"{{{', '.join(f'{name}: {cell}' for name, cell in pairs)}}}\n".encode())
 
 
-def _json_values(column: pa.Array) -> Iterator[str]:
-    if _is_text(column.type):
-        return (json.dumps(value, ensure_ascii=False) for value in column.to_pylist())
-    return (value or "null" for value in _number_values(column))
+def _iterate_cells(
+    pieces: Iterable[pa.Table], write_string: Callable[[str | None], str]
+) -> Iterator[tuple[str, ...]]:
+    """Rows of cells as they are written; a number that is missing is empty."""
+    for table in pieces:
+        for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+            columns = [
+                list(map(write_string, column.to_pylist()))
+                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+                else _number_values(column)
+                for column in rows.columns
+            ]
+            yield from zip(*columns, strict=True)
 
 
 def _number_values(column: pa.Array) -> list[str]:
