@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 K = 10
 CLOSE = 0.2  # share of a map around a point
 ROWS = 8192  # texts that are counted at once
+SPACE_METRICS = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,34 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
         is_common = first.indices[rows, :k, None] == second.indices[rows, None, :k]
         shares[rows] = is_common.sum(axis=(1, 2)) / k
     return shares
+
+
+def knn_by_space(
+    vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray, k: int = K
+) -> dict[str, float]:
+    """k-NN accuracy of some texts, whose neighbours are among all others, by space and metric.
+
+    Means and principal components are those of all texts. Votes are uniform, as in the authors'
+    program (crops paper, Table S2). ``tested`` is [text] whether a text is tested, and has no vote.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.neighbors import KNeighborsClassifier
+
+    spaces = {
+        "raw": vectors,
+        "centred": vectors - vectors.mean(axis=0),
+        "whitened": PCA(whiten=True).fit_transform(vectors),
+    }
+    k = min(k, int((~tested).sum()))
+    return {
+        f"{name} {metric}": float(
+            KNeighborsClassifier(k, metric=metric, algorithm="brute")
+            .fit(points[~tested], labels[~tested])
+            .score(points[tested], labels[tested])
+        )
+        for name, points in spaces.items()
+        for metric in SPACE_METRICS
+    }
 
 
 def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from filelock import FileLock
 
 from neuralviz.errors import SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.neighbours import Neighbours, nearest
 from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import database
 from neuralviz.store import index as indexes
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.index import build_index, index_texts, read_index, rows_of_keys
@@ -215,28 +213,6 @@ def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
         assert (first.n_rows, done) == (n_texts, ["built", "measured"])
         done.clear()
         add(store, embedder, f"{n_texts}", [f"b{row}" for row in range(1400)], in_groups(1400, 1))
-
-
-def test_what_ends_long_work_waits_for_others_for_long(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
-    waits = []
-
-    class Lock(FileLock):
-        def __init__(self, path: Path, timeout: float) -> None:
-            super().__init__(path, timeout=timeout)
-            waits.append(timeout)
-
-    embedder = embedder_in(store)
-    corpus = store.add("some", ReadTexts(tuple(f"text {row}" for row in range(600))))
-    keys = store.keys(corpus)
-    monkeypatch.setattr(database, "FileLock", Lock)
-    store.vectors.put(embedder, keys, in_groups(600), np.full((600, 2), np.nan))
-    build_index(store.database, embedder, smallest=SMALLEST)
-    index_texts(store, corpus, smallest=SMALLEST)
-    store.leave_out(corpus, keys[:1])
-    store.recount(corpus)
-    assert (len(waits), set(waits)) == (5, {database.PATIENCE})
 
 
 def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusStore):

@@ -171,15 +171,6 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
 
 
-def test_a_look_at_all_vectors_is_counted(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
-    told: list[tuple[int, int]] = []
-    neighbours_of_rows(
-        store, corpus, manhattan, np.array([3]), 5, on_progress=lambda *counts: told.append(counts)
-    )
-    assert told[0] == (0, corpus.n_distinct) and told[-1] == (corpus.n_distinct,) * 2
-
-
 def test_small_maps_have_their_own_neighbours(
     store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
 ):

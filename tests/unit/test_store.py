@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -282,19 +281,6 @@ def test_a_full_disk_is_said_and_loses_nothing(store: CorpusStore):
     store.add("big", READ)
 
 
-FIRST_WRITE = """
-import sys
-import time
-from dataclasses import replace
-from pathlib import Path
-from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
-
-print("ready", flush=True)
-CorpusStore(Path(sys.argv[1])).add("first", ReadTexts(("a", "b")))
-"""
-
-
 def test_what_a_killed_first_write_leaves_is_written_over(store: CorpusStore):
     (store.folder / "tables" / "corpora.lance" / "_transactions").mkdir(parents=True)
     (store.folder / "tables" / "embedders.lance" / "data").mkdir(parents=True)
@@ -302,25 +288,6 @@ def test_what_a_killed_first_write_leaves_is_written_over(store: CorpusStore):
     corpus = store.add("c", READ)
     embedded(store, corpus)
     assert store.corpora() == (corpus,)
-
-
-@pytest.mark.slow
-def test_a_first_write_is_killed_at_any_moment(tmp_path: Path):
-    for number in (0, 1, 3):
-        folder = tmp_path / str(number)
-        command = [sys.executable, "-c", FIRST_WRITE, str(folder)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
-            run.stdout.readline()
-            deadline = time.monotonic() + 20
-            while not (folder / "tables" / "corpora.lance").exists() and run.poll() is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.0005)
-            time.sleep(0.002 * number)
-            run.kill()
-        store = CorpusStore(folder)
-        assert len(store.corpora()) in (0, 1)
-        corpus = store.add("again", READ)
-        assert corpus in store.corpora()
 
 
 def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
