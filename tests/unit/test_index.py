@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -178,41 +176,6 @@ def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
     third = build_index(store.database, embedder, smallest=SMALLEST)
     assert (built, third and third.n_rows) == ([0], 2200)
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
-
-
-def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
-    """Also where an index is made anew, or measured: nothing is done twice."""
-    embedder = embedder_in(store)
-    add(store, embedder, "first", [f"a{row}" for row in range(600)], in_groups(600))
-    look, build, measure = indexes._find_work, indexes._build, indexes._measure
-    both_looked = threading.Barrier(2, timeout=60)
-    seen, done = threading.local(), []
-
-    def look_together(*given):  # type: ignore[no-untyped-def]
-        found = look(*given)
-        if not hasattr(seen, "looked"):  # before the lock
-            seen.looked = True
-            both_looked.wait()
-        return found
-
-    monkeypatch.setattr(indexes, "_find_work", look_together)
-    monkeypatch.setattr(indexes, "_build", lambda *given: done.append("built") or build(*given))
-    monkeypatch.setattr(
-        indexes, "_measure", lambda *given: done.append("measured") or measure(*given)
-    )
-    for n_texts in (600, 2000):
-        with ThreadPoolExecutor(2) as pool:
-            runs = [
-                pool.submit(build_index, store.database, embedder, smallest=SMALLEST)
-                for _ in range(2)
-            ]
-            first, second = (run.result() for run in runs)
-        assert first == second == read_index(store.database, embedder)
-        assert (first.n_rows, done) == (n_texts, ["built", "measured"])
-        done.clear()
-        add(store, embedder, f"{n_texts}", [f"b{row}" for row in range(1400)], in_groups(1400, 1))
 
 
 def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusStore):

@@ -22,12 +22,12 @@ from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Fitting, Placer, make_map
-from neuralviz.maps.neighbourhoods import common_neighbours, knn_accuracy, sampled_right
+from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
 from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows, sampled_rows
+from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
@@ -184,20 +184,6 @@ def test_small_maps_have_their_own_neighbours(
     assert found.metric == "euclidean" and not found.is_approximate
     assert neighbours_of_rows(store, corpus, kept, rows, 99).k == whole.k
     KeptMaps(store).delete(kept)
-
-
-def test_a_sample_scores_a_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    rows = sampled_rows(corpus, 200)
-    near = neighbours_of_rows(store, corpus, tsne, rows, 10)
-    np.testing.assert_array_equal(rows, sampled_rows(corpus, 200))
-    assert len(rows) == 200 and (np.diff(rows) > 0).all()
-    codes, _ = store.label_codes(corpus, "topic")
-    whole = find_neighbours(vectors_of(), 10)
-    exact = replace(whole, indices=whole.indices[rows], distances=whole.distances[rows])
-    right = sampled_right(near, codes, rows), sampled_right(exact, codes, rows)
-    assert right[0].mean() == pytest.approx(right[1].mean(), abs=0.02)
-    assert common_neighbours(near, exact, 10).mean() > 0.95
-    np.testing.assert_array_equal(sampled_rows(corpus, N + 5), np.arange(N))
 
 
 def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -249,46 +247,6 @@ def test_new_texts_land_where_umap_itself_puts_them(dimensions):
     apart = np.linalg.norm(place(vectors, projection, new) - theirs.transform(new), axis=1)
     assert np.median(apart) < 0.01 * extent(projection)
     assert apart.max() < 0.05 * extent(projection)
-
-
-EIGHT = """
-import threading
-import numpy as np
-from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.maps.projecting import place, project
-
-vectors = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
-made, start = [], threading.Barrier(8)
-
-def one(number):
-    start.wait()
-    waited = []
-    projection = project(vectors, ProjectionSettings(min_dist=0.1 * (number % 2)),
-                         on_progress=lambda event: waited.append(event.stage == "waiting"))
-    placed = place(vectors, projection, vectors[:3] + 0.1)
-    made.append((number % 2, projection.coordinates.tobytes(), placed.tobytes(), any(waited)))
-
-threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(len(made), len({each[:3] for each in made}), sum(each[3] for each in made) >= 4)
-"""
-
-
-@pytest.mark.slow
-def test_eight_maps_at_once_all_get_done_and_none_ends_the_process():
-    """In a process of its own, with numba's own threads: used by two at once, they abort it."""
-    done = subprocess.run(
-        [sys.executable, "-c", EIGHT],
-        env={name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"}
-        | {"NUMBA_THREADING_LAYER": "workqueue"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.split()) == (0, ["8", "2", "True"]), done.stderr
 
 
 def test_numba_leaves_the_threads_of_torch_as_they_were() -> None:

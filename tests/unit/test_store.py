@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import vectors
 from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.rows import Column, are_whole, corpus_rows, corpus_schema, read_column
+from neuralviz.store.rows import Column, are_whole, corpus_rows
 from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 
@@ -98,25 +97,6 @@ def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
     assert store.label_names(corpus, "year") == ["" if y is None else f"{y:g}" for y in years]
     assert store.label_names(corpus, "topic") == ["x", "y", ""] * 10
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
-
-
-def test_whole_columns_have_room_for_more_than_two_gigabytes_of_text(store: CorpusStore):
-    columns = (Column("topic", "text"), Column("year", "number"))
-    topics = ["x", "", "y", "x"]
-    labels = [pa.array(topics, pa.large_string()), pa.array([1.0, 2.0, None, 4.0])]
-    rows = corpus_rows(["a", "b", "c", "d"], labels)
-    assert rows.schema == corpus_schema(columns)
-    corpus = replace(store.new("four", columns), n_texts=4, n_distinct=4)
-    store.announce(corpus, lambda: store.database.create(f"texts-{corpus.id}", rows))
-    table = store.database.open(f"texts-{corpus.id}")
-    for name in ("id", "text", "label_0"):
-        for wanted in (None, [3, 0, 3], []):
-            assert read_column(table, name, wanted).type == pa.large_string()
-    assert store.labels(corpus, "topic", [3, 1]).tolist() == ["x", ""]
-    codes, names = store.label_codes(corpus, "topic")
-    assert (codes.tolist(), names) == ([0, -1, 1, 0], ("x", "y"))
-    read = ReadTexts(("a", "b", "c", "d"), labels={"topic": topics, "year": ("1", "2", "", "4")})
-    assert store.find("four", read) == corpus
 
 
 def test_only_a_cache_key_finds_vectors(store: CorpusStore, tiny: LanguageModel) -> None:
