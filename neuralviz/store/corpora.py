@@ -189,9 +189,8 @@ class CorpusStore:
 
         def write() -> None:
             table = texts_table(corpus)
-            self.database.create_from(
-                table, corpus_schema(columns), split_batches(blocks, keys_written)
-            )
+            rows = split_batches(blocks, keys_written)
+            self.database.create(table, rows, corpus_schema(columns))
             keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
             counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
             self.database.registry("corpora").add([_registry_row(counted)])

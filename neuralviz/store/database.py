@@ -70,9 +70,14 @@ class Database:
         """A table as it is now."""
         return self._connect().open_table(table)
 
-    def create(self, table: str, rows: pa.Table) -> None:
-        """Make a table with rows, within a `write`; its name is nobody else's."""
-        self._connect().create_table(table, rows)
+    def create(
+        self,
+        table: str,
+        rows: pa.Table | Iterator[pa.RecordBatch] | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        """Make a table within a `write`; one without rows only if it is not there yet."""
+        self._connect().create_table(table, data=rows, schema=schema, exist_ok=rows is None)
 
     def place(self, table: str) -> Path:
         """Where a table lies, for those that read and write it without this class."""
@@ -81,14 +86,6 @@ class Database:
     def tables(self) -> list[str]:
         """The names of all tables that are there, also of those that a killed process left."""
         return sorted(path.stem for path in (self.folder / "tables").glob("*.lance"))
-
-    def create_from(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        """`create` from rows that are made as they are written."""
-        self._connect().create_table(table, data=batches, schema=schema)
-
-    def make_room(self, table: str, schema: pa.Schema) -> None:
-        """Make a table without rows, within a `write`, if it is not there yet."""
-        self._connect().create_table(table, schema=schema, exist_ok=True)
 
     def drop(self, table: str) -> None:
         """Delete a table, if it is there."""
@@ -100,7 +97,7 @@ class Database:
         types = {"dim": pa.int32(), "fitted": pa.binary()}
         columns = [(column, types.get(column, pa.string())) for column in _REGISTRIES[name]]
         if not self._is_there(name):
-            self.make_room(name, pa.schema(columns))
+            self.create(name, schema=pa.schema(columns))
         return self.open(name)
 
     def entries(self, registry: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:

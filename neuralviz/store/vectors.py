@@ -134,7 +134,7 @@ class KeptVectors:
             merge = self._database.registry("embedders").merge_insert("id")
             merge.when_not_matched_insert_all().execute([row])
 
-        self._database.write(lambda: self._database.make_room(vectors_table(kept), schema))
+        self._database.write(lambda: self._database.create(vectors_table(kept), schema=schema))
         self._database.write(register)
         return kept
 
