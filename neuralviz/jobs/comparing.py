@@ -21,7 +21,7 @@ from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.embedding import embed
-from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.task import LatestTask, Progress, Task
-from neuralviz.maps.asking import neighbours_of_rows, sampled_rows
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES, ProjectionEvent
+from neuralviz.maps.searching import neighbours_of_rows, sampled_rows
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus

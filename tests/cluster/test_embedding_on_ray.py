@@ -17,8 +17,7 @@ from neuralviz.cluster.worker import EmbedUnits, UnitResult, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.large import Fitting
-from neuralviz.maps.mapping import make_map
+from neuralviz.maps.mapping import Fitting, make_map
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source

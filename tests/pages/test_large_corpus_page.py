@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.maps import asking, searching, settings
+from neuralviz.maps import searching, settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.point_grid import Window
+from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
@@ -208,7 +208,7 @@ def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = asking.sampled_rows(kept.corpus)
+    some = searching.sampled_rows(kept.corpus)
     clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
     monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (is_of_sample,))
@@ -218,7 +218,7 @@ def test_no_pointer_has_all_vectors_looked_at(
         searched.append((len(args[3]), threading.current_thread().name))
         return search(*args, **settings)
 
-    monkeypatch.setattr(asking, "nearest_in_corpus", note)
+    monkeypatch.setattr(searching, "nearest_in_corpus", note)
     page = opened(kept, text=str(clicked + 1), list="text")
     assert not page.exception
     assert {n for n, _ in searched} <= {1000}  # the sample

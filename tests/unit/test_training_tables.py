@@ -24,7 +24,7 @@ from neuralviz.evaluation.training_tables import (
     TrainingRow,
     training_table,
 )
-from neuralviz.maps.spaces import knn_by_space
+from neuralviz.maps.neighbourhoods import knn_by_space
 from neuralviz.models import LanguageModel
 from neuralviz.plots.training import training_table_figure
 from neuralviz.reading.source import Source

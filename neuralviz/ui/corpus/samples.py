@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.jobs.mapping import SampleNeighbours
-from neuralviz.maps.asking import SAMPLED
+from neuralviz.maps.searching import SAMPLED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns

@@ -1,12 +1,13 @@
-"""Texts are found by the words in them."""
+"""Texts are found by the words in them, filtered, and told apart by their labels."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from neuralviz.maps.filtering import TextFilter
-from neuralviz.maps.search import find_words
+from neuralviz.maps.filtering import TextFilter, category_names, find_words
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
 
 TEXTS = [text.casefold() for text in (
     "The old bridge", "A bridge of old stone", "Straße im Regen", "42 % = half?", "",
@@ -54,3 +55,14 @@ def test_filters_combine_and_say_how_many_texts_are_shown() -> None:
         "Showing 1 of 5 texts: topic is music or cooking or a or 2 more, and words is −2 to 5.",
     )
     assert shown(TextFilter(ranges={"words": (4, 9)}))[0] == [1, 2, 4]  # no number: out
+
+
+def test_a_label_of_few_texts_is_one_and_a_name_is_not() -> None:
+    store = CorpusStore()
+    texts = tuple(f"Text {i} is about something." for i in range(10))
+    labels = {
+        "kind": ("sport", "sport", "sport", "food", "food", "food", "money", "money", "money", "x"),
+        "author": tuple(f"writer {i // 2 if i < 4 else i}" for i in range(10)),
+        "all": ("same",) * 10,
+    }
+    assert category_names(store, store.add("mine", ReadTexts(texts, labels=labels))) == ("kind",)
