@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralviz.micro_tuning.in_words import describe_progress
+from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.standalone import About

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.in_words import NAMES
-from neuralviz.evaluation.leads import compute_leads, format_lead
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.sweeps import find_swept_options
+from neuralviz.headlines import write_lead
 from neuralviz.plots.confusion import confusion_figure
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
@@ -169,7 +170,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
             scale * lead.value,
             None if lead.interval is None else (scale * lead.interval[0], scale * lead.interval[1]),
             unit,
-            format_lead(yardstick, lead)[0].partition(" ")[0],
+            write_lead(lead.value, lead.interval, yardstick.is_share)[0].partition(" ")[0],
         )
         for lead in best_leads
     ]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
+from neuralviz.headlines.training import trained_part
 from neuralviz.maps.frames import find_moved_most
 from neuralviz.plots.point_colours import COLOURS
 from neuralviz.plots.room import FEW_COLUMNS, spaced_ticks
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import BEFORE, PAIR_COLOURS, escape, shorten
-from neuralviz.training.in_words import trained_part
 from neuralviz.words import many
 
 if TYPE_CHECKING:

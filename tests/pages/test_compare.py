@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.embedders.labels import method_labels
 from neuralviz.evaluation.similarity import rank_correlations
-from neuralviz.evaluation.together import describe_agreement, describe_similar_texts
+from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
@@ -129,7 +129,7 @@ def assert_opened_on_what_differs_most(page: AppTest) -> None:
     apart = np.abs(done[methods[0]].ranks - done[methods[1]].ranks)
     pair = page.selectbox(key="compare-first").value, page.selectbox(key="compare-second").value
     assert apart[pair] == np.nanmax(apart)
-    two = describe_agreement(*(done[place] for place in methods))
+    two = describe_agreement([done[place] for place in methods])
     assert f"texts {pair[0] + 1} and {pair[1] + 1}" in two
     assert any(element.value == plain(two) for element in page.markdown)
 

@@ -78,7 +78,7 @@ def test_opens_with_the_example_measured(bundled, monkeypatch):
     assert not page.error
     assert figures(page) == FIGURES
     assert "20 pairs in " in captions(page)
-    assert any("agrees best with the human scores" in text.value for text in page.markdown)
+    assert any("Spearman with people's scores is" in text.value for text in page.markdown)
     assert runs(page)[-1].status == "done"
     of_layers = [one for row in runs(page)[-1].result.by_layer.values() for one in row]
     for title, name in pairs.COEFFICIENTS.items():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
+from neuralviz.headlines.micro_tuning import describe_learning, describe_progress
 from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.in_words import describe_progress, run_point
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
@@ -147,8 +147,7 @@ def test_a_stopped_run_counts_its_texts_once(
 
     assert describe_progress(after(0)) == "Texts 1 to 6 have not been started."
     assert describe_progress(after(1)) == (
-        "Texts 1 and 2 are half-learnt: they have reached epoch 1 of 3. Texts 3 to 6 have not "
-        "been started."
+        "Texts 1 to 2 have reached epoch 1 of 3. Texts 3 to 6 have not been started."
     )
     assert describe_progress(after(4)) == (
         "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
@@ -156,18 +155,20 @@ def test_a_stopped_run_counts_its_texts_once(
     )
     stopped = after(7)
     assert describe_progress(stopped) == (
-        "2 of 6 texts are finished. Texts 3 and 4 are half-learnt: they have reached epoch 2 of "
-        "3. Texts 5 and 6 have not been started."
+        "2 of 6 texts are finished. Texts 3 to 4 have reached epoch 2 of 3. Texts 5 to 6 have not "
+        "been started."
     )
     assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
-    assert "of 2 of 6 texts; after 3 epochs it is" in run_point(stopped, 0)
-    assert run_point(stopped, 3).startswith("After 1 of 3 epochs, the losses of 2 texts are ")
-    assert run_point(stopped, 5) == "Text 6 has not been started."
+    assert "of 2 of 6 texts, on average; after 3 epochs it is" in describe_learning(stopped, 0)
+    assert describe_learning(stopped, 3).startswith(
+        "After 1 of 3 epochs, the losses of 2 texts are "
+    )
+    assert describe_learning(stopped, 5) == "Text 6 has not been started."
     assert describe_progress(after(len(events))) == ""
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert describe_progress(alone) == "Text 1 is half-learnt: it has reached epoch 2 of 3."
+    assert describe_progress(alone) == "Text 1 has reached epoch 2 of 3."
 
 
 def test_files_from_before_are_still_read(tmp_path: Path) -> None:

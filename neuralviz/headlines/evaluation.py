@@ -1,0 +1,350 @@
+"""What an evaluation says of methods, and what its views show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.embedders.labels import short_labels
+from neuralviz.evaluation.bootstrap import FEWEST_DRAWN
+from neuralviz.evaluation.correlation import REVERSE
+from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
+from neuralviz.evaluation.leads import RankedMethod, compute_lead, rank_methods
+from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
+from neuralviz.headlines import (
+    UNSURE,
+    Bounds,
+    Entry,
+    Headline,
+    Measured,
+    Name,
+    join_names,
+    most_and_least,
+    voters,
+)
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation import measured as numbers
+    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
+
+_BY_SCORES = ("correlations", "pairs")  # measures of people's scores
+_LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
+
+
+def describe_verdict(
+    results: Results,
+    data: int,
+    yardstick: Yardstick | None = None,
+    name: Name = str,
+    quote: Name = str,
+) -> str:
+    """What a data set says of the methods, in a few short sentences.
+
+    Args:
+        results: as far as they are.
+        data: number of the data set.
+        yardstick: by which methods are compared; by default the main one of the data.
+        name: marks the label of a method in the sentence; has to escape it where it is markup.
+        quote: escapes other words of a user.
+
+    Returns:
+        The sentences; empty while nothing is measured.
+    """
+    finished = yardsticks_of(results, data)
+    if not finished:
+        cells = [cell for (of_data, _), cell in results.cells.items() if of_data == data]
+        reasons = {cell.error for cell in cells}
+        reason = quote(reasons.pop()) if len(reasons) == 1 else ""
+        return f"No method could be measured on these data. {reason}".rstrip() if cells else ""
+    yardstick = yardstick or finished[0]
+    ranked = rank_methods(results, data, yardstick)
+    if not ranked:
+        return f"No method has a {yardstick.title} on these data."
+    name = short_name(results, name)
+    measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
+    sentences = [
+        _compare(results, data, yardstick, ranked, measured, name),
+        _describe_better_elsewhere(results, data, yardstick, ranked[0], name),
+        _describe_words_alone(yardstick, ranked),
+        _describe_left_out(results, data, yardstick, ranked, name),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _compare(
+    results: Results,
+    data: int,
+    yardstick: Yardstick,
+    ranked: Sequence[RankedMethod],
+    measured: Measured,
+    name: Name,
+) -> str:
+    """Who is ahead, and whether that is better than guessing."""
+    reason = _explain_no_interval(results.data[data], yardstick, results.plan.settings.resamples)
+    entries = [Entry(name(method.label), method.value) for method in ranked]
+    best = entries[0].name
+    sides = [_side_of_guessing(yardstick, method) for method in ranked]
+    guessing = _describe_guessing(yardstick, ranked[0].measured)
+    reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
+    if set(sides) == {"worse"}:
+        subject = f"{best} is" if len(ranked) == 1 else "All methods are"
+        even = f", even the best, {best}" if len(ranked) > 1 else ""
+        value = measured.write(ranked[0].value)
+        return f"{subject} clearly worse than {guessing}{even}: {value}.{reverse}"
+    if len(ranked) == 1:
+        headline = Headline(measured, entries[0], interval=yardstick.interval(ranked[0].measured))
+    else:
+        headline = Headline.rank(
+            measured,
+            entries,
+            lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval,
+            reason,
+        )
+    sentence = headline.say()
+    if len(ranked) == 1 and headline.interval is None:
+        sentence = f"{sentence[:-1]}, but {reason}."
+    if sides[0] == "level":
+        subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
+        sentence += f" {subject} clearly better than {guessing}."
+        if "worse" in sides:
+            worse = [e.name for e, side in zip(entries, sides, strict=True) if side == "worse"]
+            verb = "is" if len(worse) == 1 else "are"
+            sentence += f" {join_names(worse)} {verb} clearly worse than that.{reverse}"
+    return sentence
+
+
+def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
+    """Whether the whole interval of a method is ``better`` or ``worse``, or has guessing in it."""
+    bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
+    if bounds is None:
+        return "unknown"
+    above = [yardstick.sign * (bound - chance) for bound in bounds]
+    return "better" if min(above) > 0 else "worse" if max(above) < 0 else "level"
+
+
+def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
+    reached = yardstick.write(yardstick.chance(measured))
+    if yardstick.measure in ("neighbours", "probe"):
+        return f"always guessing the most frequent label ({reached})"
+    return f"chance ({reached})" if yardstick.is_share else "chance (0)"
+
+
+def _describe_measured(
+    data: DataSet, measured: numbers.Measured, yardstick: Yardstick, quote: Name
+) -> Measured:
+    """What a yardstick measures, in the words of the headline."""
+    noun = _label_noun(data, quote)
+    chance = yardstick.write(yardstick.chance(measured))
+    if (share := measured.accuracy_of(yardstick.measure)) is not None:
+        question = data.question if isinstance(data, LabelledData) else ""
+        clause = f"a probe tells {question or f'which {noun} a text has'} for"
+        if measured.neighbours is not None and yardstick.measure == "neighbours":
+            clause = f"{voters(measured.neighbours.k)} for the right {noun} of"
+        guessing = f"always guessing the most frequent {noun} reaches {chance}"
+        return Measured(clause, many(share.n, "text"), "of", True, guessing)
+    counts = {
+        "pairs": (measured.pairs, "comparison", "the dissimilar pair is the more similar one in"),
+        "triplets": (
+            measured.triplets,
+            "triplet",
+            "the text of another group is the nearer one in",
+        ),
+    }
+    count, thing, clause = counts.get(yardstick.measure, (None, "", ""))
+    if count is not None:
+        return Measured(clause, many(count.total, thing), "of", True, f"chance is {chance}")
+    target = " with people's scores" if yardstick.measure == "correlations" else ""
+    return Measured(
+        f"the {yardstick.title}{target} is",
+        many(len(data.scores), "pair")
+        if isinstance(data, ScoredData)
+        else many(len(measured.products), "phrase"),
+    )
+
+
+def _label_noun(data: DataSet, quote: Name) -> str:
+    noun = data.columns.get("label", "label")
+    if len(noun) > _LONGEST_NOUN or not noun.replace("_", "").replace(" ", "").isalnum():
+        noun = f"“{noun if len(noun) <= _LONGEST_NOUN else noun[:_LONGEST_NOUN] + '…'}”"
+    return quote(noun)
+
+
+def _explain_no_interval(data: DataSet, yardstick: Yardstick, resamples: int) -> str:
+    """Why nobody knows how sure a difference is, to end a sentence."""
+    if yardstick.measure == "paraphrases":
+        return UNSURE
+    if not resamples:
+        return f"no intervals were asked for, so {UNSURE}"
+    n, noun = FEWEST_DRAWN, ""
+    if isinstance(data, GroupedData):
+        n, noun = len(np.unique(data.grouping.group[data.grouping.anchors])), "group"
+    elif isinstance(data, ScoredData):
+        is_of_triplets = yardstick.measure == "triplets"
+        used = data.numbers[data.is_similar] if is_of_triplets else data.numbers
+        n, noun = len(np.unique(used)), f"different {'similar ' * is_of_triplets}pair"
+    return f"{many(n, noun)} are too few to say how sure that is" if n < FEWEST_DRAWN else UNSURE
+
+
+def _describe_better_elsewhere(
+    results: Results, data: int, yardstick: Yardstick, best: RankedMethod, name: Name
+) -> str:
+    """Which method beats the best one for certain by another measure; the first such measure."""
+    for other in yardsticks_of(results, data):
+        ranked = rank_methods(results, data, other)
+        same = next((method for method in ranked if method.label == best.label), None)
+        if (
+            other.measure != yardstick.measure
+            and same is not None
+            and compute_lead(other, ranked[0], same).is_decided
+        ):
+            first, second = (other.write(method.value) for method in (ranked[0], same))
+            return (
+                f"But by {other.title}, {name(ranked[0].label)} is clearly better than "
+                f"{name(best.label)}: {first} against {second}."
+            )
+    return ""
+
+
+def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
+    """What a probe reaches without embeddings, where no method is better."""
+    probe = ranked[0].measured.probe
+    if yardstick.measure != "probe" or probe is None or probe.tfidf is None:
+        return ""
+    if probe.tfidf < ranked[0].value:
+        return ""
+    return (
+        f"Logistic regression on the words alone (TF-IDF) reaches {yardstick.write(probe.tfidf)}, "
+        "as much as the best method or more."
+    )
+
+
+def _describe_left_out(
+    results: Results, data: int, yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name
+) -> str:
+    """Which methods are missing from the verdict, and why."""
+    ranked_labels = {method.label for method in ranked}
+    names: dict[str, list[str]] = {}
+    for index, row in enumerate(results.rows):
+        if row.label not in ranked_labels:
+            cell = results.cells.get((data, index))
+            reason = f"no {yardstick.title}" if cell is not None and cell.measured else "failed"
+            names.setdefault("not finished" if cell is None else reason, []).append(name(row.label))
+    return f"Left out: {'; '.join(f'{join_names(n)} ({why})' for why, n in names.items())}." * bool(
+        names
+    )
+
+
+def describe_other_winner(
+    results: Results, results_by_question: Mapping[str, Results], name: Name = str
+) -> str:
+    """A sentence where the same texts have another winner when they are asked another question.
+
+    Args:
+        results: of one data set.
+        results_by_question: results of the same texts, each of one data set, by what is asked.
+        name: as of `describe_verdict`.
+
+    Returns:
+        The sentence on the first other question with a clear other winner; empty without one.
+    """
+    name = short_name(results, name)
+    best = _rank_all(results)
+    for question, alternative in results_by_question.items():
+        ranked = _rank_all(alternative)
+        is_of_these_texts = (
+            alternative.data[0].digest_of_texts == results.data[0].digest_of_texts
+            and alternative.plan != results.plan
+        )
+        if not (is_of_these_texts and best and ranked):
+            continue
+        yardstick = yardsticks_of(alternative, 0)[0]
+        rival = next((method for method in ranked if method.label == best[0].label), None)
+        if rival is not None and compute_lead(yardstick, ranked[0], rival).is_decided:
+            return (
+                f"Ask the same texts for their {question}, and {name(ranked[0].label)} is ahead of "
+                f"{name(rival.label)}."
+            )
+    return ""
+
+
+def _rank_all(results: Results) -> list[RankedMethod]:
+    return [
+        method
+        for yardstick in yardsticks_of(results, 0)[:1]
+        for method in rank_methods(results, 0, yardstick)
+    ]
+
+
+def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
+    """How far the best method keeps similar from dissimilar texts; empty where there are none."""
+    for label, measured in best_first(results, data, yardstick):
+        if len(measured.same) and len(measured.diff):
+            similar, dissimilar = (
+                number(float(products.mean(dtype=np.float64)), ".2f")
+                for products in (measured.same, measured.diff)
+            )
+            return (
+                f"With {short_name(results, name)(label)}, the mean cosine similarity is {similar} "
+                f"for similar texts, {dissimilar} for dissimilar ones."
+            )
+    return ""
+
+
+def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:
+    """How well a method, whose label is marked up already, follows people's scores."""
+    if measured.correlations is None or not np.isfinite(measured.correlations.spearman):
+        return ""
+    what = Measured(
+        "the Spearman correlation with people's scores is", many(len(data.scores), "pair")
+    )
+    bounds: Bounds | None = measured.intervals.spearman if measured.intervals else None
+    return Headline(what, Entry(label, measured.correlations.spearman), interval=bounds).say()
+
+
+def describe_followed_quality(
+    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name
+) -> str:
+    """Which quality of paraphrases the best method follows best; empty where none is measured."""
+    for label, measured in best_first(results, data, yardstick):
+        means = [
+            Entry(quote(quality_map.quality), float(np.nanmean(quality_map.kendall_c)))
+            for quality_map in measured.paraphrases
+            if np.isfinite(quality_map.kendall_c).any()
+        ]
+        if means:
+            label = short_name(results, name)(label)
+            return f"By mean tau-c, {label} follows {most_and_least(means)}."
+    return ""
+
+
+def describe_shared_errors(results: Results, data: int, name: Name = str) -> str:
+    """Which two methods make the most different errors; empty where no two make any."""
+    name, compared = short_name(results, name), results.compared.get(data)
+    if compared is None:
+        return ""
+    for measure, overlap in compared.overlaps.items():
+        share = np.where(np.eye(len(overlap.share), dtype=bool), np.nan, overlap.share)
+        if np.isfinite(share).any():
+            places = np.unravel_index(int(np.nanargmin(share)), share.shape)
+            low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
+            fewer, more = (name(results.rows[compared.rows[row]].label) for row in (low, high))
+            noun = "triplet" if measure == "triplets" else "comparison"
+            broken = many(int(overlap.shared[low, low]), noun)
+            beginning = f"The errors of {fewer} and {more} differ most: " * (len(share) > 2)
+            return (
+                f"{beginning}{more} also breaks {share[low, high]:.0%} of the {broken} that "
+                f"{fewer} breaks."
+            )
+    return ""
+
+
+def short_name(results: Results, name: Name) -> Name:
+    """``name`` for the methods of results as they are said, as of `short_labels`."""
+    labels = [row.label for row in results.rows]
+    short = dict(zip(labels, short_labels(labels), strict=True))
+    return lambda label: name(short[label])
