@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.embedders.labels import short_labels
-from neuralviz.evaluation.bootstrap import FEWEST_DRAWN
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
+from neuralviz.evaluation.data import LabelledData, ScoredData
 from neuralviz.evaluation.leads import RankedMethod, compute_lead, rank_methods
 from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
 from neuralviz.headlines import (
@@ -85,7 +84,11 @@ def _compare(
     name: Name,
 ) -> str:
     """Who is ahead, and whether that is better than guessing."""
-    reason = _explain_no_interval(results.data[data], yardstick, results.plan.settings.resamples)
+    reason = "these data are too few or too many for an interval"
+    if yardstick.measure == "paraphrases":
+        reason = UNSURE
+    elif not results.plan.settings.resamples:
+        reason = "no intervals were asked for"
     entries = [Entry(name(method.label), method.value) for method in ranked]
     best = entries[0].name
     sides = [_side_of_guessing(yardstick, method) for method in ranked]
@@ -174,22 +177,6 @@ def _label_noun(data: DataSet, quote: Name) -> str:
     return quote(noun)
 
 
-def _explain_no_interval(data: DataSet, yardstick: Yardstick, resamples: int) -> str:
-    """Why nobody knows how sure a difference is, to end a sentence."""
-    if yardstick.measure == "paraphrases":
-        return UNSURE
-    if not resamples:
-        return f"no intervals were asked for, so {UNSURE}"
-    n, noun = FEWEST_DRAWN, ""
-    if isinstance(data, GroupedData):
-        n, noun = len(np.unique(data.grouping.group[data.grouping.anchors])), "group"
-    elif isinstance(data, ScoredData):
-        is_of_triplets = yardstick.measure == "triplets"
-        used = data.numbers[data.is_similar] if is_of_triplets else data.numbers
-        n, noun = len(np.unique(used)), f"different {'similar ' * is_of_triplets}pair"
-    return f"{many(n, noun)} are too few to say how sure that is" if n < FEWEST_DRAWN else UNSURE
-
-
 def _describe_better_elsewhere(
     results: Results, data: int, yardstick: Yardstick, best: RankedMethod, name: Name
 ) -> str:
@@ -242,42 +229,36 @@ def _describe_left_out(
 def describe_other_winner(
     results: Results, results_by_question: Mapping[str, Results], name: Name = str
 ) -> str:
-    """A sentence where the same texts have another winner when they are asked another question.
+    """The first other question to the same texts that another method is the best at for certain.
 
     Args:
         results: of one data set.
-        results_by_question: results of the same texts, each of one data set, by what is asked.
+        results_by_question: of one data set each, by what is asked of its texts.
         name: as of `describe_verdict`.
-
-    Returns:
-        The sentence on the first other question with a clear other winner; empty without one.
     """
     name = short_name(results, name)
-    best = _rank_all(results)
     for question, alternative in results_by_question.items():
-        ranked = _rank_all(alternative)
-        is_of_these_texts = (
+        yardsticks = yardsticks_of(alternative, 0)
+        best = [method.label for method in _rank_main(results)[:1]]
+        ranked = _rank_main(alternative)
+        rivals = [method for method in ranked if method.label in best]
+        if (
             alternative.data[0].digest_of_texts == results.data[0].digest_of_texts
             and alternative.plan != results.plan
-        )
-        if not (is_of_these_texts and best and ranked):
-            continue
-        yardstick = yardsticks_of(alternative, 0)[0]
-        rival = next((method for method in ranked if method.label == best[0].label), None)
-        if rival is not None and compute_lead(yardstick, ranked[0], rival).is_decided:
+            and rivals
+            and compute_lead(yardsticks[0], ranked[0], rivals[0]).is_decided
+        ):
             return (
                 f"Ask the same texts for their {question}, and {name(ranked[0].label)} is ahead of "
-                f"{name(rival.label)}."
+                f"{name(rivals[0].label)}."
             )
     return ""
 
 
-def _rank_all(results: Results) -> list[RankedMethod]:
-    return [
-        method
-        for yardstick in yardsticks_of(results, 0)[:1]
-        for method in rank_methods(results, 0, yardstick)
-    ]
+def _rank_main(results: Results) -> list[RankedMethod]:
+    """The methods by the main yardstick; none while nothing is measured."""
+    yardsticks = yardsticks_of(results, 0)
+    return rank_methods(results, 0, yardsticks[0]) if yardsticks else []
 
 
 def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.best_layer import MeasuredPooling, reversed_median
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
@@ -60,21 +60,13 @@ def describe_layers(
 def _describe_layers(
     poolings: tuple[LayerCosines, ...], is_whole: bool
 ) -> tuple[str, BestLayer | None]:
-    return describe_best_layer(_by_layer(poolings), "spearman", "Spearman", is_whole=is_whole)
-
-
-@lru_cache(maxsize=8)
-def _are_reversed(poolings: tuple[LayerCosines, ...]) -> bool:
-    return reversed_median(_by_layer(poolings), "spearman") is not None
-
-
-def _by_layer(poolings: tuple[LayerCosines, ...]) -> dict[str, list[MeasuredPooling]]:
-    return {
+    by_layer = {
         layers.pooling: [
             MeasuredPooling(column, layers.scores, layers.numbers) for column in layers.cosines.T
         ]
         for layers in poolings
     }
+    return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
 
 
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
@@ -114,7 +106,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
     sentence = begin(Headline.rank(measured, entries, lambda *_: bounds, reason).say())
     untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
-    if seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values())):
+    if seem_reversed(untrained):
         sentence += (
             "\n\nBefore any training, the Spearman of the model's cosine similarities is clearly "
             f"below chance (0). {REVERSE}"

@@ -192,17 +192,10 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
 
 
 def describe_neurons(delta: np.ndarray, layer: str) -> str:
-    """Which neurons of a layer changed most, from its delta [dim]; empty while there is none."""
+    """Which neurons of a layer changed most, from its delta [dim]; empty where none stands out."""
     sizes = np.abs(delta)
-    if not np.isfinite(delta).all() or not sizes.max(initial=0.0):
+    if not (np.isfinite(delta).all() and sizes.any() and neurons_stand_out(delta)):
         return ""
-    if not neurons_stand_out(delta):
-        spec = ".3f" if sizes.max() >= 0.01 else ".2g"
-        low, high, highest = (number(size, spec) for size in np.quantile(sizes, [0.25, 0.75, 1]))
-        return (
-            f"No neuron of {layer} stands out: half of all {len(delta):,} changed by {low} to "
-            f"{high}, the most by {highest}."
-        )
     order = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in order]
     return f"Neuron{'s' * (len(named) > 1)} {joined(named)} of {layer} changed most."

@@ -96,7 +96,10 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
 def describe_spread(similarities: Sequence[Similarity]) -> str:
     """Which method sets the pairs furthest apart; of each, two texts are done."""
     spreads = [Entry(s.method, float(np.nanstd(s.of_pairs))) for s in _shorten(similarities)]
-    return f"By standard deviation, these spread the pairs: {most_and_least(spreads)}."
+    if len(spreads) == 1:
+        return f"The standard deviation of the pairs is {spreads[0].value:.2f}."
+    most = most_and_least(spreads, "spreads the pairs most")
+    return f"By standard deviation, {most}."
 
 
 def _describe_extremes(similarity: Similarity) -> str:

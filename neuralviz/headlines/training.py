@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from neuralviz.training.moves import kept_neighbours
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable
+    from neuralviz.evaluation.training_tables import TrainingCell
     from neuralviz.training.moves import NewNeighbours
     from neuralviz.training.record import Lesson
     from neuralviz.training.settings import TrainingSettings
@@ -75,17 +74,16 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
         )
     if not entries:
         return Headline(measured, none).say()
-    if part:
-        measured = replace(measured, clause=f"with **{part}** trained, {measured.clause}")
+    trained = f" What is trained: **{part}**." if part else ""
     hits = [snapshot.right for snapshot in (*last, before)]
     are_over = all(lesson.is_over for lesson in started)
     known = [right for right in hits if right is not None]
     if are_over and len({snapshot.step for snapshot in last}) == 1 and len(known) == len(hits):
         names = [entry.name for entry in (*entries, none)]
-        return begin(rank_hits(measured, names, known).say())
+        return begin(rank_hits(measured, names, known).say()) + trained
     ranked = sorted([*entries, none], key=lambda entry: -entry.value)
     reason = "these texts do not say how sure that is" if are_over else ""
-    return begin(Headline.rank(measured, ranked, lambda *_: None, reason).say())
+    return begin(Headline.rank(measured, ranked, lambda *_: None, reason).say()) + trained
 
 
 def _describe_loss(lesson: Lesson, part: str) -> str:
@@ -147,39 +145,15 @@ def suggest_next(lessons: Sequence[Lesson]) -> str:
     return "Try the **embedding table** alone, under Settings: without a transformer it is quick."
 
 
-def describe_table(table: TrainingTable, cells: Sequence[TrainingCell], label: str) -> str:
-    """Which row of a table of trainings is ahead, or its highest value; empty without any cell.
+def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
+    """Which row of a table of trainings is ahead at the last layer; empty without any cell.
 
     Args:
-        table: that is filled.
         cells: that are finished.
         label: what texts are told apart by, as markdown.
     """
     if not cells:
         return ""
-    if table.columns == "accuracy":
-        return _rank_rows(cells, label)
-    values: dict[str, list[float]] = {}
-    for cell in cells:
-        columns = {
-            "layers": {f"at layer {i}": value for i, value in enumerate(cell.layers)},
-            "spaces": {f"by {space} distances": value for space, value in cell.spaces.items()},
-            "epochs": {
-                f"after {many(i, 'epoch')}": v for i, v in enumerate(cell.epochs) if v is not None
-            },
-        }[table.columns]
-        for column, value in columns.items():
-            values.setdefault(f"**{cell.row}** {column}", []).append(value)
-    highest = max(values, key=lambda name: np.mean(values[name]), default="")
-    if not highest:
-        return ""
-    return (
-        f"The highest 10-NN accuracy of the {label} is {np.mean(values[highest]):.1%}, with "
-        f"{highest}."
-    )
-
-
-def _rank_rows(cells: Sequence[TrainingCell], label: str) -> str:
     rows: dict[str, list[float]] = {}
     for cell in cells:
         rows.setdefault(f"**{cell.row}**", []).append(cell.layers[-1])

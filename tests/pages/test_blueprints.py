@@ -34,7 +34,7 @@ def open_example(page, name):
 
 
 def point(page):
-    (said,) = (text.value for text in page.markdown if "masked input" in text.value[:25])
+    (said,) = (text.value for text in page.markdown if "every token is masked" in text.value)
     return said
 
 
@@ -53,12 +53,9 @@ def test_opens_with_an_example_on_it(page):
 
 
 def test_the_point_is_made_from_the_masks(page):
-    assert point(page) == (
-        "12 masked inputs mask every token 7 times; with (2, 1) alone, each token would be masked "
-        "once."
-    )
+    assert point(page) == "In 12 masked inputs, every token is masked 7 times."
     page.text_input[0].set_value("(1, 3)").run()
-    assert point(page) == "4 masked inputs mask every token 3 times."
+    assert point(page) == "In 4 masked inputs, every token is masked 3 times."
 
 
 def test_an_example_is_marked_until_it_is_edited(page):
@@ -74,7 +71,7 @@ def test_an_example_is_marked_until_it_is_edited(page):
 def test_a_link_brings_the_blueprints():
     page = AppTest.from_file(str(PAGE), default_timeout=60)
     page.query_params["blueprints"] = "(1, 2)"
-    assert point(page.run()) == "3 masked inputs mask every token twice."
+    assert point(page.run()) == "In 3 masked inputs, every token is masked 2 times."
     assert page.query_params["blueprints"] == "(1, 2)"
 
 

@@ -106,7 +106,7 @@ def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -
     task = run.task
     assert isinstance(task, FillTrainingTable)
     table = training_table(task.table)
-    show_point(describe_table(table, result.cells, plain(task.labels)), key="training-table")
+    show_point(describe_table(result.cells, plain(task.labels)), key="training-table")
     rows = len({cell.row for cell in result.cells})
     show_figure(
         training_table_figure(table, result.cells, task.labels),
