@@ -150,24 +150,19 @@ def _describe_measured(
             clause = f"{voters(measured.neighbours.k)} for the right {noun} of"
         guessing = f"always guessing the most frequent {noun} reaches {chance}"
         return Measured(clause, many(share.n, "text"), "of", True, guessing)
-    counts = {
-        "pairs": (measured.pairs, "comparison", "the dissimilar pair is the more similar one in"),
-        "triplets": (
-            measured.triplets,
-            "triplet",
-            "the text of another group is the nearer one in",
-        ),
-    }
-    count, thing, clause = counts.get(yardstick.measure, (None, "", ""))
-    if count is not None:
-        return Measured(clause, many(count.total, thing), "of", True, f"chance is {chance}")
-    target = " with people's scores" if yardstick.measure == "correlations" else ""
-    return Measured(
-        f"the {yardstick.title}{target} is",
-        many(len(data.scores), "pair")
-        if isinstance(data, ScoredData)
-        else many(len(measured.products), "phrase"),
-    )
+    guessing = f"chance is {chance}"
+    if yardstick.measure == "pairs" and measured.pairs is not None:
+        sample = many(measured.pairs.total, "comparison")
+        return Measured(
+            "the dissimilar pair is the more similar one in", sample, "of", True, guessing
+        )
+    if yardstick.measure == "triplets" and measured.triplets is not None:
+        sample = many(measured.triplets.total, "triplet")
+        return Measured("the text of another group is nearer in", sample, "of", True, guessing)
+    if isinstance(data, ScoredData):
+        pairs = many(len(data.scores), "pair")
+        return Measured(f"the {yardstick.title} with people's scores is", pairs)
+    return Measured(f"the {yardstick.title} is", many(len(measured.products), "phrase"))
 
 
 def _label_noun(data: DataSet, quote: Name) -> str:
@@ -199,10 +194,8 @@ def _describe_better_elsewhere(
 
 def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
     """What a probe reaches without embeddings, where no method is better."""
-    probe = ranked[0].measured.probe
-    if yardstick.measure != "probe" or probe is None or probe.tfidf is None:
-        return ""
-    if probe.tfidf < ranked[0].value:
+    probe = ranked[0].measured.probe if yardstick.measure == "probe" else None
+    if probe is None or probe.tfidf is None or probe.tfidf < ranked[0].value:
         return ""
     return (
         f"Logistic regression on the words alone (TF-IDF) reaches {yardstick.write(probe.tfidf)}, "

@@ -99,7 +99,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         Entry(f"**{line.name}** (the best rung on the dev pairs)", line.spearman),
         Entry(_BASELINES[best.name], best.spearman),
     ]
-    bounds = lead_interval(ladder, rung, best.name)
+    bounds = lead_interval(ladder, rung, best.name) if is_whole else None
     if best.spearman > line.spearman + LEVEL:
         entries.reverse()
         bounds = bounds and (-bounds[1], -bounds[0])

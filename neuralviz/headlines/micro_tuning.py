@@ -109,10 +109,7 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
 
 
 def describe_progress(record: RunRecord) -> str:
-    """How many texts are finished, which are half-learnt, which not started; empty of a whole run.
-
-    A text with all its epochs on which there is no report is neither finished nor half-learnt.
-    """
+    """How many texts are finished, and how far the others are; empty of a whole run."""
     n, epochs, n_finished = len(record.texts), record.settings.epochs, len(record.reports)
     if n_finished == n:
         return ""

@@ -136,7 +136,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
 def test_a_stopped_run_counts_its_texts_once(
     precision: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is finished, half-learnt, and not started; the sentence and the losses speak alike."""
+    """What is finished, begun, and not started; the sentence and the losses speak alike."""
     monkeypatch.setattr(watching, "BATCH", 2)
     settings = check_settings(tiny, epochs=EPOCHS, precision=precision)
     texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
