@@ -1,15 +1,101 @@
-"""Plain values and arrays as one file of bytes: nothing in it is ever unpickled."""
+"""Records as one file of plain values and arrays: nothing in it is ever unpickled."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 _PLAIN = "about"
+_SEQUENCES: dict[str, type] = {kind.__name__: kind for kind in (list, tuple, set)}
+
+
+@dataclass(frozen=True)
+class RecordFormat:
+    """How records of a kind are written to a file and read again, exactly.
+
+    A record is built of plain values, arrays, lists, tuples, sets, maps, slices, bytes, and the
+    dataclasses and named tuples listed here. Nothing else is made from a file.
+
+    Attributes:
+        title: what a file holds, for errors: ``results``.
+        version: raised where the same settings give other records, or older files lack something.
+        classes: dataclasses and named tuples that may be in a record.
+    """
+
+    title: str
+    version: int
+    classes: tuple[type, ...]
+
+    def pack(self, record: object) -> bytes:
+        """The content of a file from which `unpack` makes the same record.
+
+        Raises:
+            TypeError: the record holds something that has no place in such a file.
+        """
+        arrays: dict[str, np.ndarray] = {}
+        plain = self._to_plain(record, arrays)
+        return npz_bytes({"format": self.version, "record": plain}, arrays)
+
+    def unpack(self, content: bytes) -> Any:
+        """The record that `pack` wrote.
+
+        Raises:
+            ValueError: the content is damaged, of another version, or something else.
+        """
+        metadata, arrays = read_npz(content)
+        try:
+            if metadata["format"] != self.version:
+                raise ValueError(f"Another version of neuralviz saved this file of {self.title}.")
+            return self._from_plain(metadata["record"], arrays)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"This is no file of {self.title}.") from error
+
+    def _to_plain(self, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+        """A value as JSON; one that JSON lacks is a pair of its kind and its content."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        kind = type(value).__name__
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            return value if np.isfinite(value) else [kind, str(value)]
+        if isinstance(value, np.ndarray | bytes):
+            array = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value
+            arrays[name := f"array-{len(arrays)}"] = array
+            return [kind, name]
+        if isinstance(value, slice):
+            return [kind, [value.start, value.stop]]
+        if kind in _SEQUENCES:
+            return [kind, [self._to_plain(entry, arrays) for entry in value]]
+        if isinstance(value, Mapping):
+            return ["dict", [self._to_plain(pair, arrays) for pair in value.items()]]
+        if type(value) not in self.classes:
+            raise TypeError(f"{kind} cannot be kept in a file of {self.title}")
+        names = (field.name for field in fields(value)) if is_dataclass(value) else value._fields
+        return [kind, {name: self._to_plain(getattr(value, name), arrays) for name in names}]
+
+    def _from_plain(self, value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+        """The value that `_to_plain` wrote."""
+        if not isinstance(value, list):
+            return value
+        kind, content = value
+        if kind == "float":
+            return float(content)
+        if kind in ("ndarray", "bytes"):
+            return arrays[content] if kind == "ndarray" else arrays[content].tobytes()
+        if kind == "slice":
+            return slice(*content)
+        if kind in _SEQUENCES:
+            return _SEQUENCES[kind](self._from_plain(entry, arrays) for entry in content)
+        if kind == "dict":
+            return dict(self._from_plain(pair, arrays) for pair in content)
+        restored = {name: self._from_plain(entry, arrays) for name, entry in content.items()}
+        return {known.__name__: known for known in self.classes}[kind](**restored)
 
 
 def npz_bytes(metadata: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:

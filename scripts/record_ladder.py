@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from safetensors.torch import load, save
 
-from neuralviz.evaluation.ladder_file import ladder_bytes
+from neuralviz.evaluation.ladder_file import LADDER_FORMAT
 from neuralviz.headlines.ladder import describe_ladder, describe_layers
 from neuralviz.jobs.example_ladder import RECORDED, example_ladder
 from neuralviz.jobs.ladder import LookAtLayers
@@ -40,7 +40,7 @@ def main() -> None:
         results={place: in_half(result) for place, result in climbed.results.items()},
     )
     path = sample_data() / RECORDED
-    path.write_bytes(ladder_bytes(ladder))
+    path.write_bytes(LADDER_FORMAT.pack(ladder))
     print(f"\n{describe_layers(ladder.layers)[0]}\n{describe_ladder(ladder)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 

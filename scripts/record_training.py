@@ -18,7 +18,7 @@ from neuralviz.jobs.example_training import RECORDED, example_training
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks
-from neuralviz.training.record import lessons_bytes
+from neuralviz.training.record import LESSONS_FORMAT
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
             lessons = task.fold(lessons, [event])
             print(f"\r{task.progress(lessons).doing}  ", end="", flush=True)
     path = sample_data() / RECORDED
-    path.write_bytes(lessons_bytes(lessons))
+    path.write_bytes(LESSONS_FORMAT.pack(lessons))
     part = trained_part(task.settings[0])
     print(f"\n{describe_lessons(lessons, task.labels, part=part)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")

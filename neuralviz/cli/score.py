@@ -66,10 +66,15 @@ def score(
     read = read_text_pairs(Source.from_path(pairs, line), split_roles(role))
     for note in read.notes:
         print_message(note)
+    if other_scale := similarity_model.scale.describe_other(read.scores, "table"):
+        print_message(other_scale)
+    unread = ""
     with stop_on_interrupt() as should_stop, progress_bars() as bars:
         task = bars.add_task("features", total=None)
 
         def show(event: EmbeddingEvent) -> None:
+            nonlocal unread
+            unread = event.unread
             bars.update(task, completed=event.done, total=event.total)
 
         try:
@@ -79,6 +84,8 @@ def score(
         except Stopped as stop:
             print_message("Stopped. Nothing was written; features are saved.")
             raise typer.Exit(INTERRUPTED) from stop
+    if unread:
+        print_message(unread)
     has_score = np.isfinite(read.scores)
     table = _table(read, predicted, has_scores=bool(has_score.any()))
     if output is None:

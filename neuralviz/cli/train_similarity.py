@@ -139,6 +139,9 @@ def train_similarity(
                     ladder = ladder.having([event])
         except Stopped:
             stopped = True
+    if ladder.test is not None:
+        for note in ladder.test.notes[len(split.notes) :]:
+            print_message(note)
     if ladder.baselines:
         _show(ladder)
     if stopped:

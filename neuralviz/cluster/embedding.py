@@ -30,7 +30,8 @@ from neuralviz.cluster.connecting import AvoidedMachines
 from neuralviz.cluster.rows import iterate_rows
 from neuralviz.cluster.worker import EmbedUnits, PlanPortions, UnitResult, plan_batches
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
+from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
+from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.batches import PORTION
 from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent
 from neuralviz.store.pieces import Committer, Piece, writing
@@ -95,7 +96,7 @@ def embed_on_cluster(
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
-    tally = _Tally(kept, corpus.n_distinct)
+    tally = _Tally(kept, corpus.n_distinct, _describe_unread(store, corpus, embedder))
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
         work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
@@ -137,12 +138,21 @@ def embed_on_cluster(
     return left_out
 
 
+def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:
+    """As `describe_unread`, without more of the texts in memory than it looks at."""
+    rows = np.arange(min(corpus.n_texts, MOST_TEXTS))
+    try:
+        return describe_unread(embedder, store.texts(corpus, rows), corpus.n_texts)
+    except ModelError:  # a text that the tokenizer cannot read is left out, and named then
+        return ""
+
+
 class _Tally:
     """Counts the finished texts, and makes events of the counts."""
 
-    def __init__(self, kept: KeptEmbedder, total: int) -> None:
+    def __init__(self, kept: KeptEmbedder, total: int, unread: str) -> None:
         self.n_found = self.embedded = self.n_rose = 0
-        self._kept, self._total = kept, total
+        self._kept, self._total, self._unread = kept, total, unread
 
     def event(self, *, is_last: bool = False) -> EmbeddingEvent:
         """How far the texts are; a text of two rounds is counted in each until the end."""
@@ -151,7 +161,15 @@ class _Tally:
         nothing = np.zeros(0, dtype=np.int64)
         loss = np.zeros((0, 2))
         return EmbeddingEvent(
-            self._kept, nothing, None, loss, n_done, self._total, n_found, self.n_rose
+            self._kept,
+            nothing,
+            None,
+            loss,
+            n_done,
+            self._total,
+            n_found,
+            self.n_rose,
+            self._unread,
         )
 
 

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from neuralviz.embedders.encoding import (
     check_batch_size,
     check_encoding,
-    iterate_texts,
+    list_texts,
     quantise,
 )
 from neuralviz.embedders.parameters import Parametrised
@@ -198,6 +198,10 @@ class Embedder(Parametrised, ABC):
         prompted._prompt = prompt
         return prompted
 
+    def _with_all_values(self) -> Self:
+        """The same embedder without a cut of the model's own."""
+        return self
+
     def embed_read(
         self,
         read: Sequence[Any],
@@ -298,7 +302,8 @@ class Embedder(Parametrised, ABC):
             convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
             device: where the model is; it is not moved.
             normalize_embeddings: vectors of length 1; those of zeros stay so.
-            truncate_dim: how many of a vector's first values are kept, before it is normalised.
+            truncate_dim: how many of a vector's first values are kept, before it is normalised;
+                it takes the place of the model's own.
             pool, chunk_size: of several processes, which no embedder uses.
             task: ``query`` or ``document``, as of `encode_query` and `encode_document`.
             task_metadata, task_name, hf_split, hf_subset, prompt_type: said by MTEB; no prompt
@@ -308,7 +313,8 @@ class Embedder(Parametrised, ABC):
             [text, dim] float32 in the order given, or [dim] for a single string.
 
         Raises:
-            TextError: a text is empty or no string; the message says which one.
+            TextError: a text is empty or no string, and the message says which one; or an iterator
+                has nothing left.
             SettingsError: the batch size is not a whole number of at least 1, the model has no such
                 prompt, or an argument asks for something that no embedder does.
             ModelError: a vector holds something that is no finite number.
@@ -322,14 +328,16 @@ class Embedder(Parametrised, ABC):
         check_encoding(prompt_name, prompt, output_value, precision, truncate_dim)
         self._check_place(device, pool, chunk_size)
         embedder = self._with_prompt(prompt, prompt_name, task)
+        if truncate_dim is not None:
+            embedder = embedder._with_all_values()
         single = isinstance(sentences, str)
-        texts = [sentences] if isinstance(sentences, str) else list(iterate_texts(sentences))
+        texts = [sentences] if isinstance(sentences, str) else list_texts(sentences)
         check_texts(texts)
         if long := [len(text) for text in texts if len(text) > LONG_TEXT]:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
         if unread := describe_unread(self, texts):
             warnings.warn(UnreadTextWarning(unread), stacklevel=2)
-        out = np.zeros((len(texts), self.dim), dtype=np.float32)
+        out = np.zeros((len(texts), embedder.dim), dtype=np.float32)
         normalize = normalize_embeddings and truncate_dim is None
         n_rose = 0
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:

@@ -66,6 +66,18 @@ def check_batch_size(batch_size: int) -> None:
         raise SettingsError("The batch size must be a whole number of at least 1.")
 
 
+def list_texts(sentences: Iterable[Any]) -> list[Any]:
+    """The texts of `iterate_texts`.
+
+    Raises:
+        TextError: as of `iterate_texts`, or an iterator has nothing left.
+    """
+    texts = list(iterate_texts(sentences))
+    if not texts and isinstance(sentences, Iterator):
+        raise TextError("This iterator has no texts, or was used up before. Use a list.")
+    return texts
+
+
 def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
     """The texts one by one; of a table, which would give its columns' names, the only column.
 

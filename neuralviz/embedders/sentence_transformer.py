@@ -91,6 +91,12 @@ class SentenceTransformerEmbedder(Embedder):
         prompted._task = task
         return prompted
 
+    def _with_all_values(self) -> Self:
+        whole = copy.copy(self)
+        whole.encoder = copy.copy(self.encoder)  # shares its modules
+        whole.encoder.truncate_dim = None
+        return whole
+
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
         tokenizer = getattr(self.encoder[0], "tokenizer", None)
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)

@@ -18,7 +18,7 @@ MOST_CHARACTERS = 2000  # of each
 _VOICING = "\u3099\u309a"  # marks that make another Japanese syllable
 
 
-def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
+def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) -> str:
     """What is to be said of texts that the embedder's tokenizers lose; empty where all is well.
 
     It names texts at least half of whose words are unknown, and texts that become the same tokens
@@ -30,8 +30,9 @@ def describe_unread(embedder: Embedder, texts: Sequence[str]) -> str:
         embedder: any; of a concatenation, all parts count.
         texts: none is blank; the first 1,000 are looked at, unknown words in their first
             2,000 characters.
+        n_texts: how many there are, where only the first 1,000 are given.
     """
-    n_texts = len(texts)
+    n_texts = n_texts or len(texts)
     texts = list(islice(texts, MOST_TEXTS))
     beginnings = [text[:MOST_CHARACTERS] for text in texts]
     sentences: dict[str, None] = {}

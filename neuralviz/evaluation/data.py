@@ -124,9 +124,11 @@ class Thresholds:
         )
 
     def note(self, scores: np.ndarray) -> str:
-        """A sentence on thresholds that follow an uncommon scale; empty where they do not."""
+        """A sentence on thresholds that follow an uncommon or a doubtful scale; else empty."""
         scale = Scale.from_scores(scores)
-        if scale in (UNIT, FIVE) or None not in (self.similar, self.dissimilar):
+        is_doubtful = scale == FIVE and 1 <= scores.min() < scores.max()  # or is it from 1 to 5
+        is_common = scale in (UNIT, FIVE) and not is_doubtful
+        if is_common or None not in (self.similar, self.dissimilar):
             return ""
         written = [number(value) for value in (scores.min(), scores.max(), *self.of_scores(scores))]
         return (

@@ -11,7 +11,7 @@ from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import read_results, results_bytes
+from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
@@ -90,17 +90,17 @@ def record(results: Results) -> bytes:
         for place, cell in results.cells.items()
         if cell.measured is not None
     }
-    return results_bytes(replace(results, cells=small))
+    return RESULTS_FORMAT.pack(replace(results, cells=small))
 
 
 def recorded_results() -> tuple[Results, ...]:
     """What ``scripts/record_evaluation.py`` found, by example; nothing without its file.
 
     Raises:
-        StoreError: the file cannot be read.
+        ValueError: the file cannot be read.
     """
     path = sample_data() / RECORDED
     if not path.is_file():
         return ()
-    results = read_results(path.read_bytes())
+    results = RESULTS_FORMAT.unpack(path.read_bytes())
     return tuple(results.of_data(number) for number in range(len(results.data)))

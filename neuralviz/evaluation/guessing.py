@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from neuralviz.maps.categories import TEXTS_A_LABEL
+from neuralviz.reading.headers import TEXT_COLUMNS
 from neuralviz.reading.roles import OPTIONAL, ROLES, find_role_columns
 from neuralviz.reading.rows import parse_numbers
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 500  # rows
 LEAST_NUMBERS = 0.75  # share of the scores that are numbers; others are missing: “n/a”
+_COUNTED = re.compile(r"(?:^|[\W_]|q)(?:id|idx|index|year)\d*$", re.I)  # names of no scores
 SCORE_WORDS = ("score", "rating", "similar", "relat", "gold", "stars")
 
 
@@ -52,12 +55,19 @@ def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
     texts, by_role = _texts(table), {}
     if kind == "pairs":
         by_role = dict(zip(("text1", "text2"), texts, strict=False))
-        numbers = [name for name in table.columns if _is_score(table.column(name))]
+        numbers = [
+            name
+            for name in table.columns
+            if not _COUNTED.search(name) and _is_score(name, table.column(name))
+        ]
         likely = [name for name in numbers if any(word in name.lower() for word in SCORE_WORDS)]
         if numbers:
             by_role["score"] = (likely or numbers)[-1]
     elif kind in ("labels", "groups") and texts:
-        by_role["text"] = max(texts, key=lambda name: sum(map(len, table.column(name))))
+        named_texts = [name for name in texts if name.strip().lower() in TEXT_COLUMNS]
+        by_role["text"] = max(
+            named_texts or texts, key=lambda name: sum(map(len, table.column(name)))
+        )
         labels = [name for name in table.columns if _is_label(table.column(name))]
         likely = [name for name in labels if name != by_role["text"]]
         if likely:
@@ -91,13 +101,14 @@ def _texts(table: Table) -> list[str]:
     return names
 
 
-def _is_score(column: Sequence[str]) -> bool:
-    """Whether these are numbers, a few of which may be missing, and not the numbers of the rows."""
+def _is_score(name: str, column: Sequence[str]) -> bool:
+    """Whether these are numbers, some perhaps missing, and not those of rows or classes."""
     filled = [value for value in column if value.strip()]
     finite = [value for value in parse_numbers(filled) if value is not None]
     if len(finite) < LEAST_NUMBERS * len(filled) or len(set(finite)) < 2:
         return False
-    return finite != [finite[0] + place for place in range(len(finite))]
+    is_class = "label" in name.lower() and {0, 1, 2} <= set(finite) <= {-1, 0, 1, 2}  # of NLI
+    return not is_class and finite != [finite[0] + place for place in range(len(finite))]
 
 
 def _is_label(column: Sequence[str]) -> bool:

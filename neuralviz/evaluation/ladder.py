@@ -12,6 +12,7 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
+from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, never
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.ladder_events import (
@@ -151,7 +152,7 @@ def train_ladder(
         scale,
         len(split.train),
         len(split.dev),
-        split.notes,
+        (*split.notes, *filter(None, [describe_unread(embedder, texts)])),
         model.fingerprint,
     )
     if settings.pooling == "mean":

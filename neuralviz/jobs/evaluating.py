@@ -14,7 +14,7 @@ from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import FORMAT, read_results, results_bytes
+from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
 from neuralviz.models.shared import LOADERS
@@ -114,16 +114,16 @@ class Evaluate(KeptTask[Event, EvaluationState]):
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]
-        return json.dumps([FORMAT, self.plan.cache_key(), models, self.corpus])
+        return json.dumps([RESULTS_FORMAT.version, self.plan.cache_key(), models, self.corpus])
 
     def is_whole(self, result: EvaluationState) -> bool:
         return not result.any_failed
 
     def pack(self, result: EvaluationState) -> bytes:
-        return results_bytes(result.results)
+        return RESULTS_FORMAT.pack(result.results)
 
     def unpack(self, content: bytes) -> EvaluationState:
-        results = read_results(content)
+        results = RESULTS_FORMAT.unpack(content)
         if results.plan != self.plan:
             raise ValueError("This is another evaluation.")
         return EvaluationState(results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralviz.evaluation.ladder_file import read_ladder
+from neuralviz.evaluation.ladder_file import LADDER_FORMAT
 from neuralviz.evaluation.ladder_settings import LadderSettings
 from neuralviz.jobs.ladder import ClimbLadder, pair_rows
 from neuralviz.models import MINILM
@@ -35,6 +35,6 @@ def recorded_ladder() -> Ladder | None:
     """The result of ``scripts/record_ladder.py``; None without its file, or if it is old."""
     path = sample_data() / RECORDED
     try:
-        return read_ladder(path.read_bytes())
+        return LADDER_FORMAT.unpack(path.read_bytes())
     except (OSError, ValueError):
         return None

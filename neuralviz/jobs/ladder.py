@@ -18,7 +18,7 @@ from neuralviz.evaluation.ladder_events import (
     LadderEvent,
     LayerCosines,
 )
-from neuralviz.evaluation.ladder_file import FORMAT, ladder_bytes, read_ladder
+from neuralviz.evaluation.ladder_file import LADDER_FORMAT
 from neuralviz.evaluation.ladder_table import best_result
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, Task
@@ -158,17 +158,22 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     def cache_key(self) -> str:
         trained = [asdict(rung_settings) for rung_settings in self.settings.list_trainings()]
         return json.dumps(
-            [FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}, trained]
+            [
+                LADDER_FORMAT.version,
+                self.model.identity(),
+                asdict(self) | {"model": self.model.id},
+                trained,
+            ]
         )
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.list_trainings())
 
     def pack(self, result: Ladder) -> bytes:
-        return ladder_bytes(result)
+        return LADDER_FORMAT.pack(result)
 
     def unpack(self, content: bytes) -> Ladder:
-        return read_ladder(content)
+        return LADDER_FORMAT.unpack(content)
 
     def n_bytes(self, result: Ladder) -> int:
         return sum(len(rung_result.trained.weights) for rung_result in result.results.values())

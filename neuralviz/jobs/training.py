@@ -20,11 +20,10 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import kept_steps, training_folder
 from neuralviz.training.record import (
-    FORMAT,
+    LESSONS_FORMAT,
     Lesson,
     RecordedEvent,
     UntrainedRecord,
-    lessons_bytes,
     read_lessons,
     record_event,
 )
@@ -206,10 +205,10 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return tuple(kept_steps(self.folder(number, makes_room=False)) for number in numbers)
 
     def cache_key(self) -> str:
-        return json.dumps([FORMAT, "texts once", asdict(self)])
+        return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
 
     def pack(self, result: tuple[Lesson, ...]) -> bytes:
-        return lessons_bytes(result)
+        return LESSONS_FORMAT.pack(result)
 
     def unpack(self, content: bytes) -> tuple[Lesson, ...]:
         lessons = read_lessons(content)

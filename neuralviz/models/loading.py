@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import hub
@@ -185,12 +185,21 @@ def _read_prompts(folder: Path, model_id: str) -> dict[str, str]:
     return {"query": "", "document": "", **strings}
 
 
+def _is_lower_case(folder: Path, model_id: str) -> bool:
+    """Whether sentence-transformers reads texts in lower case, whatever the tokenizer does."""
+    return any(
+        read_mapping(path, model_id).get("do_lower_case") is True
+        for path in folder.glob("sentence_*_config.json")
+    )
+
+
 def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
     """Refuse what does not predict masked tokens."""
     with quiet_transformers():
         from transformers.models.auto.modeling_auto import (
             MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
             MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+            MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         )
 
     is_causal = any(
@@ -199,6 +208,8 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
     )
     if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or is_causal:
         is_causal = is_causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        predicts_otherwise = {"xlnet", *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
+        is_causal &= model_type not in predicts_otherwise
         task = "predicts the next token" if is_causal else "does not predict masked tokens"
         raise ModelError(
             f"{model_id} {task} ({model_type[:40]}). Micro-tuning needs a masked language model, "
@@ -234,6 +245,10 @@ def load_folder(
                 output_loading_info=True,
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        if _is_lower_case(folder, model_id):
+            backend = tokenizer.backend_tokenizer
+            own = [] if backend.normalizer is None else [backend.normalizer]
+            backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
     except ModelError:
         raise
     except MemoryError as error:

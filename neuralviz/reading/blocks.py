@@ -21,6 +21,7 @@ from neuralviz.reading.json_tables import read_json_lines_blocks
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.not_data import HEAD, check_is_content
 from neuralviz.reading.parquet_tables import read_group_sizes, read_parquet_blocks
+from neuralviz.reading.table import drop_vectors
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class FilePart:
                 if self.ending == ".parquet":
                     yield from read_parquet_blocks(self.name, file, self.groups)
                 elif self.ending in (".csv", ".tsv"):
-                    yield from read_delimited_blocks(self.name, file, self.header)
+                    blocks = read_delimited_blocks(self.name, file, self.header)
+                    yield from map(drop_vectors, blocks)
                 else:
                     yield from read_json_lines_blocks(self.name, file, ROWS)
         except OSError as error:

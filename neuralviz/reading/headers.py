@@ -13,8 +13,9 @@ from neuralviz.words import many
 LOOKED_AT = 500  # rows
 TEXT_COLUMNS = (
     *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
-    *("body", "abstract", "description", "review", "comment", "message", "tweet", "post"),
-    *("passage", "paragraph", "utterance", "question", "query", "summary", "headline", "title"),
+    *("body", "abstract", "abstract note", "description", "review", "comment", "message"),
+    *("tweet", "post", "passage", "paragraph", "utterance", "question", "query", "summary"),
+    *("headline", "title"),
 )
 ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
 
@@ -106,9 +107,14 @@ def _find_below_title(rows: Sequence[Sequence[str]], width: int, evidence: int) 
     return plain
 
 
+def fold_title(title: str) -> str:
+    """The name of a column without its capitals, blanks and signs."""
+    return _PLAIN.sub("", title).lower()
+
+
 def is_usual_name(title: str) -> bool:
     """Whether a column is often called so, alone or with a number: ``Text``, ``sentence 2``."""
-    name = _PLAIN.sub("", title).lower()
+    name = fold_title(title)
     return (
         name in _USUAL_NAMES
         or name.rstrip("0123456789") in _USUAL_NAMES
@@ -190,6 +196,12 @@ def header_notes(
 
 def _n_filled(row: Sequence[str]) -> int:
     return sum(bool(cell.strip()) for cell in row)
+
+
+def names_columns(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns of those below it without doubt."""
+    evidence = _weigh_row(rows[0], rows[1:])
+    return evidence.total >= 2 and not evidence.is_mixed
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import IO, Any, NoReturn
 
 from neuralviz.errors import TextError
-from neuralviz.reading.headers import is_usual_name
+from neuralviz.reading.cells import cell_text
+from neuralviz.reading.headers import (
+    LOOKED_AT,
+    describe_row,
+    find_header,
+    is_usual_name,
+)
 from neuralviz.reading.lines import TextLines
-from neuralviz.reading.table import Table, TableBuilder, column_names
+from neuralviz.reading.table import Table, TableBuilder, column_names, name_columns
 from neuralviz.reading.text_columns import rate_texts
 from neuralviz.words import free_name, joined, many
 
@@ -23,6 +30,10 @@ SPLITS = (
     *("test", "testing"),
 )
 _OF_A_FRAME = {"columns", "index", "data", "name", "index_names", "column_names"}  # of pandas
+_BETWEEN = re.compile(r"[\s,]*+")  # JSON objects
+_SHOWN = 40  # characters
+_OWN = ("text", "content", "body", "document", "abstract", "full_text")  # names of a text
+_INNER = ("row", "_source", "tweet", "data", "fields", "properties")  # what has the fields of a row
 _NAMED = 6  # lists in a message
 
 
@@ -43,9 +54,7 @@ def read_json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Ta
         TextError: as it is read: the file is not text, or is one JSON value of several lines.
     """
     if _holds_one_value(name, file):
-        raise TextError(
-            f"{name} holds one JSON value, not an object a line. Save it as JSON Lines."
-        )
+        raise TextError(f"{name} does not have a JSON object a line. Save it as JSON Lines.")
     lines, objects = TextLines(name, file), TableBuilder(name, "line", is_part=True)
     for number, row in _numbered_rows(lines):
         objects.add(number, row)
@@ -60,11 +69,17 @@ def _numbered_rows(lines: TextLines) -> Iterator[tuple[int, Any]]:
     with closing(iter(lines)) as numbered:
         for number, line in numbered:
             if line and not line.isspace():
-                try:
-                    row = _parse(line)
-                except (ValueError, RecursionError):
-                    row = []
-                yield number, row
+                for row in _parse_line(line):
+                    yield number, row
+
+
+def _parse_line(line: str) -> list[Any]:
+    """What a line holds: one value, or objects one after the other; a list for no JSON."""
+    with suppress(ValueError, RecursionError):
+        return [_parse(line)]
+    with suppress(ValueError, RecursionError):
+        return _parse_objects(line)
+    return [[]]
 
 
 def read_json(
@@ -98,12 +113,20 @@ def _read_whole(name: str, file: IO[bytes], max_bytes: int) -> tuple[Any, tuple[
             f"{name} is larger than {max_bytes:,} bytes. Save it as JSON Lines (.jsonl), "
             "which is read line by line."
         )
-    return _parse(lines.read()), lines.notes
+    text = lines.read()
+    try:
+        return _parse(text), lines.notes
+    except ValueError:
+        if not text.lstrip().startswith("{") or _starts_with_row(name, file):
+            raise
+    return _parse_objects(text), lines.notes
 
 
 def _build_table(name: str, content: Any, notes: tuple[str, ...], max_rows: int | None) -> Table:
     objects = TableBuilder(name, "row")
     rows, shape_notes = find_rows(name, content)
+    rows, cell_notes = _read_cells(name, _unwrap_rows(list(rows)))
+    shape_notes += cell_notes
     objects.add_all(enumerate(rows, 1), max_rows)
     return objects.table("neither an object nor a string", notes + shape_notes)
 
@@ -111,6 +134,28 @@ def _build_table(name: str, content: Any, notes: tuple[str, ...], max_rows: int 
 def _parse(text: str) -> Any:
     """What a JSON text holds; whole numbers of more digits than Python reads stay as they are."""
     return json.loads(text, parse_int=_parse_whole)
+
+
+def _parse_objects(text: str) -> list[Any]:
+    """The objects that follow each other in a text, with blanks or commas between.
+
+    Raises:
+        ValueError, RecursionError: something else is in it.
+    """
+    objects: list[Any] = []
+    decoder, place = json.JSONDecoder(parse_int=_parse_whole), _skip_between(text, 0)
+    while place < len(text):
+        value, place = decoder.raw_decode(text, place)
+        if not isinstance(value, dict):
+            raise ValueError(text[:_SHOWN])
+        objects.append(value)
+        place = _skip_between(text, place)
+    return objects
+
+
+def _skip_between(text: str, place: int) -> int:
+    between = _BETWEEN.match(text, place)
+    return between.end() if between else place
 
 
 def _parse_whole(digits: str) -> int | str:
@@ -165,19 +210,83 @@ def find_rows(name: str, content: Any) -> tuple[Iterable[Any], tuple[str, ...]]:
     is_frame = {"columns", "data"} <= parts.keys() <= _OF_A_FRAME
     if is_frame and not any(isinstance(row, dict) for row in lists.get("data", ())):
         return _read_split_frame(name, parts), ()
+    envelopes = [key for key, value in parts.items() if _is_envelope(key, value)]
+    if len(envelopes) == 1 and not any(map(_holds_objects, lists.values())):
+        rows, notes = find_rows(name, parts[envelopes[0]])
+        return rows, (f"The rows of {name} are those in “{envelopes[0][:40]}”.", *notes)
     if parts and all(isinstance(value, dict) and value for value in parts.values()):
         return _read_frame_of_objects(name, parts), ()
+    if "rows" in lists:
+        lists.pop("features", None)  # of the viewer of the Hugging Face Hub: what its columns are
     of_objects = [rows for rows in lists.values() if any(isinstance(row, dict) for row in rows)]
-    if len(of_objects) == 1:
+    if len(of_objects) == 1 and not _has_text(parts):
         return _read_questions(name, of_objects[0])
-    if of_objects or not lists:
+    if of_objects or not lists or _has_text(parts):
         _refuse(name, content)
     if len(lists) == 1:
         key, values = next(iter(lists.items()))
+        if _are_cells(values) and _names_cells(values) and len(values[0]) > 1:
+            return values, ()
         return ({key: value} for value in values), ()
     if len(lists) < len(parts):
         _refuse(name, content)
     return _read_lists(name, lists)
+
+
+def _holds_objects(values: Any) -> bool:
+    return isinstance(values, list) and any(isinstance(value, dict) for value in values)
+
+
+def _is_envelope(key: str, value: Any) -> bool:
+    """Whether a part of an object is one with the list of rows, as servers answer, and no row."""
+    if not isinstance(value, dict) or key.isdecimal():
+        return False
+    return not _has_text(value) and sum(map(_holds_objects, value.values())) == 1
+
+
+def _has_text(parts: Mapping[str, Any]) -> bool:
+    """Whether an object has a text of its own, so that its lists are parts of one document."""
+    return any(isinstance(part, str) and title.lower() in _OWN for title, part in parts.items())
+
+
+def _unwrap_rows(rows: list[Any]) -> list[Any]:
+    """Rows with the fields of the object that each of them has under a name for that."""
+    for key in _INNER:
+        if rows and all(isinstance(row, dict) and isinstance(row.get(key), dict) for row in rows):
+            return [
+                {title: value for title, value in row.items() if title != key} | row[key]
+                for row in rows
+            ]
+    return rows
+
+
+def _are_cells(rows: Sequence[Any]) -> bool:
+    """Whether rows are lists of one length, with a text somewhere."""
+    return (
+        bool(rows)
+        and all(isinstance(row, list) and row and len(row) == len(rows[0]) for row in rows)
+        and any(isinstance(cell, str) for row in rows for cell in row)
+        and not any(isinstance(cell, list | dict) for row in rows for cell in row)
+    )
+
+
+def _names_cells(rows: Sequence[Sequence[Any]]) -> bool:
+    """Whether the first of these lists names the columns."""
+    header = find_header([list(map(cell_text, row)) for row in rows[:LOOKED_AT]])
+    return header.place == 0 and header.is_clear
+
+
+def _read_cells(name: str, rows: list[Any]) -> tuple[list[Any], tuple[str, ...]]:
+    """Rows that are lists as objects, and a sentence on their names; others as they are."""
+    if not _are_cells(rows):
+        return rows, ()
+    if _names_cells(rows):
+        titles, rows = column_names(map(cell_text, rows[0])), rows[1:]
+        note = f"The rows of {name} are lists; the first names the columns: {describe_row(titles)}."
+    else:
+        titles = name_columns(len(rows[0]))
+        note = f"The rows of {name} are lists without names of columns, so these are numbered."
+    return [dict(zip(titles, row, strict=True)) for row in rows], (note,)
 
 
 def _join_splits(name: str, splits: Mapping[str, Any]) -> tuple[list[Any], tuple[str, ...]]:

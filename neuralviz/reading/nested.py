@@ -12,7 +12,7 @@ from neuralviz.reading.headers import TEXT_COLUMNS
 from neuralviz.reading.lines import tidy
 from neuralviz.words import many
 
-_KEYS = (*TEXT_COLUMNS, "full_text", "value", "parts")
+_KEYS = (*TEXT_COLUMNS, "full_text", "value", "parts", "messages")
 _PYTHON = re.compile(r"\[\s*(['\"{[]|\])|\{\s*'")  # how Python prints lists and objects
 _NUMPY = re.compile(r"(['\"])\s+(?=['\"])")  # how numpy prints arrays: no commas between texts
 _COMMAS = re.compile(r"['\"],\s")

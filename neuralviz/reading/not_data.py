@@ -115,22 +115,27 @@ def check_is_delimited(name: str, lines: Sequence[str]) -> None:
     Raises:
         TextError: the first lines are JSON objects.
     """
-    first = lines[0].strip()
-    if not first.startswith(("{", "[")):
-        return
-    try:
-        value = json.loads(first)
-    except (ValueError, RecursionError):
-        is_json = first in ("{", "[", "[{")
-    else:
-        is_json = isinstance(value, dict) or (
-            isinstance(value, list) and any(isinstance(item, dict) for item in value)
-        )
-    if is_json:
+    if is_json(lines[0].strip()):
         raise TextError(
             f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
             "if each line is an object."
         )
+
+
+def is_json(first: str) -> bool:
+    """Whether a first line is a JSON object or a list of them, or begins one.
+
+    Args:
+        first: the line without blanks around it.
+    """
+    if not first.startswith(("{", "[")):
+        return False
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        return first in ("{", "[", "[{")
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, dict) for item in items)
 
 
 def _check_is_no_refusal(name: str, text: str) -> None:

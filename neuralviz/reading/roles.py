@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from neuralviz.errors import SettingsError, TextError
+from neuralviz.reading.headers import fold_title
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
@@ -18,9 +19,12 @@ ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
         "fixed2": ("fixed2",),
     },
     "pairs": {
-        "text1": ("sentence1", "text1", "a"),
-        "text2": ("sentence2", "text2", "b"),
-        "score": ("score", "similarity"),
+        "text1": ("sentence1", "text1", "a", "sentence A", "question1", "#1 String"),
+        "text2": ("sentence2", "text2", "b", "sentence B", "question2", "#2 String"),
+        "score": (
+            *("score", "similarity", "similarity score", "relatedness score", "is_duplicate"),
+            "quality",
+        ),
     },
     "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
     "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
@@ -161,11 +165,15 @@ def find_role_columns(
 
 
 def _named(name: str, columns: Sequence[str]) -> str:
-    """The column of a name, or one that differs by capitals alone; empty if there is none."""
+    """The column of a name, or one that differs by capitals or signs; empty if there is none."""
     if name in columns:
         return name
-    folded = name.strip().lower()
-    return next((column for column in columns if column.strip().lower() == folded), "")
+    for fold in (lambda title: title.strip().lower(), fold_title):
+        folded = fold(name)
+        column = next((column for column in columns if folded and fold(column) == folded), "")
+        if column:
+            return column
+    return ""
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from neuralviz.words import joined, many, name_lines
 
 MAX_CHARACTERS = 1_000_000  # of a text
 MAX_COLUMNS = 2_000
+_NUMBERS = re.compile(r"[\[{](?:[-+\d.,eE\s]|nan|NaN|inf|Infinity|null)++[\]}]")
 _VECTOR = 16  # a list of more numbers than this is no label
 MISSING = frozenset(
     """#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan
@@ -158,6 +160,40 @@ class TableBuilder:
         return Table(
             tuple(self.columns), tuple(self.columns.values()), self.lines, notes, self.unit
         )
+
+
+def drop_vectors(table: Table) -> Table:
+    """A table without columns in which each value is a list of numbers, all of one length."""
+    are_vectors = list(map(_are_vectors, table.values))
+    if not any(are_vectors):
+        return table
+    kept = [place for place, is_one in enumerate(are_vectors) if not is_one]
+    notes = tuple(
+        describe_skipped(title, "lists of numbers")
+        for title, is_one in zip(table.columns, are_vectors, strict=True)
+        if is_one
+    )
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in kept),
+        values=tuple(table.values[place] for place in kept),
+        notes=table.notes + notes,
+    )
+
+
+def _are_vectors(column: Sequence[str]) -> bool:
+    """Whether all values that are not blank are lists of numbers of one length, two or more."""
+    length = 0
+    for value in column:
+        if not value or value.isspace():
+            continue
+        if not _NUMBERS.fullmatch(value.strip()):
+            return False
+        n_numbers = len(value.strip("[{}] ").replace(",", " ").split())
+        if n_numbers < 2 or n_numbers != (length or n_numbers):
+            return False
+        length = n_numbers
+    return length > 0
 
 
 def describe_skipped(column: str, kind: str) -> str:

@@ -7,7 +7,7 @@ file holds is run or fetched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -16,13 +16,16 @@ from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import read_arrow
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.excel_tables import read_excel
+from neuralviz.reading.headers import describe_row, names_columns
 from neuralviz.reading.json_tables import read_json, read_json_lines
 from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.saved_data_sets import is_saved_data_set, read_saved
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table
+from neuralviz.reading.table import Table, drop_vectors
 from neuralviz.words import many, name_lines
 
+_ANSWERS = {"Response", "Open-Ended Response"}  # below the questions of SurveyMonkey
+_LONGEST_FOOTER = 20  # rows
 _READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
@@ -71,7 +74,9 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
             table = read_excel(source.name, file, max_rows, source.header)
         else:
             table = read_delimited(source.name, file, max_rows, source.header)
-    return _limit_rows(source.name, _drop_repeated_headers(source.name, table), max_rows)
+    table = _drop_descriptions(source.name, _drop_repeated_headers(source.name, table))
+    table = drop_vectors(_drop_footer(source.name, table))
+    return _limit_rows(source.name, table, max_rows)
 
 
 def _drop_repeated_headers(name: str, table: Table) -> Table:
@@ -100,6 +105,62 @@ def _drop_repeated_headers(name: str, table: Table) -> Table:
         values=tuple([values[place] for place in kept] for values in table.values),
         lines=[table.lines[place] for place in kept],
         notes=(*table.notes, note),
+    )
+
+
+def _drop_descriptions(name: str, table: Table) -> Table:
+    """A table without the rows in which Qualtrics and SurveyMonkey describe their columns.
+
+    Below columns of two levels, as pandas writes them, this is the row of the second one.
+    """
+    if not table.header:
+        return table
+    rows = [[values[place] for values in table.values] for place in range(min(20, len(table)))]
+    n = max((place for place, row in enumerate(rows[:2], 1) if _has_import_ids(row)), default=0)
+    if not n and len(rows) > 1:
+        is_of_survey = not rows[0][0].strip() and not _ANSWERS.isdisjoint(rows[0])
+        n = int(is_of_survey or (_has_repeated(table.columns) and names_columns(rows)))
+    if not n:
+        return table
+    verb = "describes" if n == 1 else "describe"
+    note = (
+        f"Skipped {many(n, 'row')} below the header of {name} that {verb} its columns: "
+        f"{describe_row(rows[0])}."
+    )
+    values = tuple(values[n:] for values in table.values)
+    return replace(table, values=values, lines=table.lines[n:], notes=(*table.notes, note))
+
+
+def _drop_footer(name: str, table: Table) -> Table:
+    """A table without the sources and remarks below it: a blank line, then first cells alone."""
+    if not table.header or not len(table) or any(values[-1].strip() for values in table.values[1:]):
+        return table
+    others = [any(map(str.strip, row)) for row in zip(*table.values[1:], strict=True)]
+    n = len(others)
+    while n and not others[n - 1]:
+        n -= 1
+    if not 0 < n < len(others) <= n + _LONGEST_FOOTER or not all(others[:n]):
+        return table
+    breaks = (values[n - 1].count("\n") for values in table.values)
+    n_breaks = sum(breaks) if table.unit == "line" else 0
+    if table.lines[n] - table.lines[n - 1] - n_breaks < 2:  # no blank line between
+        return table
+    n_left_out = len(table) - n
+    note = (
+        f"Skipped {many(n_left_out, 'row')} below the table in {name}: “{table.values[0][n][:60]}”."
+    )
+    return replace(table.first(n), notes=(*table.notes, note))
+
+
+def _has_import_ids(row: Sequence[str]) -> bool:
+    return any(cell.startswith('{"ImportId"') for cell in row)
+
+
+def _has_repeated(columns: Sequence[str]) -> bool:
+    """Whether a name came again in the header, so that `column_names` added its number."""
+    return any(
+        title.endswith(f" ({n})") and title.removesuffix(f" ({n})") in columns
+        for n, title in enumerate(columns, 1)
     )
 
 

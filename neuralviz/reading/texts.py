@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from itertools import count as numbers
 from typing import Literal
 
@@ -14,14 +15,16 @@ from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import TextLines, count_unreadable, tidy
 from neuralviz.reading.nested import flatten_texts
+from neuralviz.reading.plain_kinds import find_kind, take_head
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.text_columns import guess_column
-from neuralviz.words import many, name_lines
+from neuralviz.words import joined, many, name_lines
 
 Mode = Literal["line", "blank line", "one"]
 
+_DELETED = ("[deleted]", "[removed]")  # what Reddit has in place of a text
 MAX_TEXTS = 1_000_000
 
 
@@ -114,7 +117,13 @@ def _read_plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     with source.opened() as file:
         lines = TextLines(source.name, file)
         with closing(iter(lines)) as numbered:
-            for start, part in _split_texts(numbered, mode):
+            head = [] if mode == "one" else take_head(numbered)
+            take_texts, kind_note = find_kind(source.name, [line for _, line in head])
+            all_lines = chain(head, numbered)
+            numbered_parts = (
+                _split_texts(all_lines, mode) if take_texts is None else take_texts(all_lines)
+            )
+            for start, part in numbered_parts:
                 blank = not part or part.isspace()
                 if n_texts == limit and not blank:
                     limit_notes = (f"Limited to the first {many(limit, 'text')} of {source.name}.",)
@@ -124,7 +133,8 @@ def _read_plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
                 n_texts += not blank
         notes = lines.notes
     texts, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
-    return ReadTexts(texts, notes + cut_notes + limit_notes)
+    kind_notes = (kind_note,) if kind_note else ()
+    return ReadTexts(texts, kind_notes + notes + cut_notes + limit_notes)
 
 
 def _split_texts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
@@ -163,6 +173,13 @@ def _read_column(name: str, table: Table, column: str | None, id_column: str | N
     if column is None:
         column = guess_column(name, table)
     parts, nested_notes = flatten_texts(column, table.column(column))
+    n_deleted = sum(map(parts.count, _DELETED))
+    if n_deleted:
+        parts = ["" if part in _DELETED else part for part in parts]
+        nested_notes += (
+            f"Read {joined([f'“{word}”' for word in _DELETED], 'or')} as no text "
+            f"({many(n_deleted, 'row')}).",
+        )
     texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
     labels = {
         label: tuple([tidy(values[place]) for place in used])

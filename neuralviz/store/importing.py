@@ -144,7 +144,10 @@ def _match_rows(
         title = _choose_text_column(
             read, f"“{corpus.name}”", {column: of_texts[column] for column in complete}
         )
-        return of_texts[title], f"Matched by the texts in the column “{title[:40]}”."
+        matched = f"Matched by the texts in the column “{title[:40]}”."
+        return of_texts[title], matched + _describe_other_ids(
+            store.ids(corpus), store.texts(corpus), keys, read, title, of_texts[title]
+        )
     ids = store.ids(corpus) if read.columns else []
     for title in read.columns:
         rows = _match_ids(ids, title, read.strings(title))
@@ -159,7 +162,8 @@ def _match_rows(
             and (_normalize(column) in text_columns or _are_elsewhere(texts, of_rows, distinct))
         ]
         if not other_columns:
-            return of_rows, f"Matched by the IDs in the column “{title[:40]}”."
+            matched = f"Matched by the IDs in the column “{title[:40]}”."
+            return of_rows, matched + _describe_other_texts(read, title, of_rows, of_texts)
         if not in_order:  # equal ids prove nothing where the texts are others
             raise TextError(
                 f"The IDs in the column “{title[:40]}” of {read.name} are those of "
@@ -188,6 +192,52 @@ def _match_rows(
         "Add a column “text” or “id”. If its rows are in the order of the corpus, match by "
         "row." + near
     )
+
+
+def _describe_other_ids(
+    ids: Sequence[str],
+    texts: Sequence[str],
+    keys: np.ndarray,
+    read: ReadVectors,
+    text_column: str,
+    of_rows: np.ndarray,
+) -> str:
+    """A sentence on IDs that are those of other texts than beside them; empty for none."""
+    for title in read.columns:
+        column = read.strings(title)
+        rows = _match_ids(ids, title, column) if title != text_column else None
+        if rows is None:
+            continue
+        differing = np.flatnonzero((rows >= 0) & (keys[rows] != of_rows))
+        if not len(differing):
+            return ""
+        row = differing[0]
+        return (
+            f" But the IDs in the column “{title[:40]}” are those of other texts in "
+            f"{many(len(differing), 'row')}: in row {row + 1:,}, “{column[row][:40]}” is the ID of "
+            f"“{texts[rows[row]][:60]}” in the corpus, not of "
+            f"“{read.strings(text_column)[row][:60]}”. The texts count."
+        )
+    return ""
+
+
+def _describe_other_texts(
+    read: ReadVectors, id_column: str, of_rows: np.ndarray, of_texts: Mapping[str, np.ndarray]
+) -> str:
+    """A sentence on rows with another text than their ID has in the corpus; empty for none."""
+    for title, texts in of_texts.items():
+        is_wanted = of_rows != np.zeros(1, of_rows.dtype)
+        differing = np.flatnonzero(is_wanted & (texts != of_rows))
+        n_equal = int((is_wanted & (texts == of_rows)).sum())
+        if title == id_column or not len(differing) or not n_equal:
+            continue  # it holds no texts of the corpus, or these
+        row = differing[0]
+        return (
+            f" But the column “{title[:40]}” has another text than the corpus in "
+            f"{many(len(differing), 'row')}, such as “{read.strings(title)[row][:60]}” in row "
+            f"{row + 1:,}. The IDs count."
+        )
+    return ""
 
 
 def _describe_near(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.training.record import Lesson, lessons_bytes, read_lessons
+from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
 
 MOST_BYTES = 1 << 29  # of a file, unpacked
 SHOWN_CHARACTERS = 1000  # of a text
@@ -64,7 +64,7 @@ def write_lesson(folder: Path, lesson: Lesson) -> None:
     Raises:
         StoreError: the folder cannot be written; what was there is kept.
     """
-    _write(folder / _TRAINING, lessons_bytes([lesson]))
+    _write(folder / _TRAINING, LESSONS_FORMAT.pack([lesson]))
 
 
 def has_snapshots(folder: Path) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from neuralviz.arrays import npz_bytes, read_npz
+from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.neighbours import find_neighbours
@@ -16,11 +16,7 @@ from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStar
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 
-FORMAT = 4  # raise it where the same settings give another result
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
-_PLAIN = (
-    "n_pairs", "skipped", "first", "steps", "diverged", "is_over", "measured", "untrained"
-)  # fmt: skip
 
 
 def _no_steps() -> np.ndarray:
@@ -175,65 +171,27 @@ class Lesson:
         return replace(grown, snapshots=tuple(ordered), **curves)
 
 
-def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
-    """Lessons as a file of plain arrays."""
-    entries: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
-    for place, lesson in enumerate(lessons):
-        entries.append(
-            {name: getattr(lesson, name) for name in _PLAIN}
-            | {
-                "settings": asdict(lesson.settings),
-                "snapshots": [snapshot.step for snapshot in lesson.snapshots],
-            }
-        )
-        arrays |= {f"{place}_{name}": getattr(lesson, name) for name in _CURVES}
-        for number, snapshot in enumerate(lesson.snapshots):
-            arrays[f"{place}_{number}_nearest"] = _small(snapshot.nearest)
-            if snapshot.accuracy is not None and snapshot.right is not None:
-                arrays[f"{place}_{number}_accuracy"] = snapshot.accuracy
-                arrays[f"{place}_{number}_right"] = snapshot.right
-        if lesson.maps is not None:
-            arrays[f"{place}_maps"] = lesson.maps
-    return npz_bytes({"format": FORMAT, "lessons": entries}, arrays)
-
-
 def read_lessons(content: bytes) -> tuple[Lesson, ...]:
-    """What `lessons_bytes` made bytes of.
+    """The lessons that `LESSONS_FORMAT` packed.
 
     Raises:
-        ValueError: they are something else.
+        ValueError: the content is something else.
     """
-    header, arrays = read_npz(content)
+    lessons = LESSONS_FORMAT.unpack(content)
     try:
-        if header["format"] != FORMAT:
-            raise ValueError("This file is of another version.")
-        return tuple(_lesson(entry, place, arrays) for place, entry in enumerate(header["lessons"]))
-    except (LookupError, TypeError, AttributeError, SettingsError) as error:
+        if all(map(_is_valid, lessons)):
+            return tuple(lessons)
+    except (AttributeError, TypeError, SettingsError) as error:
         raise ValueError("This is no file of a training.") from error
+    raise ValueError("This is no file of a training.")
 
 
-def _lesson(entry: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarray]) -> Lesson:
-    settings = dict(entry["settings"])
-    pairs = PairSettings(**settings.pop("pairs"))
-    snapshots = tuple(
-        SnapshotRecord(
-            int(step),
-            arrays.get(f"{place}_{number}_accuracy"),
-            arrays.get(f"{place}_{number}_right"),
-            arrays[f"{place}_{number}_nearest"].astype(np.int32),
-        )
-        for number, step in enumerate(entry["snapshots"])
+def _is_valid(lesson: Lesson) -> bool:
+    """Whether a lesson from a file, which may be somebody else's, can be shown."""
+    snapshots = lesson.snapshots
+    return (
+        _has_numbers(lesson) and all(map(_is_snapshot, snapshots)) and _fit(snapshots, lesson.maps)
     )
-    values: dict[str, Any] = {name: entry[name] for name in _PLAIN}
-    values |= {name: arrays[f"{place}_{name}"] for name in _CURVES}
-    maps = arrays.get(f"{place}_maps")
-    lesson = Lesson(
-        TrainingSettings(pairs=pairs, **settings), snapshots=snapshots, maps=maps, **values
-    )
-    if not (_has_numbers(lesson) and all(map(_is_snapshot, snapshots)) and _fit(snapshots, maps)):
-        raise ValueError("This is no file of a training.")
-    return lesson
 
 
 def _has_numbers(lesson: Lesson) -> bool:
@@ -277,6 +235,6 @@ def _fit(snapshots: Sequence[SnapshotRecord], maps: np.ndarray | None) -> bool:
     )
 
 
-def _small(numbers: np.ndarray) -> np.ndarray:
-    """Numbers from 0 on with half the bytes, where they fit."""
-    return numbers.astype(np.uint16) if numbers.size and numbers.max() < 1 << 16 else numbers
+LESSONS_FORMAT = RecordFormat(
+    "a training", version=5, classes=(Lesson, PairSettings, SnapshotRecord, TrainingSettings)
+)

@@ -151,8 +151,10 @@ def put_upload_in_address(key: str) -> None:
         if str(name).startswith(begin) and isinstance(value, str)
     ]
     file: Source = st.session_state[f"{key}-kept"]
+    before = st.session_state.get(f"{key}-view")
     put_in_address(key, View((), file, tuple(choices)))
-    if isinstance(file.content, bytes) and len(file.content) > LARGEST_FILE:
+    is_new = st.session_state.get(f"{key}-view") != before
+    if is_new and isinstance(file.content, bytes) and len(file.content) > LARGEST_FILE:
         st.toast("This table is too large to be saved, so the link does not include it.")
 
 

@@ -270,6 +270,16 @@ def test_where_no_text_can_be_embedded_no_text_is_to_blame(tmp_path: Path):
 
 
 @pytest.mark.slow
+def test_texts_that_the_model_loses_are_told_as_in_one_process(tmp_path: Path, cluster: Cluster):
+    one, many = stores(tmp_path, ("ไทยแลนด์", "A dog barks.", "ภาษา", *["A cat."] * 1000))
+    embedder = make_embedder(embedder_spec("mean", defaults=FOR_CORPORA))
+    *_, last = embed_on_cluster(many, corpus_of(many), embedder, cluster, n_embedders=1)
+    assert last.unread == alone(one, embedder).unread
+    assert "words of texts 1, 3 are unknown" in last.unread
+    assert "(Only the first 1,000 of 1,003 texts" in last.unread
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mean", "sbert-wk", "neural", "neural+mean"])
 def test_real_methods_come_to_the_same_bits(tmp_path: Path, cluster: Cluster, method: str):
     read = read_texts(Source.from_path(sample_data() / "topics.csv"))

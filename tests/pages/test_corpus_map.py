@@ -659,6 +659,17 @@ def test_a_map_by_a_folder_that_is_not_loaded_may_be_outdated(
     assert "the model is not loaded. If its files have changed" in said(opened())
 
 
+def test_a_map_by_a_model_of_the_hub_that_is_not_loaded_may_be_outdated(kept: CorpusStore) -> None:
+    corpus = kept.add("mine", ReadTexts(TEXTS))
+    choice = MapChoice(embedder_spec("mean@someone/model"), ProjectionSettings("pca"))
+    embedder = kept.vectors.restore("0" * 24, choice.spec.to_json(), 4)  # of a former commit
+    keys = np.unique(kept.keys(corpus))
+    vectors = np.random.default_rng(0).normal(size=(len(keys), 4)).astype(np.float32)
+    kept.vectors.put(embedder, keys, vectors, np.full((len(keys), 2), np.nan))
+    made = make_map(kept, corpus, embedder, choice.settings)
+    assert find_saved(corpus, choice) == Saved(made, False, True, (embedder,))
+
+
 def test_maps_of_one_method_with_two_models_are_told_apart(
     kept: CorpusStore, bundled, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.results_file import results_bytes
+from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
 from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
 from neuralviz.jobs.keeping import result_key
@@ -988,7 +988,7 @@ def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
     assert not again.exception
     assert runs(again)[0].is_reopened
     assert results(again).data[0].name == "mine.csv"
-    assert results_bytes(results(again)) == results_bytes(before)
+    assert RESULTS_FORMAT.pack(results(again)) == RESULTS_FORMAT.pack(before)
     assert "Scored pairs" not in said(again)
     other = opened(methods=["mean"], view=view)  # other settings: the table, and no results
     assert not runs(other)

@@ -191,3 +191,16 @@ def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
     finish(page)
     assert not page.info
     assert len(runs(page)[-1].result.pairs) == 40
+
+
+def test_a_link_brings_an_uploaded_table_back(bundled):
+    content = "a,b,score\n" + "".join(f"dog {i},a cat {i},{i}\n" for i in range(5))
+    page = finish(uploaded(content.encode()))
+    view = page.query_params["view"]
+    other = finish(opened(view=view))
+    assert not other.exception
+    assert other.segmented_control(key="layers-pairs-source").value == "Upload"
+    assert runs(other)[-1].task == runs(page)[-1].task
+    page = finish(upload(page, content.replace("dog", "gull").encode()))
+    assert page.query_params["view"] != view  # a link keeps its table
+    assert not page.run().toast

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +14,13 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.errors import SettingsError
 from neuralviz.jobs import returning
 from neuralviz.jobs.keeping import reopen_run, result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.returning import STOPPED, digest_work
 from neuralviz.jobs.run_table import RunTable
 from neuralviz.micro_tuning import parse_blueprints
-from neuralviz.micro_tuning.record_file import load_record, save_record
+from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import precision
@@ -232,8 +229,6 @@ def test_shares_that_cancel_out_are_explained(
 def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     from record_run import TARGET, record_run
-
-    from neuralviz.micro_tuning.record_file import load_record
 
     kept, anew = load_record(TARGET), record_run()
     assert kept.texts == anew.texts
@@ -720,38 +715,6 @@ def test_the_choice_stays_when_bf16_begins_to_be_offered(monkeypatch) -> None:
     page.run()
     assert len(page.selectbox(key="precision").options) == 4
     assert page.selectbox(key="precision").value == "fast"
-
-
-def test_a_file_without_a_precision_is_of_an_exact_run(tmp_path: Path) -> None:
-    path = tmp_path / "run.npz"
-    recorded = recorded_run()
-    save_record(recorded, path)
-    respell(path, lambda s: [s.pop(name) for name in ("precision", "tolerance")])
-    again = load_record(path)
-    assert again.settings == recorded.settings
-    assert again.settings.precision == "exact"
-    np.testing.assert_array_equal(again.loss, recorded.loss)
-
-
-def test_a_file_keeps_its_precision_and_an_unknown_one_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "run.npz"
-    save_record(recorded_run(), path)
-    respell(path, lambda s: s.update(precision="fast+bf16", tolerance=0.01))
-    settings = load_record(path).settings
-    assert (settings.precision, settings.tolerance) == ("fast+bf16", 0.01)
-    respell(path, lambda s: s.update(precision="rough"))
-    with pytest.raises(SettingsError, match="has the unknown precision “rough”"):
-        load_record(path)
-
-
-def respell(path: Path, change: Callable[[dict], object]) -> None:
-    """Change the settings that a kept run was made with."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    about = json.loads(arrays["about"].tobytes())
-    change(about["settings"])
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez(path, **arrays)
 
 
 def opened(**address: str) -> AppTest:

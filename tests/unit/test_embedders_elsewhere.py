@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -150,6 +151,32 @@ def test_arguments_mean_what_they_mean_there(
         np.testing.assert_allclose(getattr(ours, method)(TEXTS[0], **asked), given[0], atol=1e-5)
 
 
+@pytest.mark.parametrize("options", [{}, {"truncate_dim": 4}, {"truncate_dim": 16}], ids=str)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_more_values_than_a_model_was_saved_to_give(
+    options: dict[str, int], normalize: bool, folder: Path, tmp_path: Path
+) -> None:
+    cut = shutil.copytree(folder, tmp_path / "cut")
+    path = cut / "config_sentence_transformers.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"truncate_dim": 8}))
+    ours = SentenceTransformerEmbedder(*load_sentence_transformer(cut, device="cpu"))
+    theirs = SentenceTransformer(str(cut), device="cpu")
+    for texts in (TEXTS, TEXTS[0]):
+        expected = theirs.encode(texts, normalize_embeddings=normalize, **options)
+        given = ours.encode(texts, normalize_embeddings=normalize, **options)
+        assert given.shape == expected.shape
+        np.testing.assert_allclose(given, expected, atol=1e-5)
+    assert ours.dim == 8  # as before
+
+
+def test_an_iterator_is_read_once(mean: PooledEmbedder) -> None:
+    texts = (text for text in TEXTS)
+    np.testing.assert_array_equal(mean.encode(texts), mean.encode(TEXTS))
+    for empty in (texts, iter([])):
+        with pytest.raises(TextError, match="was used up before"):
+            mean.encode(empty)
+
+
 def test_arguments_have_the_same_places(ours, theirs: SentenceTransformer) -> None:
     arguments = (TEXTS, "query", None, 4, False, "sentence_embedding", "float32", True, False,
                  "cpu", True, 6)  # fmt: skip
@@ -180,6 +207,19 @@ def test_pooling_takes_the_models_own_prompts(
     prompt = {"prompt": ""} if method == "encode" and not options else options  # no default one
     expected = getattr(theirs, method)(TEXTS, normalize_embeddings=True, **prompt)
     np.testing.assert_allclose(getattr(mean, method)(TEXTS, **options), expected, atol=1e-5)
+
+
+def test_pooling_reads_texts_in_lower_case_where_the_encoder_does(tmp_path: Path) -> None:
+    cased = save_sentence_transformer(tmp_path / "cased", family="roberta")
+    path = cased / "sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
+    texts = ["The DOG barks.", "the dog barks.", "The İstanbul Boats"]
+    library = SentenceTransformer(str(cased), device="cpu")
+    expected = library.encode(texts, normalize_embeddings=True)
+    model = load_text_model(cased, device="cpu")
+    np.testing.assert_allclose(PooledEmbedder(model).encode(texts), expected, atol=1e-5)
+    exported = model.tokenizer(texts[0])["input_ids"]
+    assert exported == library.tokenizer(texts[0])["input_ids"]
 
 
 def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:

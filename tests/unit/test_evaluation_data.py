@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neuralviz.embedders import embedder_spec
@@ -530,6 +531,42 @@ def test_columns_of_a_kind_that_somebody_chose_are_guessed_as_well() -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "score", "others"),
+    [
+        ("sentence_A", "sentence_B", "relatedness_score", ("pair_ID", "entailment_label")),
+        ("question1", "question2", "is_duplicate", ("id", "qid1", "qid2")),
+        ("#1 String", "#2 String", "Quality", ("#1 ID", "#2 ID")),
+        ("Sentence 1", "Sentence 2", "Similarity Score", ("genre", "year")),
+    ],
+)
+def test_known_data_sets_of_pairs_need_no_roles(
+    first: str, second: str, score: str, others: tuple[str, ...]
+) -> None:
+    frame = pd.DataFrame(
+        {other: [7 * row + 40 for row in range(6)] for other in others}
+        | {first: [f"a text of {row} words" for row in range(6)]}
+        | {second: [f"the other one of {row}" for row in range(6)]}
+        | {score: [0, 1, 1, 0, 1, 0]}
+    )
+    source = Source("known.tsv", frame.to_csv(sep="\t", index=False).encode())
+    data = read_data(source)
+    assert isinstance(data, ScoredData)
+    assert data.columns == {"text1": first, "text2": second, "score": score}
+    np.testing.assert_array_equal(data.scores, frame[score])
+    assert [data.texts[place] for place in data.first] == list(frame[first])
+
+
+def test_classes_and_numbers_of_pairs_are_no_scores() -> None:
+    rows = [f"{7 * n % 40},a text of {n} words,the other of {n},{n % 3}" for n in range(12)]
+    table = table_of("\n".join(["pair_ID,sentence1,sentence2,label", *rows]))
+    assert guess_roles(table) == ("labels", {"text": "sentence1", "label": "label"})
+    two = [row[:-1] + str(int(row[-1]) % 2) for row in rows]
+    table = table_of("\n".join(["pair_ID,sentence1,sentence2,label", *two]))
+    named = {"text1": "sentence1", "text2": "sentence2", "score": "label"}
+    assert guess_roles(table) == ("pairs", named)
+
+
+@pytest.mark.parametrize(
     ("scores", "scale", "bounds", "said"),
     [
         ([0, 1.5, 3, 5], (0, 5), (4, 2), ""),
@@ -541,6 +578,10 @@ def test_columns_of_a_kind_that_somebody_chose_are_guessed_as_well() -> None:
         ([-0.9, 0, 0.95], (-1, 1), (0.6, -0.2), "between −0.9 and 0.95"),
         ([1, 3, 6, 7], (1, 7), (5.8, 3.4), "between 1 and 7"),
         ([0, 4, 10], (0, 10), (8, 4), "between 0 and 10"),
+        ([1, 2.5, 9.5], (1, 10), (8.2, 4.6), "range from 1 to 10"),
+        ([2, 4, 10], (1, 10), (8.2, 4.6), "range from 1 to 10"),
+        ([2.5, 4.5, 9.5], (0, 10), (8, 4), "range from 0 to 10"),
+        ([1.5, 3, 4.8], (0, 5), (4, 2), "range from 0 to 5"),
         ([0, 1, 2, 3], (0, 3), (2.4, 1.2), "between 0 and 3"),
         ([-5, -2, 0], (-5, 0), (-1, -3), "from −5 to 0"),
         ([0, 500, 1000], (0, 1000), (800, 400), "from 0 to 1000"),

@@ -298,6 +298,39 @@ def test_ids_that_the_texts_beside_them_contradict_are_refused(
     assert store.vectors.get(done.kept, store.keys(corpus))[:, 0].tolist() == [0, 1, 0, 3, 4, 5, 6]
 
 
+def test_ids_and_texts_that_contradict_each_other_are_counted(store: CorpusStore) -> None:
+    ids = tuple(f"d{place}" for place in range(7))
+    corpus = store.add("c", ReadTexts(TEXTS, ids=ids))
+    swapped = ["d0", "d4", "d2", "d3", "d1", "d5", "d6"]
+    source = of_texts(text=TEXTS, key=swapped)
+    done = import_vectors(store, corpus, read_vectors(source))
+    frame = pd.read_parquet(io.BytesIO(bytes(source.content)))
+    corpus_frame = pd.DataFrame({"key": ids, "text_in_corpus": TEXTS})
+    both = frame.merge(corpus_frame, on="key", how="left", sort=False)
+    n = int((both["text"] != both["text_in_corpus"]).sum())
+    assert n == 2
+    assert done.matched == (
+        "Matched by the texts in the column “text”. But the IDs in the column “key” are those of "
+        f"other texts in {n} rows: in row 2, “d4” is the ID of “salt” in the corpus, not of "
+        "“snow”. The texts count. 1 text has several different vectors; the first is used."
+    )
+    kept = store.vectors.get(done.kept, store.keys(corpus))[:, 0]
+    assert kept.tolist() == [0, 1, 0, 3, 4, 5, 6]
+    agreeing = import_vectors(store, corpus, read_vectors(of_texts(text=TEXTS, key=ids)))
+    assert "But" not in agreeing.matched
+
+
+def test_texts_that_are_others_beside_the_right_ids_are_counted(store: CorpusStore) -> None:
+    ids = tuple(f"d{place}" for place in range(7))
+    corpus = store.add("c", ReadTexts(TEXTS, ids=ids))
+    edited = [*TEXTS[:5], "cut", "off"]
+    done = import_vectors(store, corpus, read_vectors(of_texts(doc=ids, Inhalt=edited)))
+    assert done.matched.startswith(
+        "Matched by the IDs in the column “doc”. But the column “Inhalt” has another text than "
+        "the corpus in 2 rows, such as “cut” in row 6. The IDs count."
+    )
+
+
 def test_line_breaks_of_another_system_are_no_difference(store: CorpusStore) -> None:
     texts = ("one\ntwo", "three\nfour\nfive", "six", "\r\n".join("ab"))
     corpus = store.add("c", ReadTexts(texts))

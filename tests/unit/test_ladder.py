@@ -29,7 +29,7 @@ from neuralviz.evaluation.ladder_events import (
     RungResult,
     TestPairs,
 )
-from neuralviz.evaluation.ladder_file import ladder_bytes, read_ladder
+from neuralviz.evaluation.ladder_file import LADDER_FORMAT
 from neuralviz.evaluation.ladder_settings import LadderSettings
 from neuralviz.evaluation.own_embedding import MOST_TUNED_ON, own_embeddings
 from neuralviz.jobs.ladder import (
@@ -127,13 +127,13 @@ def test_folding_at_once_or_one_by_one_gives_the_same(
     one_by_one = Ladder()
     for event in events:
         one_by_one = one_by_one.having([event])
-    assert ladder_bytes(one_by_one) == ladder_bytes(Ladder().having(events))
+    assert LADDER_FORMAT.pack(one_by_one) == LADDER_FORMAT.pack(Ladder().having(events))
 
 
 def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
-    content = ladder_bytes(ladder)
-    again = read_ladder(content)
-    assert ladder_bytes(again) == content
+    content = LADDER_FORMAT.pack(ladder)
+    again = LADDER_FORMAT.unpack(content)
+    assert LADDER_FORMAT.pack(again) == content
     assert again.results.keys() == ladder.results.keys()
     assert again.test is not None
     assert again.test.scale == ladder.test.scale if ladder.test else False
@@ -142,12 +142,12 @@ def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
     assert again.curves[place].losses == ladder.curves[place].losses
     assert np.array_equal(again.curves[place].rebuilt, ladder.curves[place].rebuilt)
     about, arrays = read_npz(content)
-    with pytest.raises(ValueError, match="of another version"):  # whose layers had other vectors
-        read_ladder(npz_bytes(about | {"format": 1}, arrays))
+    with pytest.raises(ValueError, match="Another version"):  # whose layers had other vectors
+        LADDER_FORMAT.unpack(npz_bytes(about | {"format": 1}, arrays))
     with pytest.raises(ValueError, match="no file of arrays"):
-        read_ladder(content[:-100])
+        LADDER_FORMAT.unpack(content[:-100])
     with pytest.raises(ValueError, match="no file of arrays"):
-        read_ladder(b"")
+        LADDER_FORMAT.unpack(b"")
 
 
 def test_the_neural_embedding_stands_beside_a_masked_model(
@@ -247,7 +247,7 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
         assert progress.is_last is ("log-variance" in {rung for rung, _ in result.curves})
     assert task.is_whole(result)
     assert shares[-1] == 1.0
-    assert ladder_bytes(task.unpack(task.pack(result))) == task.pack(result)
+    assert LADDER_FORMAT.pack(task.unpack(task.pack(result))) == task.pack(result)
     assert {*result.baselines} == {FLOOR, LINEAR, NEURAL}
     rungs = make_similarity_models(ref, result)
     two = ScoreTwoTexts(ref, rungs, "The dog barks.", "A letter from the north.")

@@ -17,6 +17,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors import safe_open
 
 from neuralviz import models
@@ -141,6 +142,24 @@ def test_a_tokenizer_without_a_mask(folder: Path) -> None:
 
 def test_a_causal_model_is_refused(tmp_path: Path) -> None:
     assert "predicts the next token (gpt2)" in sentence_of(save_causal(tmp_path / "gpt2"))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        transformers.XLNetConfig(architectures=["XLNetLMHeadModel"]),
+        transformers.XLNetConfig(architectures=["XLNetModel"]),
+        transformers.ProphetNetConfig(architectures=["ProphetNetForConditionalGeneration"]),
+        transformers.PegasusConfig(architectures=["PegasusForConditionalGeneration"]),
+        transformers.T5Config(architectures=["T5ForConditionalGeneration"]),
+    ],
+    ids=lambda config: config.architectures[0],
+)
+def test_models_of_another_task_are_not_said_to_predict_the_next_token(
+    config: transformers.PreTrainedConfig, tmp_path: Path
+) -> None:
+    config.save_pretrained(tmp_path)
+    assert f"does not predict masked tokens ({config.model_type})" in sentence_of(tmp_path)
 
 
 def test_a_masked_family_trained_causally_is_refused(folder: Path) -> None:

@@ -30,7 +30,7 @@ from neuralviz.evaluation.probed import FOLDS, why_not_probed
 from neuralviz.evaluation.probing import folds, probe
 from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import read_results, results_bytes
+from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.evaluation.yardsticks import explain_measures, yardsticks_of
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.maps.shares import wilson_interval
@@ -323,7 +323,7 @@ def test_a_task_is_spoken_of_as_what_it_asks() -> None:
     assert said.startswith("With mean, a probe tells how long a text is for ")
     assert "It is not clearly better than always guessing the most frequent label" in said
     assert "Logistic regression on the words alone (TF-IDF) reaches " in said
-    again = read_results(results_bytes(results))
+    again = RESULTS_FORMAT.unpack(RESULTS_FORMAT.pack(results))
     assert again.plan == results.plan
     assert again.measured(0, 0).probe == results.measured(0, 0).probe
     np.testing.assert_array_equal(again.measured(0, 0).told, results.measured(0, 0).told)

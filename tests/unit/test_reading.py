@@ -162,7 +162,7 @@ def test_the_texts_are_told_by_what_is_in_the_columns(content: str, column: str)
 
 
 def test_a_word_that_is_in_every_row_is_no_text() -> None:
-    features = [{"type": "Feature", "properties": {"name": f"River {n}"}} for n in range(4)]
+    features = [{"type": "Feature", "of": {"name": f"River {n}"}} for n in range(4)]
     with pytest.raises(TextError, match="the same words in every row"):
         read_texts(Source("a.json", json.dumps({"features": features}).encode()))
 
@@ -323,6 +323,142 @@ def test_a_text_file_is_split_as_asked(mode: str, texts: tuple[str, ...], tmp_pa
     (tmp_path / "a.txt").write_bytes(content)
     assert read_texts(Source("a.txt", content), mode=mode).texts == texts
     assert read_texts(Source("a.txt", tmp_path / "a.txt"), mode=mode).texts == texts
+
+
+SRT = """1\r
+00:00:01,000 --> 00:00:04,000\r
+Hello there,\r
+<i>my friend</i>.\r
+\r
+2\r
+00:00:05,000 --> 00:00:07,000\r
+1984\r
+"""
+VTT = """WEBVTT - a film
+
+NOTE nobody reads this
+
+00:01.000 --> 00:04.000 align:start
+Hello there,
+<v Bob>my friend</v>.
+
+second
+01:00:05.000 --> 01:00:07.000
+1984
+"""
+TREE = """# sent_id = 1
+# text = The dog runs.
+1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
+2\tdog\tdog\tNOUN\tNN\t_\t3\tnsubj\t_\t_
+2.1\tit\t_\t_\t_\t_\t_\t_\t_\t_
+3-4\truns.\t_\t_\t_\t_\t_\t_\t_\t_
+
+# text = It stops.
+1\tIt\tit\tPRON\tPRP\t_\t2\tnsubj\t_\t_
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts", "says"),
+    [
+        ("a.srt", SRT, ("Hello there, my friend.", "1984"), "holds subtitles"),
+        ("a.vtt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
+        ("a.txt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
+        ("a.conllu", TREE, ("The dog runs.", "It stops."), "is a treebank"),
+        ("a.txt", "EU NNP B-ORG\nis VBZ O\n. . O\n", ("EU NNP B-ORG", "is VBZ O", ". . O"),
+         "looks like CoNLL"),
+        ("a.txt", "__label__a One\n__label__b Two\n", ("__label__a One", "__label__b Two"),
+         "begin with a label"),
+        ("a.txt", "One, two\nThree --> four\n", ("One, two", "Three --> four"), ""),
+        ("a.txt", "{One}\n[Two]\n\tThree\tand\n", ("{One}", "[Two]", "Three\tand"), ""),
+    ],
+)  # fmt: skip
+def test_plain_text_of_another_kind_is_named(
+    name: str, content: str, texts: tuple[str, ...], says: str
+) -> None:
+    read = read_texts(Source(name, content.encode()))
+    assert read.texts == texts
+    assert (says in " ".join(read.notes)) if says else not read.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.txt", "id\ttext\n1\tOne\n2\tTwo\n", "each line has 2 fields between tabs. Rename it"),
+        ("a.txt", "#separator:tab\nA\tEin\nB\tZwei\nC\tDrei\n", "each line has 2 fields"),
+        ("a.txt", "id;text\n1;One\n", "with the columns id;text. Rename it to .csv"),
+        ("a.txt", '{"text": "One"}\n{"text": "Two"}\n', "holds JSON, not plain text"),
+        ("tweets.js", "window.YTD.tweets.part0 = [ {", "of a Twitter archive"),
+        ("a.ipynb", json.dumps({"cells": [], "nbformat": 4}, indent=1), "is a notebook"),
+    ],
+)
+def test_tables_and_json_called_plain_text_are_refused(name: str, content: str, says: str) -> None:
+    with pytest.raises(TextError, match=says):
+        read_texts(Source(name, content.encode()))
+    if not name.endswith(".ipynb"):
+        assert read_texts(Source(name, content.encode()), mode="one").texts == (content.strip(),)
+
+
+def test_rows_that_describe_their_columns_are_no_data() -> None:
+    rows = [[f"R_{n}", str(n), f"An answer of {n} words."] for n in range(5)]
+    codes = [json.dumps({"ImportId": f"QID{n}"}) for n in range(3)]
+    qualtrics = [["ResponseId", "Q1", "Q2"], ["Response ID", "Your age?", "Your day?"], codes]
+    monkey = [["Respondent ID", "Your age?", "Your day?"], ["", "Response", "Open-Ended Response"]]
+    levels = [["answer", "answer", "place"], ["id", "length", "text"]]
+    for n_skipped, head in ((2, qualtrics), (1, monkey), (1, levels)):
+        content = pd.DataFrame([*head, *rows]).to_csv(index=False, header=False).encode()
+        frame = pd.read_csv(io.BytesIO(content), skiprows=range(1, n_skipped + 1), dtype=str)
+        read = read_texts(Source("survey.csv", content))
+        assert list(read.texts) == list(frame.iloc[:, 2])
+        assert list(read.labels[read.columns[0]]) == list(frame.iloc[:, 0])
+        assert f"Skipped {n_skipped} row" in " ".join(read.notes)
+    plain = pd.DataFrame([["id", "text"], *(row[1:] for row in rows)])
+    read = read_texts(Source("plain.csv", plain.to_csv(index=False, header=False).encode()))
+    assert (len(read.texts), read.notes) == (5, ())
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_remarks_below_a_table_are_no_rows(ending: str) -> None:
+    rows = [["text", "label"], *([f"The text {n}\nof all.", "ab"[n % 2]] for n in range(5))]
+    footer = [["Source: the office", None], ["All numbers are provisional.", None]]
+    for between, n_below in (([[None, None]], 0), ([], 2)):
+        frame, file = pd.DataFrame([*rows, *between, *footer]), io.BytesIO()
+        if ending == "xlsx":
+            frame.to_excel(file, index=False, header=False)
+        else:
+            file.write(frame.to_csv(index=False, header=False).replace("\n,\n", "\n\n").encode())
+        read = read_texts(Source(f"t.{ending}", file.getvalue()))
+        written = list(frame[0][1:].dropna())
+        assert list(read.texts) == written[: 5 + n_below]
+        assert ("Skipped 2 rows below the table" in " ".join(read.notes)) == (not n_below)
+
+
+def test_what_reddit_has_in_place_of_a_text_is_none() -> None:
+    bodies = ["[deleted]", "I like this river.", "[removed]", "It is long and slow."]
+    lines = pd.DataFrame({"id": list("abcd"), "body": bodies}).to_json(orient="records", lines=True)
+    read = read_texts(Source("comments.jsonl", lines.encode()))
+    assert read.texts == (bodies[1], bodies[3])
+    assert read.ids == ("b", "d")
+    assert "Read “[deleted]” or “[removed]” as no text (2 rows)." in read.notes
+
+
+def test_columns_of_vectors_are_neither_texts_nor_labels() -> None:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"text": [f"The text {n} of all." for n in range(5)], "topic": list("ababa")}
+    )
+    lists = [draw.normal(size=8).round(4).tolist() for _ in range(5)]
+    frame["vector"] = [json.dumps(one) for one in lists]
+    frame["as numpy prints"] = [str(np.array(one)) for one in lists]
+    frame["as PostgreSQL writes"] = [f"{{{','.join(map(str, one))}}}" for one in lists]
+    frame["of several lengths"] = [json.dumps(one[: n + 1]) for n, one in enumerate(lists)]
+    read = read_texts(Source("out.csv", frame.to_csv(index=False).encode()))
+    assert read.texts == tuple(frame["text"])
+    assert set(read.labels) == {"topic", "of several lengths"}
+    for title in ("vector", "as numpy prints", "as PostgreSQL writes"):
+        assert f"Skipped the lists of numbers in the column “{title}”." in read.notes
+    with pytest.raises(TextError, match=r"contains no text\. Skipped the lists of numbers"):
+        read_texts(Source("v.csv", frame[["vector"]].to_csv(index=False).encode()))
 
 
 def test_columns_named_like_ours_are_labels() -> None:

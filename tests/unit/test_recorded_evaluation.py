@@ -16,13 +16,13 @@ from neuralviz.evaluation.examples import (
     recorded_results,
 )
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.results_file import read_results
+from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.paths import sample_data
 
 
 def test_it_is_of_the_examples_methods_and_settings_of_today() -> None:
-    assert read_results((sample_data() / RECORDED).read_bytes()).plan == example_plan()
+    assert RESULTS_FORMAT.unpack((sample_data() / RECORDED).read_bytes()).plan == example_plan()
 
 
 def test_every_example_is_there_and_whole() -> None:
@@ -60,5 +60,5 @@ def test_what_it_says_is_worth_seeing() -> None:
 
 def test_recording_again_changes_nothing_but_digits_of_cosines() -> None:
     content = (sample_data() / RECORDED).read_bytes()
-    again = read_results(record(read_results(content)))
-    assert again.csv() == read_results(content).csv()
+    again = RESULTS_FORMAT.unpack(record(RESULTS_FORMAT.unpack(content)))
+    assert again.csv() == RESULTS_FORMAT.unpack(content).csv()

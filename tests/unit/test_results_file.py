@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import io
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError
-from neuralviz.evaluation import results_file
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import read_results, results_bytes
+from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots.report import report_html
@@ -81,7 +78,7 @@ def assert_same(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("data", every_kind(), ids=lambda data: data.kind)
 def test_results_read_again_are_the_same(data: DataSet) -> None:
     results = filled(data)
-    again = read_results(results_bytes(results))
+    again = RESULTS_FORMAT.unpack(RESULTS_FORMAT.pack(results))
     assert_same(again, results)
     assert again.plan == results.plan  # by cache key
     assert again.csv() == results.csv()
@@ -91,54 +88,34 @@ def test_results_read_again_are_the_same(data: DataSet) -> None:
 
 def test_a_report_can_be_made_of_what_was_read() -> None:
     results = filled(every_kind()[0])
-    again = read_results(results_bytes(results))
+    again = RESULTS_FORMAT.unpack(RESULTS_FORMAT.pack(results))
     assert np.isnan(again.measured(0, 1).correlations.spearman)
     assert again.as_record() == results.as_record()
     assert "No &lt;b&gt;model&lt;/b&gt;." in report_html(again)
 
 
-def changed(content: bytes, change: Any) -> bytes:
-    """The same file with another description."""
-    with np.load(io.BytesIO(content)) as arrays:
-        about = json.loads(arrays["about"].tobytes())
-        kept = {name: arrays[name] for name in arrays.files if name != "about"}
-    text = json.dumps(change(about)).encode()
-    file = io.BytesIO()
-    np.savez(file, about=np.frombuffer(text, np.uint8), **kept)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
-    "change",
+    "changes",
     [
-        lambda about: {**about, "format": 99},
-        lambda about: {"results": about["results"]},
-        lambda about: {**about, "results": ["Popen", {"args": "ls"}]},
-        lambda about: {**about, "results": ["array", "array-0"]},
-        lambda about: {**about, "results": ["Results", {"code": 1}]},
-        lambda about: {**about, "results": ["spec", '["no-such-method", "", [], []]']},
-        lambda about: [],
+        {"format": 99},
+        {"record": ["Popen", {"args": "ls"}]},
+        {"record": ["Results", {"code": 1}]},
+        {"record": ["list"]},
+        {"record": ["ndarray", "no such array"]},
     ],
 )
-def test_a_file_that_was_changed_is_refused(change: Any) -> None:
-    content = results_bytes(filled(every_kind()[3]))
-    with pytest.raises(StoreError):
-        read_results(changed(content, change))
+def test_a_file_that_was_changed_is_refused(changes: dict[str, Any]) -> None:
+    metadata, arrays = read_npz(RESULTS_FORMAT.pack(filled(every_kind()[3])))
+    with pytest.raises(ValueError, match=r"file of results|unpack"):
+        RESULTS_FORMAT.unpack(npz_bytes(metadata | changes, arrays))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"{}"])
-def test_what_is_no_file_of_results_is_refused(content: bytes) -> None:
-    with pytest.raises(StoreError, match="Evaluate again"):
-        read_results(content)
+def test_a_file_of_something_else_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match="no file of arrays"):
+        RESULTS_FORMAT.unpack(content)
 
 
-def test_pickled_objects_are_never_read() -> None:
-    file = io.BytesIO()
-    np.savez(file, about=np.array([{"format": 1}], dtype=object))
-    with pytest.raises(StoreError):
-        read_results(file.getvalue())
-
-
-def test_what_is_not_foreseen_is_not_written() -> None:
-    with pytest.raises(TypeError, match="object cannot be kept"):
-        results_file._plain(object(), {})
+def test_an_unknown_class_is_not_written() -> None:
+    with pytest.raises(TypeError, match="object cannot be kept in a file of results"):
+        RESULTS_FORMAT.pack([object()])

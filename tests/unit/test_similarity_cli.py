@@ -259,6 +259,34 @@ def test_pairs_that_cannot_be_learnt_from_are_refused(
     assert not similarity_models()
 
 
+def test_scores_on_another_scale_are_told(pairs: Path, bert_folder: Path, tmp_path: Path) -> None:
+    rows = [(first, second, f"{int(score) / 5}") for first, second, score in made_rows()]
+    shares = written(tmp_path / "shares.csv", rows)
+    sentence = "seem to be on another scale (from 0 to 1) than those of the train pairs (from 0 to"
+    result = trained(pairs, bert_folder, "--dev", shares, "--test", shares, "-o", NAME)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert f"The scores of the dev pairs {sentence} 5)." in said
+    assert f"The scores of the test pairs {sentence} 5)." in said
+    scored = run("score", shares, "--model", NAME)
+    assert f"The scores of the table {sentence} 5)." in " ".join(scored.stderr.split())
+    assert "scale" not in run("score", pairs, "--model", NAME).stderr
+
+
+def test_texts_of_unknown_words_are_told(bert_folder: Path, tmp_path: Path) -> None:
+    rows = [("ไทยแลนด์", "ภาษา", "5"), *made_rows()]
+    table = written(tmp_path / "thai.csv", rows)
+    held_out = ("--dev", table, "--test", table)
+    for result in (
+        trained(table, bert_folder, *held_out, "-o", NAME),
+        run("score", table, "--model", NAME),
+    ):
+        assert result.exit_code == 0, result.output
+        said = " ".join(result.stderr.split())
+        assert said.count("At least half of the words of texts 1, 47 are unknown") == 1
+        assert said.count("The model reads the same tokens in texts 1, 47") == 1
+
+
 def test_rows_without_a_score_or_a_text_are_left_out(bert_folder: Path, tmp_path: Path) -> None:
     rows = made_rows()
     rows[3] = (rows[3][0], rows[3][1], "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,8 @@ def test_a_seed_decides_the_split() -> None:
 
 
 def test_given_parts_stay_as_they_are_and_shared_texts_are_told() -> None:
-    train, dev, test = pairs_of(30), pairs_of(6), pairs_of(5)
+    train, dev, test = pairs_of(6 * 5), pairs_of(6), pairs_of(5)
+    train = replace(train, scores=train.scores % 6)
     dev = replace(dev, sentences1=tuple(f"dev {i}" for i in range(6)), notes=("Skipped line 3.",))
     split = split_pairs(train, dev, test)
     assert (split.train, split.dev, split.test) == (train, dev, test)
@@ -64,6 +66,48 @@ def test_given_parts_stay_as_they_are_and_shared_texts_are_told() -> None:
         "Skipped line 3.",
         "6 train pairs share a text with the dev or test pairs.",
     )
+
+
+SCALES = {
+    "0 to 5": np.array([0.0, 0.4, 2.2, 3.8, 4.0, 5.0]),
+    "0 to 1": np.array([0.0, 0.1, 0.45, 0.8, 0.9, 1.0]),
+    "1 to 5": np.array([1.0, 2.0, 2.0, 3.0, 4.0, 5.0]),
+    "0 to 10": np.array([0.3, 2.5, 5.0, 7.2, 8.0, 9.6]),
+    "0 to 100": np.array([0.0, 13.0, 44.0, 61.0, 75.0, 98.0]),
+    "−1 to 1": np.array([-0.9, -0.2, 0.0, 0.2, 0.5, 0.7]),
+    "0.02 to 3.92": np.array([0.02, 0.5, 1.0, 2.6, 3.4, 3.92]),
+}
+
+
+FIT_IN = [("0 to 5", "1 to 5"), ("0 to 5", "0.02 to 3.92"), ("−1 to 1", "0 to 1")]
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(SCALES, SCALES)))
+def test_parts_on_another_scale_are_told(first: str, second: str) -> None:
+    train, test = pairs_of(30), pairs_of(6)
+    train = replace(train, scores=np.tile(SCALES[first], 5))
+    test = replace(test, scores=SCALES[second])
+    notes = [note for note in split_pairs(train, test=test).notes if "scale" in note]
+    sentence = (
+        f"The scores of the test pairs seem to be on another scale (from {second}) than those of "
+        f"the train pairs (from {first})."
+    )
+    fits = first == second or (first, second) in FIT_IN
+    assert notes == ([] if fits else [sentence])
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_a_part_that_lacks_the_ends_of_its_scale_is_on_it(name: str) -> None:
+    train = replace(pairs_of(30), scores=np.tile(SCALES[name], 5))
+    test = replace(pairs_of(5), scores=SCALES[name][1:])
+    assert not [note for note in split_pairs(train, test=test).notes if "scale" in note]
+
+
+def test_few_low_scores_are_on_no_other_scale() -> None:
+    train = replace(pairs_of(30), scores=np.tile(SCALES["0 to 5"], 5))
+    for scores in ([0.0, 1.0, 1.0, 0.0, 1.0], [np.nan] * 6, [0.5, np.nan, 1.0, np.nan, 0.2, 0.1]):
+        test = replace(pairs_of(len(scores)), scores=np.array(scores))
+        assert not [note for note in split_pairs(train, test=test).notes if "scale" in note]
 
 
 def test_dev_alone_may_be_given() -> None:

@@ -420,6 +420,7 @@ def test_lists_by_split_label_and_paragraph_are_named(found: dict, rows: dict, s
         {"text": {"a": "One"}, "words": {"b": "Two"}},
         {"train": [["One", "a"]], "test": [["Two", "b"]]},
         {"columns": ["text", "label"], "data": [["One"]]},
+        {"entities": [{"text": "Paris", "label": "LOC"}], "text": "She flew to Paris."},
     ],
 )
 def test_json_that_can_be_read_in_several_ways_is_refused(found: dict) -> None:
@@ -427,7 +428,8 @@ def test_json_that_can_be_read_in_several_ways_is_refused(found: dict) -> None:
         TextError, match=r"it has “.*, of which the rows are unclear. Save the rows"
     ) as said:
         read_table(Source("t.json", json.dumps(found).encode()))
-    assert all(f"“{key}”" in str(said.value) for key in found)
+    lists = [key for key, value in found.items() if not isinstance(value, str)]
+    assert all(f"“{key}”" in str(said.value) for key in lists)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -437,6 +439,75 @@ def test_the_ending_of_json_does_not_matter(name: str, rows: list, indent: int |
     lines = "\n\n" + "\n".join(map(json.dumps, rows))
     for content in (json.dumps(rows, indent=indent), lines):
         assert list(read_table(Source(name, content.encode())).column("text")) == ["One", "Two"]
+
+
+ROWS = [{"id": n, "text": f"A text of {n} words.", "label": "ab"[n % 2]} for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("found", "path"),
+    [
+        ({"data": ROWS, "meta": {"page": 1, "total": 5}}, ["data"]),
+        ({"status": "ok", "data": {"items": ROWS, "total": 5}}, ["data", "items"]),
+        ({"response": {"results": ROWS}}, ["response", "results"]),
+        ({"took": 3, "hits": {"total": {"value": 5}, "hits": [{"_id": str(n), "_source": row}
+          for n, row in enumerate(ROWS)]}}, ["hits", "hits"]),
+        ({"kind": "Listing", "data": {"after": None, "children": [{"kind": "t1", "data": row}
+          for row in ROWS]}}, ["data", "children"]),
+        ({"features": [{"name": "text"}], "rows": [{"row_idx": n, "row": row}
+          for n, row in enumerate(ROWS)]}, ["rows"]),
+        ([{"tweet": row} for row in ROWS], None),
+        ([{"id": 7, "annotations": [], "data": row} for row in ROWS], None),
+    ],
+)  # fmt: skip
+def test_rows_in_the_answer_of_a_server_are_those_of_pandas(found: object, path: list) -> None:
+    frame = pd.json_normalize(found, record_path=path)
+    named = {title: title.rpartition(".")[2] for title in frame.columns}
+    table = read_table(Source("t.json", json.dumps(found).encode()))
+    for title in ("text", "label"):
+        (column,) = [long for long, short in named.items() if short == title]
+        assert list(table.column(title)) == list(frame[column])
+    *_, ids = [long for long, short in named.items() if short == "id"]
+    assert list(table.column("id")) == list(map(str, frame[ids]))
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_lists_of_lists_are_rows(is_named: bool) -> None:
+    frame = pd.DataFrame(ROWS)
+    cells = frame.to_numpy().tolist()
+    content = json.dumps([list(frame.columns), *cells] if is_named else cells)
+    table = read_table(Source("t.json", content.encode()))
+    assert table.columns == (tuple(frame) if is_named else ("column 1", "column 2", "column 3"))
+    assert [list(values) for values in table.values] == frame.astype(str).T.to_numpy().tolist()
+    assert ("the first names the columns" in " ".join(table.notes)) == is_named
+    if is_named:
+        sheet = json.dumps({"range": "A1:C6", "values": [list(frame.columns), *cells]})
+        assert read_table(Source("t.json", sheet.encode())).values == table.values
+    with pytest.raises(TextError, match="neither an object nor a string"):
+        read_table(Source("t.json", b'[["One", "Two"], ["Three"]]'))
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\n".join(json.dumps(row, indent=2) for row in ROWS),
+        ",\n".join(json.dumps(row, indent=2) for row in ROWS),
+        "".join(map(json.dumps, ROWS)),
+        ",\n".join(map(json.dumps, ROWS)),
+    ],
+)
+def test_objects_one_after_the_other_are_rows(name: str, content: str) -> None:
+    table = read_table(Source(name, content.encode()))
+    frame = pd.read_json(io.StringIO(json.dumps(ROWS)))
+    assert list(table.column("text")) == list(frame["text"])
+    assert list(table.column("id")) == list(map(str, frame["id"]))
+
+
+def test_an_error_among_objects_is_named_by_its_line() -> None:
+    content = '{\n "text": "One"\n}\n{\n "text": Two\n}\n'
+    with pytest.raises(TextError, match="has an error in line 5"):
+        read_table(Source("t.json", content.encode()))
 
 
 def test_blocks_of_lines_refuse_an_array() -> None:

@@ -17,7 +17,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
-from neuralviz.training.record import Lesson, lessons_bytes, read_lessons
+from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
 from neuralviz.training.settings import with_options
 from neuralviz.training.snapshots import Layered, Snapshot, Watch
 from tests.support.trained import CORPUS
@@ -32,7 +32,7 @@ def events(tiny: LanguageModel) -> list:
 
 
 def same(first: Lesson, second: Lesson) -> bool:
-    return lessons_bytes([first]) == lessons_bytes([second])
+    return LESSONS_FORMAT.pack([first]) == LESSONS_FORMAT.pack([second])
 
 
 def test_events_fold_together_or_one_after_the_other(events: list) -> None:
@@ -61,13 +61,13 @@ def test_lessons_come_back_from_a_file_as_they_were(events: list) -> None:
     unlabelled = replace(
         lesson, snapshots=(replace(lesson.snapshots[0], accuracy=None, right=None),)
     )
-    back = read_lessons(lessons_bytes([lesson, unlabelled, Lesson(FEW)]))
+    back = read_lessons(LESSONS_FORMAT.pack([lesson, unlabelled, Lesson(FEW)]))
     assert same(back[0], lesson)
     assert back[0].settings == FEW
     assert back[1].snapshots[0].accuracy is None
     assert back[2].step == 0
     for spoilt in (b"", npz_bytes({"format": 9}, {}), npz_bytes({"format": 1, "lessons": [1]}, {})):
-        with pytest.raises(ValueError, match="This"):
+        with pytest.raises(ValueError, match=r"Another version|This is no file"):
             read_lessons(spoilt)
 
 
@@ -104,7 +104,7 @@ def test_a_file_of_something_else_is_refused_however_it_is_spoilt(
     else:
         wrong = replace(lesson, **spoilt)
     with pytest.raises(ValueError, match="no file of a training"):
-        read_lessons(lessons_bytes([wrong]))
+        read_lessons(LESSONS_FORMAT.pack([wrong]))
 
 
 def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(

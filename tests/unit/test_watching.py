@@ -14,7 +14,6 @@ from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
 from neuralviz.models import LanguageModel
-from neuralviz.paths import sample_data
 
 TEXTS = ("The old boat left.", "Rain falls on the harbour.", "Yes")
 EPOCHS = 3
@@ -169,14 +168,3 @@ def test_a_stopped_run_counts_its_texts_once(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
     assert describe_progress(alone) == "Text 1 has reached epoch 2 of 3."
-
-
-def test_files_from_before_are_still_read(tmp_path: Path) -> None:
-    """They have no exact last change: that of the rounded history stands for it."""
-    with np.load(sample_data() / "recorded_run.npz", allow_pickle=False) as arrays:
-        before = {name: arrays[name] for name in arrays if not name.startswith("last_")}
-        assert len(before) < len(arrays)
-    np.savez(tmp_path / "before.npz", **before)
-    kept = load_record(tmp_path / "before.npz")
-    assert len(kept.embeddings()) == len(kept.texts)
-    assert kept.diverged == set()

@@ -9,10 +9,11 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import TextError
+from neuralviz.reading.scales import Scale
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from neuralviz.reading.pairs import ScoredPairs
 
@@ -75,7 +76,8 @@ def split_pairs(
 
     Where dev or test pairs are not given they are split off: a fifth of the pairs each, in groups
     of pairs that share texts, so that no text is in two parts. Those that are given stay as they
-    are; a note says how many train pairs share a text with them.
+    are; notes say how many train pairs share a text with them, and whether their scores seem to be
+    on another scale.
 
     Args:
         pairs: the train pairs, and those that are to be split off.
@@ -87,6 +89,7 @@ def split_pairs(
     """
     held_out = [part for part in (dev, test) if part is not None]
     notes = tuple(note for part in (pairs, *held_out) for note in part.notes)
+    notes += tuple(_describe_scales(pairs, dev, test))
     if dev is not None and test is not None:
         _check_part(pairs, "train")
         return SplitPairs(pairs, dev, test, (*notes, *_shared(pairs, held_out)))
@@ -118,6 +121,18 @@ def _shared(train: ScoredPairs, held_out: Sequence[ScoredPairs]) -> list[str]:
         return []
     share = f"{many(shared, 'train pair')} share{'s' * (shared == 1)}"
     return [f"{share} a text with the dev or test pairs."]
+
+
+def _describe_scales(
+    train: ScoredPairs, dev: ScoredPairs | None, test: ScoredPairs | None
+) -> Iterator[str]:
+    """Sentences on dev and test pairs that seem to be on another scale than the train pairs."""
+    if not np.isfinite(train.scores).all():
+        return  # refused before they are learnt from
+    scale = Scale.from_scores(train.scores)
+    for part, role in ((dev, "dev pairs"), (test, "test pairs")):
+        if part is not None and (sentence := scale.describe_other(part.scores, role)):
+            yield sentence
 
 
 def _check_part(part: ScoredPairs, role: str) -> None:

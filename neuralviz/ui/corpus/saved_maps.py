@@ -15,7 +15,7 @@ from neuralviz.embedders.specs import list_models
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.models.shared import LOADERS, held_model
-from neuralviz.models.trained import trained_encoder
+from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_id
 
@@ -39,8 +39,9 @@ class Saved:
     Attributes:
         map: the map, if there is one; where no model is in memory to compare with, the last one.
         is_outdated: whether there is only a map by a model that has changed since.
-        may_be_outdated: whether the map is by a model in a folder, which may have changed since:
-            that is not known before it is loaded. Of an encoder that was trained here it is known.
+        may_be_outdated: whether the map is by a model of a folder or the Hub, which may have
+            changed since: that is not known before it is loaded. Of an encoder that was trained
+            here it is known.
         embedders: those whose vectors a map is made of, the oldest first.
     """
 
@@ -69,15 +70,15 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
         trained = [encoder for encoder in encoders if encoder is not None]
         since = max((encoder.find_last_change() for encoder in trained), default=0.0)
         ids = {embedder.id for embedder in by_name if not _is_older(maps[embedder], since)}
-        is_folder = sum(model.files is not None for model in models) > len(trained)
+        may_change = not all(is_at_hand(model.id) for model in models)
     else:
-        is_folder = False
+        may_change = False
     embedders = tuple(embedder for embedder in by_name if embedder.id in ids)
     newest = next((kept for embedder in reversed(embedders) if (kept := maps[embedder])), None)
     return Saved(
         newest,
         is_outdated=newest is None and any(maps.values()),
-        may_be_outdated=newest is not None and is_folder,
+        may_be_outdated=newest is not None and may_change,
         embedders=embedders,
     )
 

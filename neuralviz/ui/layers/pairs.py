@@ -35,7 +35,7 @@ from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
-from neuralviz.ui.tables import choose_pairs
+from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def show() -> None:
         coefficient = _choose_coefficient()
     if pairs is None or not may_load(model_id):
         return
+    put_upload_in_address(KEY)
     run = RUNS.start(MeasureLayers.from_pairs(ModelRef.from_id(model_id), pairs))
     with output:
         show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))

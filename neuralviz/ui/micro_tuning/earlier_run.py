@@ -10,12 +10,14 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.record_file import read_settings
+from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.views import View, load_view, save_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning.record import RunRecord
@@ -63,12 +65,20 @@ def restore_earlier(runs: SessionRuns, texts: Sequence[str]) -> None:
     if view is not None and view.texts == tuple(texts):
         try:
             model_id, settings, result_id = json.loads(dict(view.choices)[_RUN])
-            task = TuneTexts(
-                ModelRef.from_id(model_id), view.texts, read_settings(settings, "A view")
-            )
+            task = TuneTexts(ModelRef.from_id(model_id), view.texts, _read_settings(settings))
         except (ValueError, LookupError, TypeError, NeuralvizError):
             pass  # a view of another page or version
         else:
             if runs.find(task) is not None or runs.recall(task, result_id) is not None:
                 return
     st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
+
+
+def _read_settings(values: dict[str, Any]) -> TuningSettings:
+    """Settings from their fields as JSON gives them."""
+    tuples = {
+        "layers": tuple(values["layers"]),
+        "betas": tuple(values["betas"]),
+        "blueprints": tuple(Blueprint(*pair) for pair in values["blueprints"]),
+    }
+    return TuningSettings(**values | tuples)
