@@ -133,26 +133,15 @@ def _name_texts(texts: Sequence[int]) -> str:
     return f"Text {first:,} has" if first == last else f"Texts {first:,} to {last:,} have"
 
 
-def describe_differences(settings: TuningSettings, earlier: TuningSettings) -> str:
-    """``20 epochs instead of 10, learning rate 0.02 instead of 0.01``; empty where nothing does."""
-    pairs = [
-        [
-            ("epochs", f"{run.epochs:,}"),
-            ("learning rate", f"{run.learning_rate:g}"),
-            ("layers", f"{len(run.layers):,}"),
-            ("precision", run.precision_in_words),
-            ("masks", "none" if run.predict_unmasked else ", ".join(map(str, run.blueprints))),
-        ]
-        for run in (settings, earlier)
-    ]
-    differences = [
-        f"{name} {value} instead of {value_before}"
-        for (name, value), (_, value_before) in zip(*pairs, strict=True)
-        if value != value_before
-    ]
-    if settings.layers != earlier.layers and len(settings.layers) == len(earlier.layers):
-        differences.append("other layers")
-    return ", ".join(differences)
+def _describe_settings(settings: TuningSettings) -> dict[str, str]:
+    masks = ", ".join(map(str, settings.blueprints))
+    return {
+        "epochs": f"{settings.epochs:,}",
+        "learning rate": f"{settings.learning_rate:g}",
+        "layers": f"{len(settings.layers):,}",
+        "precision": settings.precision_in_words,
+        "masks": "none" if settings.predict_unmasked else masks,
+    }
 
 
 def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
@@ -162,7 +151,11 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
         record, earlier: the two.
         numbers: theirs.
     """
-    differs = describe_differences(record.settings, earlier.settings) or "the same settings"
+    settings, before = (_describe_settings(run.settings) for run in (record, earlier))
+    differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
+    if settings["layers"] == before["layers"] and record.settings.layers != earlier.settings.layers:
+        differences.append("other layers")
+    differs = ", ".join(differences) or "the same settings"
     are_over = record.progress == earlier.progress == 1
     line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
     sentence = f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {differs}."
@@ -173,10 +166,10 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
         if n:
             losses.append([curve[-1] if are_over else curve[n - 1] for curve in curves])
     if losses:
-        loss, before = map(_format_loss, np.mean(losses, axis=0))
+        loss, loss_before = map(_format_loss, np.mean(losses, axis=0))
         mean = "mean loss" if len(losses) > 1 else "loss"
         suffix = "" if are_over else " at the same epoch"
-        sentence += f" Its {mean} is {loss}, against {before}{suffix}."
+        sentence += f" Its {mean} is {loss}, against {loss_before}{suffix}."
     common = sorted(set(record.started()) & set(earlier.started()))
     if are_over and common and record.settings.layers == earlier.settings.layers:
         embeddings, earlier_embeddings = (
