@@ -111,13 +111,14 @@ def _compare(
     sentence = headline.say()
     if len(ranked) == 1 and headline.interval is None:
         sentence = f"{sentence[:-1]}, but {reason}."
-    if sides[0] == "level":
-        subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
-        sentence += f" {subject} clearly better than {guessing}."
-        if "worse" in sides:
-            worse = [e.name for e, side in zip(entries, sides, strict=True) if side == "worse"]
-            verb = "is" if len(worse) == 1 else "are"
-            sentence += f" {join_names(worse)} {verb} clearly worse than that.{reverse}"
+    if sides[0] != "level":
+        return sentence
+    subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
+    sentence += f" {subject} clearly better than {guessing}."
+    worse = [e.name for e, side in zip(entries, sides, strict=True) if side == "worse"]
+    if worse:
+        verb = "is" if len(worse) == 1 else "are"
+        sentence += f" {join_names(worse)} {verb} clearly worse than that.{reverse}"
     return sentence
 
 

@@ -55,35 +55,41 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
         )
     if not label or not all(len(lesson.accuracy) for lesson in started):
         return " ".join(_describe_loss(lesson, part) for lesson in started)
-    before, last = started[0].snapshots[0], [lesson.snapshots[-1] for lesson in started]
-    n_texts = "texts" if before.right is None else many(len(before.right), "text")
-    measured = Measured(f"{voters(K)} for the right {label} of", n_texts, "of", is_share=True)
     entries = [
         Entry(f"**{_kind(lesson)}**", float(lesson.accuracy[-1, -1]))
-        for lesson, snapshot in zip(started, last, strict=True)
-        if snapshot.step > before.step
+        for lesson in started
+        if lesson.snapshots[-1].step > started[0].snapshots[0].step
     ]
-    none = Entry("**no training**", float(started[0].accuracy[0, -1]))
+    entries.append(Entry("**no training**", float(started[0].accuracy[0, -1])))
+    right = started[0].snapshots[0].right
+    n_texts = "texts" if right is None else many(len(right), "text")
+    measured = Measured(f"{voters(K)} for the right {label} of", n_texts, "of", is_share=True)
     whole = started[0].untrained
-    if whole is not None and entries and whole >= max(entry.value for entry in entries):
-        reached = joined([f"{value:.1%} after {name}" for name, value in entries])
-        return (
-            f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
-            f"With **{part or 'less than that'}** trained, it is {reached}, and {none.value:.1%} "
-            "before."
-        )
-    if not entries:
-        return Headline(measured, none).say()
-    trained = f" What is trained: **{part}**." if part else ""
-    hits = [snapshot.right for snapshot in (*last, before)]
-    are_over = all(lesson.is_over for lesson in started)
+    if len(entries) == 1:
+        return Headline(measured, entries[0]).say()
+    if whole is None or whole < max(entry.value for entry in entries[:-1]):
+        trained = f" What is trained: **{part}**." if part else ""
+        return begin(_rank_lessons(started, measured, entries).say()) + trained
+    reached = joined([f"{value:.1%} after {name}" for name, value in entries])
+    return (
+        f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
+        f"With **{part or 'less than that'}** trained, it is {reached}."
+    )
+
+
+def _rank_lessons(
+    lessons: Sequence[Lesson], measured: Measured, entries: Sequence[Entry]
+) -> Headline:
+    """The headline of lessons and of no training; nothing is decided before all are over."""
+    last = [lesson.snapshots[-1] for lesson in lessons]
+    hits = [snapshot.right for snapshot in (*last, lessons[0].snapshots[0])]
     known = [right for right in hits if right is not None]
+    are_over = all(lesson.is_over for lesson in lessons)
     if are_over and len({snapshot.step for snapshot in last}) == 1 and len(known) == len(hits):
-        names = [entry.name for entry in (*entries, none)]
-        return begin(rank_hits(measured, names, known).say()) + trained
-    ranked = sorted([*entries, none], key=lambda entry: -entry.value)
+        return rank_hits(measured, [entry.name for entry in entries], known)
+    ranked = sorted(entries, key=lambda entry: -entry.value)
     reason = "these texts do not say how sure that is" if are_over else ""
-    return begin(Headline.rank(measured, ranked, lambda *_: None, reason).say()) + trained
+    return Headline.rank(measured, ranked, lambda *_: None, reason)
 
 
 def _describe_loss(lesson: Lesson, part: str) -> str:
