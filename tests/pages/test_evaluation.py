@@ -202,7 +202,8 @@ def titles(page: AppTest, view: str) -> list[str]:
 
 def point(page: AppTest) -> str:
     """The sentence above the figures."""
-    return next(one.value for one in page.markdown if re.search("hese [\\d,]+ ", one.value))
+    value = re.compile(r" −?\d+\.\d+%? (?:on|of) [\d,]+ ")
+    return next(one.value for one in page.markdown if value.search(one.value))
 
 
 class Cells(HTMLParser):
