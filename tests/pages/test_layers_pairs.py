@@ -84,7 +84,8 @@ def test_opens_with_the_example_measured(bundled, monkeypatch):
     for title, name in pairs.COEFFICIENTS.items():
         page.segmented_control(key="layers-coefficient").set_value(title).run()
         best = np.nanmax([getattr(one.correlation, name) for one in of_layers])
-        assert any(f": {title} {best:.2f}, against" in text.value for text in page.markdown)
+        point = f"{title} with people's scores is {best:.2f} on 20 pairs, against"
+        assert any(point in text.value for text in page.markdown)
 
 
 def test_what_is_known_is_not_computed_again(page):
