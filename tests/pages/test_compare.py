@@ -109,8 +109,8 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
         "Where the methods disagree",
         "Distribution of cosine similarities",
     ]
-    said_first = "mean puts every text next to one of the same topic"
-    assert any(element.value.startswith(said_first) for element in page.markdown)
+    said_first = "the nearest text has the same topic for"
+    assert any(said_first in element.value for element in page.markdown)
     pairs = next(frame for frame in page.dataframe if "difference" in frame.value)
     ranks = [f"{method}: rank" for method in done.task.methods]
     assert list(pairs.proto.column_order) == ["difference", "text A", "text B", *ranks]
