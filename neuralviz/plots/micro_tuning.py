@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from plotly.colors import sample_colorscale
 
+from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning.blanks import percent
-from neuralviz.micro_tuning.in_words import describe_progress
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.plots.parts import (
     CIVIDIS,

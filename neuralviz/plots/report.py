@@ -11,12 +11,12 @@ import plotly.graph_objects as go
 
 from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.in_words import ARROWS, Table
-from neuralviz.evaluation.leads import compute_leads, format_lead
-from neuralviz.evaluation.verdict import verdict
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
 from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explain_measures, yardsticks_of
+from neuralviz.headlines import write_lead
+from neuralviz.headlines.evaluation import describe_verdict, short_name
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
     common_figures,
@@ -110,7 +110,7 @@ def _summary_html(results: Results) -> str:
 def _finding_html(results: Results, number: int) -> list[str]:
     """The finding on a data set in a sentence, and a description of the data set."""
     data = results.data[number]
-    finding = verdict(results, number, name=_strong, quote=escape)
+    finding = describe_verdict(results, number, name=_strong, quote=escape)
     heading = f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else ""
     point = f"<p class='point'>{finding}</p>" if finding else ""
     return [heading, point, f"<p>{escape(data.describe())}.</p>"]
@@ -143,7 +143,7 @@ def _leads_html(results: Results, number: int) -> str:
         listed = all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]
         lines = []
         for lead in listed:
-            value, bounds = format_lead(yardstick, lead)
+            value, bounds = write_lead(lead.value, lead.interval, yardstick.is_share)
             decided = f"{lead.first} is better" if lead.is_decided else "not decided"
             lines.append([lead.first, lead.second, value, bounds, decided])
         heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
@@ -155,7 +155,7 @@ def _leads_html(results: Results, number: int) -> str:
 def _worst_html(results: Results, number: int) -> list[str]:
     """What each method gets most wrong, in a sentence and as texts, the best method first."""
     data = results.data[number]
-    name = spoken_by(results, _strong)
+    name = short_name(results, _strong)
     parts = []
     yardstick = next(iter(yardsticks_of(results, number)), None)
     for label, measured in best_first(results, number, yardstick) if yardstick else ():

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.evaluation.in_words import NAMES
-from neuralviz.evaluation.leads import compute_leads, format_lead
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.sweeps import find_swept_options
+from neuralviz.headlines import write_lead
 from neuralviz.plots.evaluation import (
     NO_BASELINES,
     WITH_BASELINE,
@@ -152,7 +153,10 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> Drawn:
             lead.interval and (scale * lead.interval[0], scale * lead.interval[1])
             for lead in best_leads
         ],
-        [format_lead(yardstick, lead)[0].partition(" ")[0] for lead in best_leads],
+        [
+            write_lead(lead.value, lead.interval, yardstick.is_share)[0].partition(" ")[0]
+            for lead in best_leads
+        ],
         unit=unit,
         among=_labels(results),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.evaluation.training_frames import training_numbers
+from neuralviz.headlines.training import trained_part
 from neuralviz.maps.frames import find_moved_most
 from neuralviz.plots.parts import (
     BARE,
@@ -27,7 +28,6 @@ from neuralviz.plots.parts import (
 from neuralviz.plots.point_colours import COLOURS
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
-from neuralviz.training.in_words import trained_part
 from neuralviz.words import many
 
 if TYPE_CHECKING:

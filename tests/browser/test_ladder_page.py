@@ -45,7 +45,7 @@ def test_a_ladder_is_watched_stopped_started_again_brought_back_and_saved(
         assert n_points(page)
         page.get_by_role("button", name="Run again").click()
     page.get_by_text("Done in").wait_for(timeout=3 * MINUTE)
-    expect(page.get_by_text("is the best rung on the dev pairs")).to_be_visible()
+    expect(page.get_by_text("(the best rung on the dev pairs)")).to_be_visible()
     page.get_by_text("The paper's model gives this pair 0.47 of 1").wait_for(timeout=MINUTE)
     for seen in looks(page):
         assert problems(page) == [], seen

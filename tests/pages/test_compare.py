@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.evaluation.similarity import rank_correlations
-from neuralviz.evaluation.together import describe_agreement, describe_similar_texts
+from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.reading.source import Source
 from neuralviz.ui.compare.main import LABELS, _read_corpus_examples
 from neuralviz.ui.page import plain
@@ -102,8 +102,8 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
         "Where the methods disagree",
         "Distribution of cosine similarities",
     ]
-    said_first = "mean puts every text next to one of the same topic"
-    assert any(element.value.startswith(said_first) for element in page.markdown)
+    said_first = "the nearest text has the same topic for"
+    assert any(said_first in element.value for element in page.markdown)
     pairs = next(frame for frame in page.dataframe if "difference" in frame.value)
     ranks = [f"{method}: rank" for method in done.task.methods]
     assert list(pairs.proto.column_order) == ["difference", "text A", "text B", *ranks]
@@ -122,7 +122,7 @@ def assert_opened_on_what_differs_most(page: AppTest) -> None:
     apart = np.abs(done[methods[0]].ranks - done[methods[1]].ranks)
     pair = page.selectbox(key="compare-first").value, page.selectbox(key="compare-second").value
     assert apart[pair] == np.nanmax(apart)
-    two = describe_agreement(*(done[place] for place in methods))
+    two = describe_agreement([done[place] for place in methods])
     assert f"texts {pair[0] + 1} and {pair[1] + 1}" in two
     assert any(element.value == plain(two) for element in page.markdown)
 

@@ -403,20 +403,17 @@ def test_the_page_opens_with_its_point_and_both_maps_coloured_alike(visited: Cor
     assert page.selectbox(key="colour-a").value == "label:topic"
     assert page.selectbox(key="colour-b").value == "label:topic"
     assert re.search(
-        r"\*\*mean\*\* sorts texts better by topic: guessed from its ten nearest "
-        r"texts, a text's topic is right for \*\*93%\*\* of texts.* \(neural: \d\d%\)",
+        r"\*\*mean\*\* is ahead of \*\*neural\*\* by .* the ten nearest texts vote for the right "
+        r"topic of 93\.1% of 480 texts, against",
         said(page),
     )
-    assert re.search(r"does not decide on form \(mean: 57%, neural: \d\d%\)", said(page))
+    assert re.search(r"The data do not decide between .* for the right form of", said(page))
     page.selectbox(key="colour-b").set_value("label:form").run()
     page.selectbox(key="map-a").set_value("cls").run()  # there is no such map yet
     assert page.selectbox(key="colour-b").value == "label:form"
     one = opened()
-    assert "its ten nearest texts by **mean**, a text's topic is right for **93%**" in said(one)
-    assert (
-        "Always guessing the most frequent topic would be right for 10% and the most frequent "
-        "form for 17%."
-    ) in said(one)
+    assert "With **mean**, the ten nearest texts vote for the right topic of 93.1%" in said(one)
+    assert "; always guessing the most frequent topic reaches 10.0%." in said(one)
 
 
 def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:

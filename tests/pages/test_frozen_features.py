@@ -66,8 +66,8 @@ def said(page: AppTest) -> str:
 def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> None:
     page = page_at("frozen_features", 120).run()
     assert "Recorded run. Press “Train” to see it live." in said(page)
-    assert "is the best rung on the dev pairs" in said(page)
-    assert "agrees best with the human scores" in said(page)
+    assert "(the best rung on the dev pairs)" in said(page)
+    assert "Spearman with people's scores is" in said(page)
     assert "is furthest off on" in said(page)
     assert "frozen-runs" not in page.session_state
     assert "frozen-layers-runs" not in page.session_state
@@ -83,8 +83,8 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
 def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> None:
     page = look(page_of(table(), frozen_rungs=RUNGS))
     assert "40 pairs from own.csv." in said(page)
-    assert "agrees best with the human scores" in said(page)
-    assert "is the best rung" not in said(page)
+    assert "Spearman with people's scores is" in said(page)
+    assert "(the best rung" not in said(page)
     page = train(page)
     run = runs(page)[-1]
     assert run.status == "done", run.error
@@ -97,7 +97,7 @@ def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> 
     page.run()
     scores = page.session_state["frozen-two-runs"][-1].result
     assert all(scores.pair[rung] <= scores.equal[rung] for rung in scores.pair)
-    assert "and no pair scores higher" in said(page)
+    assert "the highest score that there is" in said(page)
     assert "<b>" not in said(page)
 
     page.text_input(key="frozen-name").set_value("a b").run()

@@ -78,13 +78,14 @@ def test_opens_with_the_example_measured(bundled, monkeypatch):
     assert not page.error
     assert figures(page) == FIGURES
     assert "20 pairs in " in captions(page)
-    assert any("agrees best with the human scores" in text.value for text in page.markdown)
+    assert any("Spearman with people's scores is" in text.value for text in page.markdown)
     assert runs(page)[-1].status == "done"
     of_layers = [one for row in runs(page)[-1].result.by_layer.values() for one in row]
     for title, name in pairs.COEFFICIENTS.items():
         page.segmented_control(key="layers-coefficient").set_value(title).run()
         best = np.nanmax([getattr(one.correlation, name) for one in of_layers])
-        assert any(f": {title} {best:.2f}, against" in text.value for text in page.markdown)
+        point = f"{title} with people's scores is {best:.2f} on 20 pairs, against"
+        assert any(point in text.value for text in page.markdown)
 
 
 def test_pairs_of_ones_own(page):

@@ -238,9 +238,7 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert 0 < run.result.epochs_done(0) < 1000
     assert "appear only when micro-tuning is finished" in captions(page)
     told = messages(page).replace("\\", "")
-    half = re.search(
-        r"Stopped. Texts 1 to 3 are half-learnt: they have reached epoch (\d+) of", told
-    )
+    half = re.search(r"Stopped. Texts 1 to 3 have reached epoch (\d+) of", told)
     assert half
     last = int(half[1]) - 1  # whose loss is known
     assert f"After {last:,} of 1,000 epochs, the losses of 3 texts are" in said(page)
@@ -256,7 +254,7 @@ def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
     assert not page.exception
     assert "belong to other texts or settings" not in captions(page)
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 2"]
-    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (wide line)." in said(page)
+    assert "Run 2, compared with run 1 (wide line): epochs 3 instead of 2." in said(page)
     page.pills(key="shown-runs").set_value([1]).run()
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 1"]
     assert "compared with run" not in said(page)
@@ -276,7 +274,7 @@ def test_a_link_brings_the_earlier_run_back_with_the_newer_one(bundled, tmp_path
     again.query_params["epochs"] = "2"  # as a browser does
     again.run()
     assert not again.exception
-    assert "Run 2 has 2 epochs instead of 1, compared with run 1 (wide line)." in said(again)
+    assert "Run 2, compared with run 1 (wide line): epochs 2 instead of 1." in said(again)
     assert again.query_params["earlier"] == page.query_params["earlier"]
     assert sorted((tmp_path / "views").iterdir()) == views  # no new one is made
     again.pills(key="shown-runs").set_value([2]).run()

@@ -95,7 +95,7 @@ def unescaped(page: AppTest) -> str:
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
     page = page_at("training").run()
     assert "Recorded run" in said(page)
-    assert "**The whole model, untrained, does better**: its ten nearest texts" in said(page)
+    assert "**The whole model, untrained, does as well or better**: the ten nearest" in said(page)
     assert "With **the embedding table alone** trained, it is" in said(page)
     assert "Measured on all 824 texts with a label, read whole." in said(page)
     numbers = ["Untrained", "Before", "Crops", "Dropout"]
@@ -114,7 +114,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     page = train(opened(corpus, tiny, **SHORT))
     assert runs(page)[-1].status == "done", runs(page)[-1].error
     assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
-    assert "ten nearest texts point to the right kind for" in said(page)
+    assert "ten nearest texts vote for the right kind of" in said(page)
     assert "Before, the nearest was:" in said(page)
 
     for name, answer in (("bundled", "already a model"), ("a b", "Name the encoder with")):

@@ -29,7 +29,7 @@ from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.verdict import verdict
+from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -299,7 +299,7 @@ def test_making_the_report_can_be_stopped() -> None:
 def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
     results = filled(method_rows(["mean", "cls"], {}), few_pairs("own <b>.csv"))
     report = report_html(results).replace(get_plotlyjs(), "")
-    said = verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
+    said = describe_verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
     assert said.count("<strong>") >= 2
     places = [
         report.index(part)

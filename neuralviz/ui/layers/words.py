@@ -12,8 +12,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import SettingsError
+from neuralviz.headlines.layers import describe_corpus, describe_groups
 from neuralviz.jobs.layers import FollowWords
-from neuralviz.layers.in_words import describe_corpus, describe_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.layers import words_figure, words_height

@@ -1,4 +1,4 @@
-"""A sentence for each step, made from its numbers."""
+"""A sentence for each step of the way from a text to a similarity, made from its numbers."""
 
 from __future__ import annotations
 
@@ -41,14 +41,10 @@ def describe_inputs(walk: Walkthrough) -> str:
 
 def describe_loss(walk: Walkthrough) -> str:
     before, after = walk.before.mean_loss, walk.after.mean_loss
-    if not after < before:
-        return (
-            f"The mean loss does not fall: {before:.2f} nats before, {after:.2f} after "
-            f"{many(walk.settings.epochs, 'epoch')}."
-        )
+    verb = "falls" if after < before else "does not fall"
     return (
-        f"The model learns the text: in {many(walk.settings.epochs, 'epoch')}, the mean loss "
-        f"falls from {before:.2f} to {after:.2f} nats."
+        f"The mean loss {verb}: {before:.2f} nats before, {after:.2f} after "
+        f"{many(walk.settings.epochs, 'epoch')}."
     )
 
 
@@ -64,14 +60,8 @@ def describe_weights(walk: Walkthrough) -> str:
 def describe_delta(walk: Walkthrough) -> str:
     norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
     half = int((norms >= norms[-1] / 2).argmax()) + 1
-    if len(norms) == 1:
-        return "One epoch, one row: this is the delta."
-    middle = (len(norms) + 1) // 2
-    pace = "at once" if half < middle else "steadily" if half == middle else "late"
-    return (
-        f"The weights move {pace}: half of the way is done after {many(half, 'epoch')} of "
-        f"{len(norms)}."
-    )
+    epochs = many(half, "epoch")
+    return f"The weights have moved half of their way after {epochs} of {len(norms)}."
 
 
 def describe_norms(walk: Walkthrough) -> str:
@@ -84,8 +74,7 @@ def describe_norms(walk: Walkthrough) -> str:
 
 def describe_concatenated(walk: Walkthrough) -> str:
     sizes = [len(weights) for weights in walk.weights]
-    size_note = f" of {sizes[0]:,} values" if len(set(sizes)) == 1 else ""
-    return f"{many(len(sizes), 'layer')}{size_note} make one vector of {sum(sizes):,} values."
+    return f"{many(len(sizes), 'layer')} make one vector of {sum(sizes):,} values."
 
 
 def describe_embedding(walk: Walkthrough) -> str:
@@ -102,13 +91,7 @@ def describe_product(walk: Walkthrough) -> str:
     related, unrelated = walk.products
     first, second = number(related, ".2f"), number(unrelated, ".2f")
     if abs(related - unrelated) < TIE:
-        return (
-            f"Texts 2 and 3 are equally similar to text 1 ({first}): the embedding sees no "
-            "difference."
-        )
+        return f"Texts 2 and 3 are equally similar to text 1 ({first})."
     if related > unrelated:
-        return (
-            f"Text 2 is closer to text 1 ({first}) than text 3 is ({second}): the embedding knows "
-            "which two belong together."
-        )
+        return f"Text 2 is closer to text 1 ({first}) than text 3 is ({second}), as it should be."
     return f"Text 3 is closer to text 1 ({second}) than text 2 is ({first}). Would you agree?"
