@@ -139,7 +139,7 @@ def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
 
 
 def test_what_is_no_string_is_named(store: VectorStore) -> None:
-    with pytest.raises(UnreadableTextError, match="Text 2 is not a string but float"):
+    with pytest.raises(UnreadableTextError, match=r"Text 2 is missing \(nan\)"):
         next(embed(["One.", float("nan")], HashEmbedder(), store))
 
 
