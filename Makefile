@@ -8,12 +8,12 @@ ARGS   ?=
 SET_UP := $(PYTHON) scripts/set_up.py $(if $(TORCH),--torch $(TORCH))
 
 .DEFAULT_GOAL := help
-.PHONY: help app test lint format screenshots benchmarks hooks browser set-up clean
+.PHONY: help app test test-all lint format screenshots benchmarks hooks browser set-up clean
 
 help: ## list the targets
 	@echo "neuralviz: see what a masked language model learns from a text"
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-21s%s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-21s%s\n", $$1, $$2}'
 	@echo
 	@echo "  PYTHON=python3.12    Python to use, 3.11 or newer"
 	@echo "  TORCH=cpu            install PyTorch without CUDA, the default without an NVIDIA GPU"
@@ -24,8 +24,11 @@ app: ## set up if needed, and open the app
 	@$(SET_UP) app
 	$(BIN)/neuralviz app $(ARGS)
 
-test: set-up lint browser ## set up, check the code, and run the tests (with a browser)
+test: set-up lint browser ## set up, check the code, and run the quick tests (with a browser)
 	$(BIN)/python -m pytest $(ARGS)
+
+test-all: set-up lint browser ## as test, with the slow tests: sweeps, killed processes, real data
+	$(BIN)/python -m pytest -m "slow or not slow" $(ARGS)
 
 lint: set-up ## check style, formatting, imports and types
 	$(BIN)/ruff check .

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from safetensors.torch import load, save
 
 from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
-from neuralviz.jobs.example_ladder import RECORDED, example_ladder
-from neuralviz.jobs.ladder import LookAtLayers
+from neuralviz.headlines.ladder import describe_ladder, describe_layers
+from neuralviz.jobs.ladder import RECORDED, LookAtLayers, example_ladder
 from neuralviz.paths import sample_data
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def main() -> None:
     )
     path = sample_data() / RECORDED
     path.write_bytes(LADDER_FORMAT.pack(ladder))
-    print(f"\n{layers_point(ladder.layers)[0]}\n{ladder_point(ladder)}")
+    print(f"\n{describe_layers(ladder.layers)[0]}\n{describe_ladder(ladder)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

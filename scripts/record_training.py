@@ -13,11 +13,11 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neuralviz.jobs.example_training import RECORDED, example_training
+from neuralviz.headlines.training import describe_lessons, trained_part
+from neuralviz.jobs.training import RECORDED, example_training
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks
-from neuralviz.training.in_words import is_decided, trained_part, training_point
 from neuralviz.training.record import LESSONS_FORMAT
 
 
@@ -37,7 +37,7 @@ def main() -> None:
     path = sample_data() / RECORDED
     path.write_bytes(LESSONS_FORMAT.pack(lessons))
     part = trained_part(task.settings[0])
-    print(f"\n{training_point(lessons, task.labels, is_decided(lessons), part=part)}")
+    print(f"\n{describe_lessons(lessons, task.labels, part=part)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

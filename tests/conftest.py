@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,20 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 
+@pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What numba compiles for runs last, so that one worker does it.
+    """Of a sweep, all cases but the first few are slow.
 
-    Each worker is given one piece of the list.
+    What numba compiles for runs last, so that one worker does it: each is given one piece of the
+    list.
     """
+    cases: Counter[str] = Counter()
+    for item in items:
+        if sweep := item.get_closest_marker("sweep"):
+            function = item.nodeid.partition("[")[0]
+            cases[function] += 1
+            if cases[function] > sweep.args[0]:
+                item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
 
 

@@ -27,7 +27,7 @@ from neuralviz.cli.vectors import (
 )
 from neuralviz.embedders import embedder_spec, split_options
 from neuralviz.errors import NeuralvizError
-from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors
 from neuralviz.store.writing import check_destination, write_vectors
 from neuralviz.words import many
 

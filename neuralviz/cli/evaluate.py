@@ -38,7 +38,7 @@ from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.probing_tasks import TASKS
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.verdict import verdict
+from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
@@ -345,7 +345,7 @@ def _show(results: Results) -> None:
     for number, data in enumerate(results.data):
         if len(results.data) > 1:
             console.print(Text(printable(data.name), style="bold"))
-        if sentence := verdict(results, number):
+        if sentence := describe_verdict(results, number):
             console.print(Text(printable(sentence)))
             console.print()
         for words in [

@@ -24,12 +24,11 @@ from neuralviz.cli.saved_corpora import (
 )
 from neuralviz.cli.vectors import MethodsModel, describe_learning, progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.maps.categories import category_names
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.exporting import corpus_pieces
+from neuralviz.maps.filtering import category_names
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.large import Fitting
-from neuralviz.maps.mapping import DEFAULT, check_enough_texts, make_map
+from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.corpus_map import drawn_rows

@@ -39,7 +39,7 @@ from neuralviz.evaluation.similarity import similarity as products_of
 from neuralviz.evaluation.similarity_files import write_products
 from neuralviz.plots.compare import similarity_heatmaps
 from neuralviz.plots.standalone import standalone_html
-from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many, number
 

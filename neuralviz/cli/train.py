@@ -20,11 +20,11 @@ from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.jobs.example_training import RATES
+from neuralviz.headlines.training import trained_part
+from neuralviz.jobs.training import RATES
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.in_words import trained_part
 from neuralviz.training.kept import training_folder
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
 from neuralviz.training.snapshots import Watch

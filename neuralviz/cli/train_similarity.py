@@ -22,9 +22,9 @@ from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.in_words import EMPTY_CELL
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
-from neuralviz.evaluation.ladder_in_words import ladder_point, rung_warnings
 from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
 from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
+from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.models.language_model import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -164,7 +164,7 @@ def _save(ladder: Ladder, model: str, name: str) -> None:
                 "Nothing saved: the dev pairs do not say which rung is best. Use more dev pairs."
             )
         return
-    for warning in rung_warnings(ladder, best):
+    for warning in warn_of_rung(ladder, best):
         print_message(warning)
     similarity_model = similarity.SimilarityModel(
         best_result(ladder, best).trained, ladder.test.scale, model, ladder.test.fingerprint
@@ -222,7 +222,7 @@ def _show(ladder: Ladder) -> None:
     if best is not None:
         message += " * best on the dev pairs, baselines included."
     console.print(message)
-    if point := ladder_point(ladder).replace("**", "").replace("\n\n", " "):
+    if point := describe_ladder(ladder).replace("**", "").replace("\n\n", " "):
         console.print(Text(printable(point)))
 
 

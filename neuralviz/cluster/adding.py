@@ -25,10 +25,9 @@ from neuralviz.cluster.text_blocks import (
     kept_notes,
 )
 from neuralviz.errors import NeuralvizError, StoreError, TextError
-from neuralviz.store.corpus_reader import texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.pieces import make_table, writing
-from neuralviz.store.rows import Column
+from neuralviz.store.rows import Column, texts_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -34,7 +34,7 @@ from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.batches import PORTION
 from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent
-from neuralviz.store.pieces import Committer, Piece, writing
+from neuralviz.store.pieces import Piece, commit_pieces, writing
 from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
@@ -100,10 +100,9 @@ def embed_on_cluster(
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
         work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
-        committer = Committer(store.database, store.vectors, [kept, *parts])
+        put_in = partial(commit_pieces, store.database, store.vectors, [kept, *parts])
         for start, keys in _split_rounds(store, corpus, round_size):
             for attempt in range(TRIES):
-                committer.look()
                 is_missing = _find_missing(store, kept, keys)
                 is_missing &= _kept_mask(left_out, start, len(keys))
                 if attempt == 0:
@@ -114,7 +113,7 @@ def embed_on_cluster(
                 failures: list[UnitResult] = []
                 yield from _commit_in_time(
                     work.embed(start, is_missing, keys),
-                    committer,
+                    put_in,
                     tally,
                     lambda: store.check_kept(corpus),
                     commit_every,
@@ -282,7 +281,7 @@ def _get_embedder(embedder: Embedder) -> Embedder:
 
 def _commit_in_time(
     work: Generator[UnitResult],
-    committer: Committer,
+    put_in: Callable[[Sequence[Piece]], None],
     tally: _Tally,
     check: Callable[[], None],
     interval: float,
@@ -294,7 +293,7 @@ def _commit_in_time(
 
     Args:
         work: yields the results.
-        committer: of their pieces.
+        put_in: commits their pieces.
         tally: counts the texts.
         check: called before each commit; may raise `StoreError`.
         interval: seconds between two commits.
@@ -309,7 +308,7 @@ def _commit_in_time(
         nonlocal last
         if waiting:
             check()
-            committer.commit(waiting)
+            put_in(waiting)
             waiting.clear()  # not before: what interrupts a commit is followed by another one
         last = time.monotonic()
 

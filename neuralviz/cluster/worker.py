@@ -202,7 +202,8 @@ class EmbedUnits:
         self._pieces.pieces.clear()
         try:
             row_numbers = np.asarray(rows, dtype=np.int64)
-            texts = UniqueTexts(self._store.texts(self._corpus, row_numbers), row_numbers)
+            corpus_texts = self._store.texts(self._corpus, row_numbers)
+            texts = UniqueTexts(corpus_texts, row_numbers, self._corpus.n_texts)
             if texts.keys.tobytes() != keys:
                 raise StoreError(
                     f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "

@@ -1,9 +1,9 @@
-"""Which layer follows human scores best, in a sentence, and whether the pairs decide that."""
+"""Which layer follows human scores best, and how sure that is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,15 +15,12 @@ from neuralviz.evaluation.bootstrap import (
     paired_interval,
     seem_reversed,
 )
-from neuralviz.evaluation.correlation import REVERSE, Correlation, correlate
-from neuralviz.layers.settings import POOLING_NAMES
-from neuralviz.words import many, number
+from neuralviz.evaluation.correlation import Correlation, correlate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
-AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
 _NOTHING = np.zeros(0)
 
 
@@ -96,6 +93,7 @@ def best_layer(
     return BestLayer(pooling, layer, value, rival, rival_value, layer == last)
 
 
+@lru_cache(maxsize=16)  # pages draw the same layers again and again
 def interval_of_difference(
     first: MeasuredPooling, second: MeasuredPooling, coefficient: str
 ) -> tuple[float, float] | None:
@@ -142,106 +140,4 @@ def _resampled(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
         return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)
     return bootstrap(measured.cosines, measured.scores, cluster=measured.numbers).get(
         coefficient, _NOTHING
-    )
-
-
-def best_layer_in_words(
-    best: BestLayer | None,
-    name: str,
-    n_pairs: int,
-    bounds: tuple[float, float] | None,
-    median: float | None = None,
-) -> str:
-    """Which layer follows the scores best, and whether that is decided; then its pooling.
-
-    Args:
-        best: of `best_layer`.
-        name: of the coefficient.
-        n_pairs: that were measured.
-        bounds: of `interval_of_difference`; without, nothing is said of what the pairs decide.
-        median: of `reversed_median`.
-    """
-    if best is None:
-        return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
-    value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
-    pooling_sentence = f"The pooling is {POOLING_NAMES[best.pooling]}."
-    if median is not None or best.value <= -AS_MUCH:
-        sentence = (
-            f"No layer agrees with the human scores: the highest {name} is {value}, at layer "
-            f"{best.layer}"
-        )
-        if median is None:
-            return f"{sentence}.\n\n{pooling_sentence}"
-        return f"{sentence}; the median, {number(median, '.2f')}, is clearly below 0. {REVERSE}"
-    subject = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
-    sentence = f"{subject} agrees best with the human scores: {name} {value}"
-    if best.rival is None:
-        return f"{sentence}.\n\n{pooling_sentence}"
-    behind = f"layer {best.rival}" if best.is_last else "the last layer"
-    sentence += f", against {rival} for {behind}."
-    if bounds is None:
-        return f"{sentence}\n\n{pooling_sentence}"
-    low, high = (number(bound, "+.2f") for bound in bounds)
-    sentence += (
-        f" But {many(n_pairs, 'pair')} do not decide between the two."
-        if bounds[0] <= 0 <= bounds[1]
-        else f" These {n_pairs:,} pairs decide it."
-    )
-    return (
-        f"{sentence}\n\n{pooling_sentence} The 95% interval of the difference is {low} to {high}."
-    )
-
-
-def parts_in_words(
-    whole: float, plain: float, name: str, bounds: tuple[float, float] | None
-) -> str:
-    """Whether SBERT-WK agrees with the scores better than the mean of the last layer.
-
-    Args:
-        whole, plain: their coefficients on the same pairs.
-        name: of the coefficient.
-        bounds: of their difference, as of `interval_of_difference`.
-    """
-    if not np.isfinite([whole, plain]).all() or bounds is None:
-        return ""
-    values = f"{name} {number(whole, '.2f')} against {number(plain, '.2f')}"
-    low, high = (number(bound, "+.2f") for bound in bounds)
-    interval_sentence = f"The 95% interval of the difference is {low} to {high}."
-    if bounds[0] <= 0 <= bounds[1]:
-        return (
-            "These pairs do not decide whether SBERT-WK is better than the plain mean of the last "
-            f"layer: {values}.\n\n{interval_sentence}"
-        )
-    better = "better" if whole > plain else "less well"
-    return (
-        f"SBERT-WK agrees with the human scores {better} than the plain mean of the last layer: "
-        f"{values}.\n\n{interval_sentence}"
-    )
-
-
-def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
-    """Which of SBERT-WK's settings its agreement with the scores depends on; then how far.
-
-    Args:
-        windows, starts: its coefficients with other layer windows, and with other first layers.
-        name: of the coefficient.
-    """
-    if not np.isfinite([*windows, *starts]).all():
-        return ""
-    by_window, by_start = (
-        f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
-        for values in (windows, starts)
-    )
-    of_start, of_window = float(np.ptp(starts)), float(np.ptp(windows))
-    difference = of_start - of_window
-    sentence = "The first layer and the layer window matter about equally."
-    if max(of_start, of_window) < AS_MUCH:
-        sentence = "Neither the first layer nor the layer window matters here."
-    elif abs(difference) >= AS_MUCH:
-        first, second = "first layer", "layer window"
-        stronger, weaker = (first, second) if difference > 0 else (second, first)
-        sentence = f"The {stronger} matters more than the {weaker}."
-    return (
-        f"{sentence}\n\nSBERT-WK's {name} is {by_start} with other first layers, {by_window} with "
-        "other layer windows."
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neuralviz.maps.categories import TEXTS_A_LABEL
+from neuralviz.maps.filtering import TEXTS_A_LABEL
 from neuralviz.reading.headers import TEXT_COLUMNS
 from neuralviz.reading.roles import OPTIONAL, ROLES, find_role_columns
 from neuralviz.reading.rows import parse_numbers

@@ -10,7 +10,6 @@ import numpy as np
 from neuralviz.evaluation.bootstrap import paired_interval
 from neuralviz.evaluation.yardsticks import MOST_DIGITS
 from neuralviz.maps.shares import paired_share_interval
-from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.measured import Measured
@@ -64,23 +63,6 @@ def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lea
         for place, first in enumerate(ranked)
         for second in ranked[place + 1 :]
     ]
-
-
-def format_lead(yardstick: Yardstick, lead: Lead) -> tuple[str, str]:
-    """A lead with its unit, and its interval without; empty where nobody knows it."""
-    scale, unit = (100, " percentage points") if yardstick.is_share else (1, "")
-    numbers = [scale * bound for bound in (lead.value, *(lead.interval or ()))]
-    nonzero = [bound for bound in numbers if abs(bound) >= scale * _LEVEL]
-    fewest = 1 if yardstick.is_share else 2
-    most_digits = MOST_DIGITS - 2 if yardstick.is_share else MOST_DIGITS
-    digits = next(
-        (n for n in range(fewest, most_digits) if all(round(abs(bound), n) for bound in nonzero)),
-        most_digits,
-    )
-    value, *bounds = (number(bound, f".{digits}f") for bound in numbers)
-    if yardstick.is_share and float(f"{abs(numbers[0]):.{digits}f}") == 1:
-        unit = " percentage point"
-    return value + unit, " to ".join(bounds)
 
 
 def rank_methods(results: Results, data: int, yardstick: Yardstick) -> list[RankedMethod]:

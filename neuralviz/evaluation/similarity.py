@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.broken import TIE
+
+MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,3 +179,56 @@ def order_by_label(labels: Sequence[str]) -> np.ndarray:
     """[text] an order in which texts of one label stand together, labels as they first come."""
     first = {label: place for place, label in reversed(list(enumerate(labels)))}
     return np.argsort([first[label] for label in labels], kind="stable")
+
+
+def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names of the labels that some texts share and others do not, 40 different ones at most."""
+    nonempty = {name: [value for value in values if value] for name, values in labels.items()}
+    return [
+        name
+        for name, values in nonempty.items()
+        if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
+    ]
+
+
+def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
+    """[done text with a label] whether the most similar other such text has the same label.
+
+    Where several are equally similar, all of them have to: the order of the texts decides nothing.
+    Empty where fewer than two texts with a label are done.
+
+    Args:
+        similarity: of the texts.
+        labels: [text]; ``""`` is none.
+    """
+    is_used = similarity.has_vector & np.array([bool(label) for label in labels])
+    if is_used.sum() < 2:
+        return np.zeros(0, dtype=bool)
+    products = similarity.products[np.ix_(is_used, is_used)].astype(float)
+    np.fill_diagonal(products, -np.inf)
+    used_labels = np.asarray(labels)[is_used]
+    is_nearest = products >= products.max(axis=1, keepdims=True) - TIE
+    has_label = used_labels[:, None] == used_labels
+    return (has_label | ~is_nearest).all(axis=1)
+
+
+def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
+    """Places of every two methods whose rankings have a correlation, the lowest first."""
+    pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
+    defined = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
+    return sorted(defined, key=lambda pair: correlations[pair])
+
+
+def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
+    """Places of the two methods that agree least; of the first two where that is not known."""
+    return next(iter(correlated_methods(rank_correlations(similarities))), (0, 1))
+
+
+def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | None:
+    """The two texts whose ranks by two methods differ most; None where no pair has both ranks."""
+    i, j = pair_indices(len(first.texts))
+    apart = np.abs(first.ranks[i, j] - second.ranks[i, j])
+    if not np.isfinite(apart).any():
+        return None
+    widest = int(np.nanargmax(apart))
+    return int(i[widest]), int(j[widest])

@@ -17,8 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
-from neuralviz.maps.neighbourhoods import K
-from neuralviz.maps.spaces import knn_by_space
+from neuralviz.maps.neighbourhoods import K, knn_by_space
 from neuralviz.store.refusing import folder_error
 from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import tables_folder, training_folder

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.bootstrap import FEWEST_DRAWN, interval
-from neuralviz.evaluation.data import GroupedData, ScoredData
+from neuralviz.evaluation.bootstrap import interval
 from neuralviz.evaluation.in_words import HIGHER, LOWER
-from neuralviz.words import many, number
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
-    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.results import Results
 
@@ -62,48 +61,11 @@ class Yardstick:
             return share.baseline
         return 0.5 if self.better == LOWER else 0.0
 
-    def describe_guessing(self, measured: Measured) -> str:
-        """What guessing is, in words, with what it reaches."""
-        reached = self.write(self.chance(measured))
-        if self.measure in ("neighbours", "probe"):
-            return f"always guessing the most frequent label ({reached})"
-        return f"chance ({reached})" if self.is_share else "chance (0)"
-
     def write(self, value: float, digits: int | None = None) -> str:
         """A value as it is written in a sentence."""
         if self.is_share:
             return f"{number(100 * value, f'.{1 if digits is None else digits}f')}%"
         return number(value, f".{2 if digits is None else digits}f")
-
-    def describe_sample(self, data: DataSet, measured: Measured) -> str:
-        """What it was measured on: ``1,379 pairs``."""
-        if isinstance(data, ScoredData) and self.measure == "correlations":
-            return many(len(data.scores), "pair")
-        if self.measure == "pairs" and measured.pairs is not None:
-            return many(measured.pairs.total, "comparison")
-        if self.measure == "triplets" and measured.triplets is not None:
-            return many(measured.triplets.total, "triplet")
-        if (share := measured.accuracy_of(self.measure)) is not None:
-            return many(share.n, "text")
-        return many(len(measured.products), "phrase")
-
-    def explain_no_interval(self, data: DataSet, resamples: int) -> str:
-        """Why nobody knows how sure a difference is, to end a sentence."""
-        if self.measure == "paraphrases":
-            return "nothing says how sure that is"
-        if not resamples:
-            return "no intervals were asked for, so nothing says how sure that is"
-        if isinstance(data, GroupedData):
-            n = len(np.unique(data.grouping.group[data.grouping.anchors]))
-            if n < FEWEST_DRAWN:
-                return f"{many(n, 'group')} are too few to say how sure that is"
-        if isinstance(data, ScoredData):
-            is_used = data.is_similar if self.measure == "triplets" else slice(None)
-            noun = "different similar pair" if self.measure == "triplets" else "different pair"
-            n = len(np.unique(data.numbers[is_used]))
-            if n < FEWEST_DRAWN:
-                return f"{many(n, noun)} are too few to say how sure that is"
-        return "nothing says how sure that is"
 
 
 def yardsticks_of(results: Results, data: int) -> list[Yardstick]:

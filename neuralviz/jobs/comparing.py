@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from neuralviz.arrays import npz_bytes, read_npz
+from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models
@@ -21,7 +21,7 @@ from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.embedding import embed
-from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
 
-FORMAT = 3  # of what `Compare.pack` makes, and of how it is computed
 BATCH_SIZE = 8  # texts: after so many, cells appear
 MAX_FOLLOWED_TOKENS = 120  # of a pair
 MAX_FOLLOWED_IN_BLOCKS = 80
@@ -111,6 +110,8 @@ class Compare(KeptTask[Step, Comparison]):
         models: of the methods; a comparison by other files of a model is another one.
     """
 
+    format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
+
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]
     models: tuple[ModelRef, ...]
@@ -119,10 +120,6 @@ class Compare(KeptTask[Step, Comparison]):
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
         """The task for the models as they are now."""
         return cls(tuple(specs), tuple(texts), list_models(specs))
-
-    @property
-    def label(self) -> str:
-        return f"Comparison of {many(len(self.texts), 'text')} by {many(len(self.specs), 'method')}"
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -177,39 +174,13 @@ class Compare(KeptTask[Step, Comparison]):
     def cache_key(self) -> str:
         specs = [spec.to_json() for spec in self.specs]
         models = [model.identity() for model in self.models]
-        return json.dumps([FORMAT, specs, self.texts, models])
+        return json.dumps([self.format.version, specs, self.texts, models])
 
     def is_whole(self, result: Comparison) -> bool:
         return not any(embedded.error for embedded in result)
 
-    def pack(self, result: Comparison) -> bytes:
-        arrays = {f"loss_rose_{m}": embedded.loss_rose for m, embedded in enumerate(result)}
-        arrays |= {
-            f"vectors_{m}": embedded.vectors
-            for m, embedded in enumerate(result)
-            if embedded.vectors is not None
-        }
-        sentences = {
-            "errors": [embedded.error for embedded in result],
-            "unread": [embedded.unread for embedded in result],
-        }
-        return npz_bytes(sentences, arrays)
-
     def n_bytes(self, result: Comparison) -> int:
         return sum(embedded.vectors.nbytes for embedded in result if embedded.vectors is not None)
-
-    def unpack(self, content: bytes) -> Comparison:
-        metadata, arrays = read_npz(content)
-        return tuple(
-            replace(
-                embedded,
-                vectors=arrays.get(f"vectors_{m}"),
-                loss_rose=arrays[f"loss_rose_{m}"],
-                unread=metadata["unread"][m],
-                error=metadata["errors"][m],
-            )
-            for m, embedded in enumerate(self.start())
-        )
 
 
 def describe_missing(result: Comparison) -> str:
@@ -262,10 +233,6 @@ class FollowPair(LatestTask[NeuralPair]):
     spec: EmbedderSpec
     texts: tuple[str, str]
     vectors: tuple[bytes, bytes]
-
-    @property
-    def label(self) -> str:
-        return "A pair of texts"
 
     def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:
         embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))

@@ -8,17 +8,15 @@ from abc import abstractmethod
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, TypeVar
+from typing import ClassVar, TypeVar
 
 from neuralviz import __version__
+from neuralviz.arrays import RecordFormat
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import Task
 from neuralviz.locks import NamedLocks
 from neuralviz.store.results import corpus_view, find_result, is_of_corpus, keep_result
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -30,11 +28,17 @@ _log = logging.getLogger(__name__)
 
 
 class KeptTask(Task[E, R]):
-    """A task whose result can be written down and read again."""
+    """A task whose result can be written down and read again.
+
+    Attributes:
+        format: of the file; `cache_key` has its version.
+    """
+
+    format: ClassVar[RecordFormat]
 
     @abstractmethod
     def cache_key(self) -> str:
-        """All that the result depends on, and the version of `pack`, as JSON."""
+        """All that the result depends on, and the version of the format, as JSON."""
 
     def n_bytes(self, result: R) -> int:
         """About how large `pack` would make a result, before it is compressed."""
@@ -44,53 +48,50 @@ class KeptTask(Task[E, R]):
         """Whether nothing in a result has failed."""
         return True
 
-    @abstractmethod
     def pack(self, result: R) -> bytes:
         """A result as bytes that hold plain values only."""
+        return self.format.pack(result)
 
-    @abstractmethod
     def unpack(self, content: bytes) -> R:
         """The result that `pack` made bytes of.
 
         Raises:
             ValueError, LookupError, OSError, NeuralvizError: they are of something else.
         """
+        restored: R = self.format.unpack(content)
+        return restored
 
 
-def make_keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
-    """Make a function that keeps the result of a run at its end, under the id of its view.
+def keep_run(run: Run[R], *, in_part: bool = True) -> None:
+    """Keep the result of a run that is over, under the id of its view.
 
     A run that failed, or was stopped before it began, leaves nothing; nor does one whose result
     cannot be written: the person who looks at it still has it.
 
     Args:
-        view: the id.
+        run: with a view.
         in_part: whether to keep the result of a run that was stopped, too, and one of which
             something has failed.
     """
-
-    def keep(run: Run[R]) -> None:
-        if run.status not in ("done", "stopped") or not run.started:
-            return
-        if not in_part and (run.status == "stopped" or not run.task.is_whole(run.result)):
-            return
-        metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
-        if run.task.n_bytes(run.result) > MOST_BYTES:
-            return
-        key = result_key(run.task)
-        with _writing.hold((view, key)):
-            try:
-                content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
-                if is_of_corpus(view) and not _is_there(view):
-                    return  # the corpus was deleted meanwhile, and its results with it
-                keep_result(view, key, content)
-            except (OSError, ValueError, NeuralvizError) as error:
-                _log.warning("A result could not be kept: %s", error)
-
-    return keep
+    if run.status not in ("done", "stopped") or not run.started:
+        return
+    if not in_part and (run.status == "stopped" or not run.task.is_whole(run.result)):
+        return
+    if run.task.n_bytes(run.result) > MOST_BYTES:
+        return
+    metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
+    key = result_key(run.task)
+    with _writing.hold((run.view, key)):
+        try:
+            content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
+            if is_of_corpus(run.view) and not _is_there(run.view):
+                return  # the corpus was deleted meanwhile, and its results with it
+            keep_result(run.view, key, content)
+        except (OSError, ValueError, NeuralvizError) as error:
+            _log.warning("A result could not be kept: %s", error)
 
 
-def reopen_run(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
+def reopen_run(task: KeptTask[E, R], view: str, number: int = 1) -> Run[R] | None:
     """A run that is over, with the result that was kept of a task; None when there is none.
 
     Args:
@@ -106,14 +107,14 @@ def reopen_run(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
     head, _, content = stored.partition(b"\n")
     try:
         metadata = json.loads(head)
-        result = task.unpack(content)
         return Run.from_result(
             task,
-            result,
+            task.unpack(content),
             status="done" if metadata["status"] == "done" else "stopped",
             finished=float(metadata["finished"]),
             seconds=float(metadata["seconds"]),
             number=number,
+            view=view,
         )
     except (ValueError, LookupError, TypeError, OSError, NeuralvizError) as error:
         _log.warning("A kept result could not be read: %s", error)

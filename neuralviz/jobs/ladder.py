@@ -19,22 +19,27 @@ from neuralviz.evaluation.ladder_events import (
     LayerCosines,
 )
 from neuralviz.evaluation.ladder_file import LADDER_FORMAT
+from neuralviz.evaluation.ladder_settings import LadderSettings
 from neuralviz.evaluation.ladder_table import best_result
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, Task
-from neuralviz.models.shared import LOADERS, shared_text_model
-from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.models import MINILM
+from neuralviz.models.shared import LOADERS, ModelRef, shared_text_model
+from neuralviz.paths import sample_data
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.source import Source
 from neuralviz.training import similarity
 from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.ladder_events import Ladder
     from neuralviz.evaluation.ladder_settings import LadderSettings
     from neuralviz.models import TextModel
     from neuralviz.models.shared import ModelRef
+    from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 
@@ -71,10 +76,6 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     model: ModelRef
     pairs: PairRows
 
-    @property
-    def label(self) -> str:
-        return "Layers on train pairs"
-
     def start(self) -> Ladder:
         return Ladder()
 
@@ -105,15 +106,13 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         settings: rungs and seeds.
     """
 
+    format = LADDER_FORMAT
+
     model: ModelRef
     pairs: PairRows
     settings: LadderSettings
     dev: PairRows = ()
     test: PairRows = ()
-
-    @property
-    def label(self) -> str:
-        return f"Ladder on {many(len(self.pairs), 'pair')}"
 
     def start(self) -> Ladder:
         return Ladder()
@@ -159,7 +158,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         trained = [asdict(rung_settings) for rung_settings in self.settings.list_trainings()]
         return json.dumps(
             [
-                LADDER_FORMAT.version,
+                self.format.version,
                 self.model.identity(),
                 asdict(self) | {"model": self.model.id},
                 trained,
@@ -168,12 +167,6 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.list_trainings())
-
-    def pack(self, result: Ladder) -> bytes:
-        return LADDER_FORMAT.pack(result)
-
-    def unpack(self, content: bytes) -> Ladder:
-        return LADDER_FORMAT.unpack(content)
 
     def n_bytes(self, result: Ladder) -> int:
         return sum(len(rung_result.trained.weights) for rung_result in result.results.values())
@@ -208,10 +201,6 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
     rungs: tuple[SimilarityModel, ...]
     first: str
     second: str
-
-    @property
-    def label(self) -> str:
-        return "Two texts on the ladder"
 
     def events(self, should_stop: ShouldStop) -> Generator[TwoScores, None, None]:
         for text in (self.first, self.second):
@@ -265,3 +254,26 @@ def _feature_progress(result: Ladder) -> Progress:
         return Progress()
     text = f"{progress.done:,} of {progress.total:,} texts, {progress.source}"
     return Progress(progress.done, progress.total, "texts", text)
+
+
+EXAMPLE = "scored_pairs.csv"
+RECORDED = "recorded_ladder.npz"
+
+
+def example_pairs() -> ScoredPairs:
+    """The pairs that come with neuralviz."""
+    return read_pairs(Source.from_path(sample_data() / EXAMPLE))
+
+
+def example_ladder() -> ClimbLadder:
+    """The task whose result is recorded: the example with the page's first settings."""
+    return ClimbLadder(ModelRef.from_id(MINILM), pair_rows(example_pairs()), LadderSettings())
+
+
+def recorded_ladder() -> Ladder | None:
+    """The result of ``scripts/record_ladder.py``; None without its file, or if it is old."""
+    path = sample_data() / RECORDED
+    try:
+        return LADDER_FORMAT.unpack(path.read_bytes())
+    except (OSError, ValueError):
+        return None

@@ -13,7 +13,6 @@ from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import shared_text_model
 from neuralviz.reading.pairs import ScoredPairs
-from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -35,10 +34,6 @@ class FollowWords(LatestTask["WordVariances"]):
 
     model: ModelRef
     texts: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        return f"Words of {many(len(self.texts), 'text')}"
 
     def events(self, should_stop: ShouldStop) -> Generator[WordVariances, None, None]:
         from neuralviz.layers.words import word_variances
@@ -73,10 +68,6 @@ class MeasureLayers(LatestTask["LayerPairs"]):
         """The task for pairs that were read from a table."""
         rows = zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True)
         return cls(model, tuple(rows), tuple(pairs.labels.items()))
-
-    @property
-    def label(self) -> str:
-        return f"Layers on {many(len(self.pairs), 'pair')}"
 
     def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
         from neuralviz.evaluation import layer_pairs
@@ -116,10 +107,6 @@ class FollowText(LatestTask[FollowedText]):
     model: ModelRef
     text: str
     settings: SbertWkSettings
-
-    @property
-    def label(self) -> str:
-        return "A text, layer by layer"
 
     def events(self, should_stop: ShouldStop) -> Generator[FollowedText, None, None]:
         from neuralviz.layers import following

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import numpy as np
 
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
-from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES, ProjectionEvent
+from neuralviz.maps.searching import neighbours_of_rows, sampled_rows
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -35,26 +40,12 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.models.shared import ModelRef
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
-LEAST_MEASURED = 0.5  # seconds of work, before a rate is believed
 PLACERS = 2  # maps whose vectors are held in memory
-
-
-_seconds_per_text: dict[EmbedderSpec, float] = {}  # as measured last in this process
-
-
-def seconds_to_embed(spec: EmbedderSpec, n_texts: int) -> float | None:
-    """How long texts take by a method, as it took the last texts; None where none was measured."""
-    rate = _seconds_per_text.get(spec)
-    return None if rate is None else rate * n_texts
-
-
-def _keep_rate(spec: EmbedderSpec, seconds: float, n_texts: int) -> None:
-    if seconds >= LEAST_MEASURED and n_texts:
-        _seconds_per_text[spec] = seconds / n_texts
 
 
 @dataclass(frozen=True)
@@ -114,10 +105,6 @@ class MakeMaps(Task[MapEvent, MapsState]):
         """The task for the models as they are now."""
         return cls(corpus_id, tuple(choices), list_models(choice.spec for choice in choices))
 
-    @property
-    def label(self) -> str:
-        return many(len(self.choices), "map")
-
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """Labels of the methods."""
@@ -134,16 +121,10 @@ class MakeMaps(Task[MapEvent, MapsState]):
             if choice.spec.is_imported:
                 _, embedder = find_imported([store.vectors], choice.spec, store.keys(corpus))
             else:
-                started, before = 0.0, None
                 for embedded in embed_corpus(
                     store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
                 ):
                     embedder = embedded.embedder
-                    current_time = time.monotonic()
-                    if before is None:  # the model is loaded: from now on texts are embedded
-                        started, before = current_time, embedded.done
-                    else:
-                        _keep_rate(choice.spec, current_time - started, embedded.done - before)
                     yield MapEvent(place, embedded)
             project = partial(_project, store, self.corpus_id, embedder, choice.settings)
             for event in stream_events(project, should_stop):
@@ -238,10 +219,6 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     models: tuple[ModelRef, ...]
     wait: float = 90.0
 
-    @property
-    def label(self) -> str:
-        return "A sentence on a map"
-
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
         placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
@@ -273,3 +250,154 @@ def _open_placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledNeighbours:
+    """Some texts of a large corpus, always the same, and what is near them.
+
+    Attributes:
+        rows: [text] row numbers.
+        near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
+    """
+
+    rows: np.ndarray
+    near: Neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourSearch:
+    """How far the neighbours of some texts are found.
+
+    Attributes:
+        n_compared, total: different texts that were compared, and all of them, where all must be.
+        neighbours: None until all are found.
+    """
+
+    n_compared: int = 0
+    total: int = 0
+    neighbours: SampledNeighbours | None = None
+
+
+@dataclass(frozen=True)
+class FindingTask(LatestTask[NeighbourSearch]):
+    """Find the neighbours of some texts of a large corpus by one of its maps.
+
+    Attributes:
+        corpus_id, map_id: of them.
+        k: neighbours.
+    """
+
+    corpus_id: str
+    map_id: str
+    k: int
+
+    def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:
+        def find(
+            report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
+        ) -> SampledNeighbours:
+            store = CorpusStore()
+            corpus = store.corpus(self.corpus_id)
+            rows = self._rows(corpus)
+            near = neighbours_of_rows(
+                store,
+                corpus,
+                KeptMaps(store).by_id(corpus, self.map_id),
+                rows,
+                self.k,
+                on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
+                should_stop=should_stop,
+            )
+            return SampledNeighbours(rows, near)
+
+        yield NeighbourSearch(neighbours=(yield from stream_events(find, should_stop)))
+
+    @abstractmethod
+    def _rows(self, corpus: Corpus) -> np.ndarray:
+        """[text] rows of the texts."""
+
+    def progress(self, result: NeighbourSearch | None) -> Progress:
+        if result is None or not result.total:
+            return Progress()
+        counted = f"{result.n_compared:,} of {many(result.total, 'different text')} compared"
+        return Progress(result.n_compared, result.total, doing=counted)
+
+
+@dataclass(frozen=True)
+class SampleNeighbours(FindingTask):
+    """Find the neighbours of some texts of a large corpus, by which its maps are measured.
+
+    Attributes:
+        n: texts.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    n: int
+
+    def _rows(self, corpus: Corpus) -> np.ndarray:
+        return sampled_rows(corpus, self.n)
+
+
+@dataclass(frozen=True)
+class FindNeighbours(FindingTask):
+    """Find the neighbours of one text of a large corpus.
+
+    Attributes:
+        row: of the text.
+    """
+
+    row: int
+
+    def _rows(self, corpus: Corpus) -> np.ndarray:
+        return np.array([self.row])
+
+
+E = TypeVar("E")
+R = TypeVar("R")
+
+
+def stream_events(
+    work: Callable[[Callable[[E], None], ShouldStop], R], should_stop: ShouldStop
+) -> Generator[E, None, R]:
+    """Yield the events that ``work`` reports, as they come, and return what it returns.
+
+    Libraries that lay out maps report by callback; this makes a stream of it. The work runs on a
+    thread of its own, which is over when the stream is: closing the stream ends the work.
+
+    Args:
+        work: called with a function that takes an event, and with what it has to ask whether it
+            should stop.
+        should_stop: asked again and again by the work.
+
+    Raises:
+        What ``work`` raises.
+    """
+    messages: queue.SimpleQueue[tuple[str, object]] = queue.SimpleQueue()
+    is_closed = threading.Event()
+
+    def run() -> None:
+        try:
+            result = work(
+                lambda event: messages.put(("event", event)),
+                lambda: is_closed.is_set() or should_stop(),
+            )
+        except BaseException as error:
+            messages.put(("error", error))
+        else:
+            messages.put(("result", result))
+
+    thread = threading.Thread(target=run, name="neuralviz-callbacks", daemon=True)
+    thread.start()
+    try:
+        while True:
+            kind, value = messages.get()
+            if kind == "event":
+                yield value  # type: ignore[misc]
+            elif kind == "error":
+                raise value  # type: ignore[misc]
+            else:
+                return value  # type: ignore[return-value]
+    finally:
+        is_closed.set()
+        thread.join()

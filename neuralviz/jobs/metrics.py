@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from neuralviz.jobs.memory import spare_memory
+from neuralviz.jobs.queue import spare_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

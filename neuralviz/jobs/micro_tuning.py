@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from neuralviz import micro_tuning
-from neuralviz.errors import SettingsError, Stopped, TextError
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress, SharedWork, SharingTask, Task
+from neuralviz.jobs.sharing import watch_with_others
+from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
-from neuralviz.models.tokens import tokenize
 from neuralviz.words import many
 
-MAX_SHARING = 2000  # characters of a run's texts: longer ones would keep others waiting
-
 if TYPE_CHECKING:
-    from collections.abc import Generator, Hashable, Iterable
+    from collections.abc import Generator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import SharedEvents
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
-    from neuralviz.models.tokens import TokenizedText
+    from neuralviz.micro_tuning.walkthrough import Walkthrough
+    from neuralviz.models.shared import ModelRef
+
+MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
 
 
 @dataclass(frozen=True)
-class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, RunRecord]):
+class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
     """Micro-tune on each of some texts, with all that a watcher wants to see.
 
     A few short texts go through the network together with those of other runs.
@@ -46,46 +45,16 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
     texts: tuple[str, ...]
     settings: TuningSettings
 
-    @property
-    def label(self) -> str:
-        return f"Micro-tuning on {many(len(self.texts), 'text')}"
-
     def start(self) -> RunRecord:
         return RunRecord(self.model.id, self.settings, self.texts)
 
+    @property
+    def is_shared(self) -> bool:
+        return len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
+
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
-        yield from watch(shared_model(self.model.id), self.texts, self.settings, should_stop)
-
-    def sharing_key(self) -> Hashable | None:
-        if len(self.texts) > BATCH or sum(map(len, self.texts)) > MAX_SHARING:
-            return None
-        return self.model, self.settings
-
-    def prepare(self) -> None:
-        shared_model(self.model.id)
-
-    @classmethod
-    def work_together(
-        cls, tasks: Sequence[TuneTexts], should_stop: Sequence[ShouldStop]
-    ) -> list[SharedWork]:
-        settings, model = tasks[0].settings, shared_model(tasks[0].model.id)
-        texts: dict[int, list[TokenizedText]] = {}
-        for place, task in enumerate(tasks):
-            with suppress(TextError):  # which it will meet on its own
-                texts[place] = tokenize(model, task.texts)
-        work = []
-        for group in micro_tuning.go_together(model, list(texts.values()), settings):
-            places = [list(texts)[number] for number in group]
-            stops = [should_stop[place] for place in places]
-            steps = micro_tuning.watch_together(
-                model, [texts[place] for place in places], settings, stops
-            )
-            work.append(SharedWork(places, _renumber(places, steps)))
-        unshared = set(range(len(tasks))).difference(*(shared_work.places for shared_work in work))
-        return work + [
-            SharedWork([place], _run_alone(place, tasks[place].events(should_stop[place])))
-            for place in sorted(unshared)
-        ]
+        work = watch_with_others if self.is_shared else watch
+        yield from work(shared_model(self.model.id), self.texts, self.settings, should_stop)
 
     def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
         return result.having(events)
@@ -105,10 +74,7 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
         return record_bytes(result)
 
     def unpack(self, content: bytes) -> RunRecord:
-        record = read_record(content)
-        if (record.texts, record.settings) != (self.texts, self.settings):
-            raise ValueError("This is another run.")
-        return record
+        return read_record(content)
 
     def n_bytes(self, result: RunRecord) -> int:
         return sum(values.nbytes for values in (*result.history, *result.last))
@@ -143,10 +109,6 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
             for scale, delta in used
         )
         return cls(model, sentence, deltas[0][1].layers, as_bytes)
-
-    @property
-    def label(self) -> str:
-        return "Blanks of a sentence"
 
     def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
         from neuralviz.micro_tuning.filling import fill_blanks
@@ -213,10 +175,6 @@ class TuneBlocks(Task["TuningEvent", BlockChanges]):
     settings: TuningSettings
     grid: MarkGrid
 
-    @property
-    def label(self) -> str:
-        return "Change by block"
-
     def start(self) -> BlockChanges:
         epochs = self.settings.epochs
         return BlockChanges(
@@ -253,25 +211,28 @@ class TuneBlocks(Task["TuningEvent", BlockChanges]):
         return Progress(n_done, epochs, doing=f"Epoch {n_done:,} of {epochs:,}")
 
 
-def _renumber(
-    places: Sequence[int], steps: Iterable[SharedEvents[WatchedEvent]]
-) -> Generator[SharedEvents[WatchedEvent], None, None]:
-    """Steps whose watchers are numbered from 0, for tasks at other places."""
-    for step in steps:
-        yield [(places[number], event) for number, event in step]
-
-
-def _run_alone(
-    place: int, events: Iterable[WatchedEvent]
-) -> Generator[SharedEvents[WatchedEvent], None, None]:
-    """The events of a task that nothing is shared with."""
-    for event in events:
-        yield [(place, event)]
-    yield [(place, None)]
-
-
 def _describe_start(model: ModelRef, epochs: int) -> str:
     """The work before the first epoch ends, in words: on a long text that takes seconds."""
     if not is_held("masked", model.id):
         return "Loading the model …"
     return f"Computing the first of {epochs:,} epochs …" if epochs > 1 else "Computing the epoch …"
+
+
+@dataclass(frozen=True)
+class WalkThrough(LatestTask["Walkthrough"]):
+    """Micro-tune on short texts and keep every number.
+
+    Attributes:
+        texts: the one that is followed, and those that it is compared with.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    model: ModelRef
+    texts: tuple[str, ...]
+
+    def events(self, should_stop: ShouldStop) -> Generator[Walkthrough, None, None]:
+        from neuralviz.micro_tuning import walkthrough
+
+        model = shared_model(self.model.id)
+        yield walkthrough.walk_through(model, self.texts, should_stop=should_stop)

@@ -1,37 +1,38 @@
-"""Runs wait their turn, each with a thread that looks after it; an executor does the work."""
+"""Runs wait their turn, each with a thread that looks after it."""
 
 from __future__ import annotations
 
 import atexit
-import heapq
 import logging
 import threading
 import time
 from collections import Counter, deque
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import psutil
+
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.run import Run
-from neuralviz.jobs.task import SharingTask
-from neuralviz.jobs.workers import LocalExecutor
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from neuralviz.jobs.task import Task
-    from neuralviz.jobs.workers import Executor, Workers
+    from neuralviz.jobs.workers import Workers
 
 LATEST = 5  # tasks of a kind, from which it is told how long another takes
 MOST_VARIED = 4.0  # times the shortest that the longest of them may take
 LOOK_SECONDS = 0.25  # which a task takes that does nothing
-MAX_SHARING = 64  # runs that share their work on workers
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
+_GROUPS = (  # a container's limit and use, in the second and the first version of control groups
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
 R = TypeVar("R")
 _log = logging.getLogger(__name__)
 Lane = Literal["long", "short", "sharing"]
@@ -54,7 +55,7 @@ class RunQueue:
         max_short: so many short tasks at once beside the others.
         max_sharing: so many tasks that share their work at once beside the others; by default none
             does, and they wait like the others.
-        executor: where runs are carried out; by default in this process.
+        workers: carry the runs out; by default this process does.
         max_of_owner: so many runs of one owner may wait or be under way; one more fails with a
             sentence. By default as many as they like.
         spare_mb: megabytes of memory that must be left; with less, a run fails with a sentence
@@ -66,20 +67,19 @@ class RunQueue:
         max_running: int = 1,
         max_short: int = 4,
         max_sharing: int = 0,
-        executor: Executor | None = None,
+        workers: Workers | None = None,
         max_of_owner: int | None = None,
         spare_mb: int = 0,
     ) -> None:
-        self._executor = executor or LocalExecutor()
+        self._workers = workers
         self._max_of_owner = max_of_owner
         self._spare_mb = spare_mb
         self._lock = threading.Lock()
         self._waiting: deque[Run[Any]] = deque()
         self._running: dict[Run[Any], threading.Thread] = {}
-        self._owners: dict[Run[Any], str] = {}  # of those that wait or are under way
         self._turns: dict[str, int] = {}  # by owner, the number of the last start
         self._n_started = 0
-        self._times = _Durations()
+        self._seconds_taken: dict[type, deque[float]] = {}  # by kind of task, of late
         self._limits: dict[Lane, int] = {
             "long": max_running,
             "short": max_short,
@@ -88,38 +88,13 @@ class RunQueue:
         self._is_closed = False
         self._listeners: list[Callable[[Run[Any]], None]] = []
 
-    def submit(
-        self,
-        task: Task[Any, R],
-        owner_is_here: Callable[[], bool],
-        number: int = 1,
-        at_end: Callable[[Run[R]], None] | None = None,
-        owner: str = "",
-        gone_after: float | None = None,
-    ) -> Run[R]:
-        """Queue a task and return its run.
-
-        Args:
-            task: what is to be done.
-            owner_is_here: whether anybody still waits for it; asked from any thread.
-            number: of the run among those of its owner.
-            at_end: called with the run when it is over.
-            owner: whose run it is; owners take turns.
-            gone_after: seconds that it goes on while nobody waits for it; by default as of `Run`.
-        """
-
-        def ended(run: Run[R]) -> None:
-            if at_end is not None:
-                at_end(run)
-            for listener in self._listeners:
-                listener(run)
-
-        run = Run(task, owner_is_here, number, ended, gone_after)
+    def submit(self, run: Run[R]) -> Run[R]:
+        """Queue a run and return it; one that cannot be taken now fails at once."""
+        run.at_end += [*self._listeners, self._leave]
         with self._lock:
-            refused = self._find_refusal(owner)
+            refused = self._find_refusal(run.owner)
             if refused is None:
                 self._waiting.append(run)
-                self._owners[run] = owner
                 self._start_next()
         if refused is not None:
             run.end(refused)
@@ -129,11 +104,10 @@ class RunQueue:
         """Why a run of an owner cannot be taken now."""
         if self._is_closed:
             return BusyError(NOT_BEGUN)
-        if len(self._owners) >= MOST_UNFINISHED:
+        unfinished = self._unfinished()
+        if len(unfinished) >= MOST_UNFINISHED:
             return BusyError("The server has too much to do. Try again in a minute.")
-        n_unfinished = sum(
-            run_owner == owner and not run.is_stopping for run, run_owner in self._owners.items()
-        )
+        n_unfinished = sum(run.owner == owner and not run.is_stopping for run in unfinished)
         if self._max_of_owner is not None and n_unfinished >= self._max_of_owner:
             return BusyError(
                 f"You already have {many(n_unfinished, 'unfinished run')}, the most that this "
@@ -147,13 +121,22 @@ class RunQueue:
         return None
 
     def at_every_end(self, listener: Callable[[Run[Any]], None]) -> None:
-        """Have ``listener`` called with every run that is over, from any thread."""
+        """Have ``listener`` called with every later run that is over, from any thread."""
         self._listeners.append(listener)
 
     def n_unfinished(self) -> int:
         """Runs that wait or are under way."""
         with self._lock:
-            return len(self._owners)
+            return len(self._unfinished())
+
+    def find(self, is_wanted: Callable[[Run[Any]], bool]) -> Run[Any] | None:
+        """The run that was asked for last of those that wait or are under way and are wanted."""
+        with self._lock:
+            runs = self._unfinished()
+        return next((run for run in reversed(runs) if is_wanted(run)), None)
+
+    def _unfinished(self) -> list[Run[Any]]:
+        return [*self._running, *self._waiting]
 
     def n_by_lane(self) -> dict[Lane, tuple[int, int]]:
         """By lane, how many runs wait and how many are under way."""
@@ -170,7 +153,7 @@ class RunQueue:
         return ahead.index(run) + 1 if run in ahead else 0
 
     def seconds_until_start(self, run: Run[Any]) -> float | None:
-        """How long a run still waits, from how long others took; None while nobody knows.
+        """About how long a run still waits, from how long others took; None while nobody knows.
 
         0 for one that has started.
         """
@@ -180,54 +163,44 @@ class RunQueue:
             if run not in ahead:
                 return 0.0
             running = [active for active in self._running if self._lane(active) == lane]
-            expected = [self._times.expected(earlier.task) for earlier in ahead[: ahead.index(run)]]
-            places = self._limits[lane]
-        free_in = [self._seconds_left(active) for active in running]  # which may take a moment
-        if None in free_in or None in expected:
-            return None
-        return next_start(
-            [seconds or 0.0 for seconds in free_in],
-            [seconds or 0.0 for seconds in expected],
-            places,
-        )
+        total = 0.0
+        for earlier in (*running, *ahead[: ahead.index(run)]):
+            seconds = self._seconds_left(earlier)  # which may take a moment
+            if seconds is None:
+                return None
+            total += seconds
+        return total / self._limits[lane]
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
-        """Time left of a run under way: its own estimate, or what others of its kind took.
+        """Time left of an unfinished run: its own estimate, or from what others of its kind took.
 
-        None for one that takes longer than they did, which then say nothing of it.
+        None where that varies much, or the run takes longer than they did.
         """
         if (remaining := run.seconds_left) is not None:
             return remaining
-        expected = self._times.expected(run.task)
-        return None if expected is None or expected < run.seconds else expected - run.seconds
+        taken = self._seconds_taken.get(type(run.task))
+        if not taken or max(taken) > MOST_VARIED * max(min(taken), LOOK_SECONDS):
+            return None
+        expected = sum(taken) / len(taken)
+        return None if expected < run.seconds else expected - run.seconds
 
     def _lane(self, run: Run[Any]) -> Lane:
         """Beside which others a run waits for its turn."""
         if run.task.is_short:
             return "short"
-        shares = isinstance(run.task, SharingTask) and run.task.sharing_key() is not None
-        return "sharing" if shares and self._limits["sharing"] else "long"
+        return "sharing" if run.task.is_shared and self._limits["sharing"] else "long"
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
-        waiting = [run for run in self._waiting if self._lane(run) == lane]
-        n_running = Counter(self._owners[run] for run in self._running if self._lane(run) == lane)
+        n_before = Counter(run.owner for run in self._running if self._lane(run) == lane)
         turns = dict(self._turns)
-        ordered = []
-        for turn in range(len(waiting)):
-            run = min(
-                waiting,
-                key=lambda candidate: (
-                    n_running[self._owners[candidate]],
-                    turns.get(self._owners[candidate], 0),
-                ),
-            )
-            waiting.remove(run)
-            ordered.append(run)
-            owner = self._owners[run]
-            turns[owner] = self._n_started + turn + 1
-            n_running[owner] += 1
-        return ordered
+        order: dict[Run[Any], tuple[int, int]] = {}
+        for run in self._waiting:
+            if self._lane(run) == lane:
+                order[run] = n_before[run.owner], turns.get(run.owner, 0)
+                n_before[run.owner] += 1
+                turns[run.owner] = self._n_started + len(order)
+        return sorted(order, key=order.__getitem__)
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
         """Stop all runs and wait until the running ones have ended; whether they have.
@@ -254,7 +227,8 @@ class RunQueue:
         _join(running.values(), seconds)
         for run in cut:
             run.end(Stopped())  # where it hangs: what is known of it is kept, and the log says so
-        self._executor.close()
+        if self._workers is not None:
+            self._workers.close()
         return not any(thread.is_alive() for thread in running.values())
 
     def _start_next(self) -> None:
@@ -268,7 +242,7 @@ class RunQueue:
             for run in self._in_order(lane)[: limit - n_running]:
                 self._waiting.remove(run)
                 self._n_started += 1
-                self._turns[self._owners[run]] = self._n_started
+                self._turns[run.owner] = self._n_started
                 thread = threading.Thread(
                     target=self._work, args=(run,), name="neuralviz-run", daemon=True
                 )
@@ -277,45 +251,51 @@ class RunQueue:
 
     def _work(self, run: Run[Any]) -> None:
         try:
-            self._executor.carry_out(run)
+            if self._workers is None:
+                run.carry_out()
+            else:
+                self._workers.carry_out(run)
         finally:
             with self._lock:
                 del self._running[run]
                 self._forget(run)
                 if run.status == "done":
-                    self._times.note(run.task, run.seconds)
+                    taken = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
+                    taken.append(run.seconds)
                 self._start_next()
 
     def _drop_unwanted(self) -> None:
-        """Take the runs out of the queue that were stopped or whose owner is gone."""
-        for run in [run for run in self._waiting if run.is_over or run.is_abandoned()]:
+        """Take the runs out of the queue whose owner is gone."""
+        for run in [run for run in self._waiting if run.is_abandoned()]:
             self._waiting.remove(run)
             self._forget(run)
             # what is called at its end takes its time, and the lock is held here
             threading.Thread(target=run.stop, name="neuralviz-stop", daemon=True).start()
 
+    def _leave(self, run: Run[Any]) -> None:
+        """Take a run out of the queue that is over before its turn came."""
+        with self._lock:
+            if run in self._waiting:
+                self._waiting.remove(run)
+                self._forget(run)
+
     def _forget(self, run: Run[Any]) -> None:
-        owner = self._owners.pop(run)
-        if owner not in self._owners.values():  # who comes back is as good as new
-            self._turns.pop(owner, None)
+        if all(run.owner != other.owner for other in self._unfinished()):
+            self._turns.pop(run.owner, None)  # who comes back is as good as new
 
 
-class _Durations:
-    """How long tasks of each kind took of late."""
+def spare_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that can be had without swapping: of the machine, or of the container if less.
 
-    def __init__(self) -> None:
-        self._latest: dict[type, deque[float]] = {}
-
-    def note(self, task: Task[Any, Any], seconds: float) -> None:
-        """Note how long a task took that was done."""
-        self._latest.setdefault(type(task), deque(maxlen=LATEST)).append(seconds)
-
-    def expected(self, task: Task[Any, Any]) -> float | None:
-        """How long a task of its kind takes; None before any was done, or where that varies."""
-        latest = self._latest.get(type(task))
-        if not latest or max(latest) > MOST_VARIED * max(min(latest), LOOK_SECONDS):
-            return None
-        return sum(latest) / len(latest)
+    Args:
+        groups: where the control groups are mounted.
+    """
+    spare = psutil.virtual_memory().available
+    for limit, usage in _GROUPS:
+        with suppress(OSError, ValueError):  # no container, or one without a limit (“max”)
+            remaining = int((groups / limit).read_text()) - int((groups / usage).read_text())
+            spare = min(spare, max(remaining, 0))
+    return spare
 
 
 def _join(threads: Iterable[threading.Thread], seconds: float) -> None:
@@ -324,62 +304,19 @@ def _join(threads: Iterable[threading.Thread], seconds: float) -> None:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def next_start(free_in: list[float], before: list[float], places: int) -> float:
-    """When the next run starts: places free up, and those before it take them one by one."""
-    free = sorted([*free_in, *[0.0] * (places - len(free_in))])
-    for seconds in before:
-        heapq.heapreplace(free, free[0] + seconds)
-    return free[0]
-
-
 _queue_lock = threading.Lock()
 _the_queue: RunQueue | None = None
 
 
-def run_queue() -> RunQueue:
-    """The queue of this process, closed when the process ends."""
-    global _the_queue
-    with _queue_lock:
-        if _the_queue is None:
-            _the_queue = RunQueue()
-            atexit.register(_the_queue.close)
-        return _the_queue
-
-
-def serve_runs(
-    workers: Workers | None,
-    *,
-    max_of_owner: int | None = None,
-    spare_mb: int = 0,
-    start_after: Callable[[], object] = lambda: None,
-) -> RunQueue:
-    """Make the queue of this process, as a server needs it; to be called before the first run.
+def run_queue(make: Callable[[], RunQueue] = RunQueue) -> RunQueue:
+    """The queue of this process, closed when the process ends.
 
     Args:
-        workers: carry the runs out, and are started in the background; None leaves the work to
-            this process.
-        max_of_owner, spare_mb: as of `RunQueue`.
-        start_after: returns when the workers may start; a run that comes sooner starts its own.
+        make: makes it where there is none.
     """
     global _the_queue
     with _queue_lock:
         if _the_queue is None:
-            _the_queue = RunQueue(
-                max_running=len(workers) if workers else 1,
-                max_sharing=MAX_SHARING if workers else 0,
-                executor=workers,
-                max_of_owner=max_of_owner,
-                spare_mb=spare_mb,
-            )
+            _the_queue = make()
             atexit.register(_the_queue.close)
-            if workers is not None:
-                threading.Thread(
-                    target=_start, args=(workers, start_after), name="neuralviz-start", daemon=True
-                ).start()
         return _the_queue
-
-
-def _start(workers: Workers, start_after: Callable[[], object]) -> None:
-    start_after()
-    with suppress(Stopped):  # the server ends
-        workers.start()

@@ -1,188 +1,187 @@
-"""Runs that people come back to: under way, over, or ended by a crash; found by their id."""
+"""What became of the runs of this machine's servers, for whoever comes back to their addresses.
+
+A row says when a run began and how it ended, never what it was about: texts, settings and results
+lie elsewhere. A server holds a lock while it is there; the unfinished runs of one whose lock is
+free were ended by a crash, whatever the clocks say.
+"""
 
 from __future__ import annotations
 
 import atexit
+import logging
 import secrets
+import sqlite3
 import threading
+import time
+from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from neuralviz.jobs.run import Run
-from neuralviz.jobs.run_table import KnownRun, RunTable
+from filelock import FileLock, Timeout
+
+from neuralviz.paths import home
+from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from neuralviz.jobs.run_table import FinalStatus
+    from neuralviz.jobs.run import Run
+
+WAIT = 5.0  # seconds for another process that writes
+_COLUMNS = "id TEXT PRIMARY KEY, work TEXT, server TEXT, status TEXT, created REAL"
+_log = logging.getLogger(__name__)
+
+RunStatus = Literal["done", "stopped", "failed", "cut off", "not begun", "crashed", "elsewhere"]
+"""How a run has ended: ``not begun`` where it failed before its turn came, as the server ended or
+had too much to do; ``cut off`` where its worker ended before it did, ``crashed`` where its server
+did, ``elsewhere`` where another server of this machine still carries it out.
+"""
+
+REASONS: dict[RunStatus, str] = {
+    "done": "The result of this run is no longer saved. Press “Run again” to compute it again.",
+    "stopped": "This run was stopped. Press “Run again” to start it again.",
+    "failed": "This run failed. Press “Run again” to try once more.",
+    "cut off": (
+        "The process that did this work ended suddenly; the machine may be out of memory. Press "
+        "“Run again” to start it again, with fewer or shorter texts if it ends again."
+    ),
+    "not begun": "This run did not begin. Press “Run again” to start it.",
+    "crashed": "The server ended in the middle of this run. Press “Run again” to start it again.",
+    "elsewhere": (
+        "Another server of this machine is carrying out this run. Its result is shown here when it "
+        "is over: reload the page later."
+    ),
+}
+"""Why a run has no result to show."""
 
 
-R = TypeVar("R")
+class RunTable:
+    """The table in a folder, and this server's place in it.
 
-CRASHED = "The server ended in the middle of this run. Press “Run again” to start it again."
-ELSEWHERE = (
-    "Another server of this machine is carrying out this run. Its result is shown here when it is "
-    "over: reload the page later."
-)
-STOPPED = "This run was stopped. Press “Run again” to start it again."
-FAILED = "This run failed. Press “Run again” to try once more."
-CUT_OFF = (
-    "The process that did this work ended suddenly; the machine may be out of memory. Press “Run "
-    "again” to start it again, with fewer or shorter texts if it ends again."
-)
-NOT_BEGUN = "This run did not begin. Press “Run again” to start it."
-RESULT_DELETED = "The result of this run is no longer saved. Press “Run again” to compute it again."
-
-
-class ReturningRuns:
-    """Runs by their ids.
+    Nothing that a run does depends on it: where it cannot be written, runs are as good, and a
+    warning is logged once.
 
     Args:
-        table: records how the runs end.
+        folder: of the data.
+        days: rows of runs that began longer ago are deleted; by default as the server is set.
     """
 
-    def __init__(self, table: RunTable) -> None:
-        self._table = table
-        self._lock = threading.Lock()
-        self._live: dict[str, tuple[Run[Any], Watchers]] = {}
+    def __init__(self, folder: Path | None = None, days: float | None = None) -> None:
+        days = server_settings().keep_days if days is None else days
+        self._folder = folder or home()
+        self._server = secrets.token_hex(8)
+        self._lock: FileLock | None = None
+        self._is_silent = False
+        self._kept_seconds = days * 86400
+        self._forget_old()
 
-    def begin(
-        self,
-        work: str,
-        submit: Callable[[Watchers, Callable[[Run[R]], None]], Run[R]],
-        keep: Callable[[Run[R]], None] | None = None,
-    ) -> tuple[str, Run[R]]:
-        """Start a run that can be found again; returns its id and the run.
-
-        Args:
-            work: what is done, as of `digest_work`.
-            submit: starts it, given who watches it and what is to be called at its end.
-            keep: called at the end, before it is known to others that the run is over.
-        """
-        run_id = secrets.token_urlsafe(12)
-        watchers = Watchers()
-        self._table.add(run_id, work)
-
-        def at_end(run: Run[R]) -> None:
-            if keep is not None:
-                keep(run)
-            self._table.end(run_id, _final_status(run))
-            with self._lock:
-                if self._live.pop(run_id, None) is None:
-                    ended_ids.append(run_id)  # before it was known that it lives
-
-        ended_ids: list[str] = []
-        run = submit(watchers, at_end)
-        with self._lock:
-            if not ended_ids:
-                self._live[run_id] = run, watchers
-        return run_id, run
-
-    def join(
-        self, run_id: str, is_wanted: Callable[[Any], bool], is_here: Callable[[], bool]
-    ) -> Run[Any] | None:
-        """The run of an id, if it is under way here, with one more watcher; else None.
+    def add(self, run_id: str, work: str) -> None:
+        """Note that a run was asked for; those of long ago are forgotten.
 
         Args:
-            run_id: in an address.
-            is_wanted: whether a task is what the page is about.
-            is_here: whether the new watcher is still there.
+            run_id: in its address.
+            work: all that it depends on; the table has a digest of it.
         """
-        with self._lock:
-            run, watchers = self._live.get(run_id, (None, None))
-        if run is None or watchers is None or not is_wanted(run.task):
+        self._forget_old()
+        self._write(
+            "INSERT OR REPLACE INTO runs (id, work, server, status, created) "
+            "VALUES (?, ?, ?, 'queued', ?)",
+            *(run_id, _digest_work(work), self._server, time.time()),
+        )
+
+    def end(self, run: Run[Any]) -> None:
+        """Note how a run ended; not why it failed, which may quote a text."""
+        status: str = run.status
+        if run.status == "failed" and not run.started:
+            status = "not begun"
+        if run.was_cut_off:
+            status = "cut off"
+        self._write("UPDATE runs SET status = ? WHERE id = ?", status, run.id)
+
+    def find_status(self, run_id: str, work: str) -> RunStatus | None:
+        """What became of a run that is not under way here; None where it or its work is unknown.
+
+        Args:
+            run_id, work: as of `add`.
+        """
+        row = None
+        with suppress(sqlite3.Error, OSError), self._open() as table:
+            row = table.execute(
+                "SELECT server, status FROM runs WHERE id = ? AND work = ?",
+                (run_id, _digest_work(work)),
+            ).fetchone()
+        if row is None:
             return None
-        watchers.add(is_here)
-        return run
-
-    def join_last(
-        self, is_wanted: Callable[[Any], bool], is_here: Callable[[], bool]
-    ) -> Run[Any] | None:
-        """The run under way here that began last of those that are wanted; as of `join`."""
-        with self._lock:
-            ids = list(self._live)
-        joined = (self.join(run_id, is_wanted, is_here) for run_id in reversed(ids))
-        return next((run for run in joined if run is not None), None)
-
-    def find(self, run_id: str, work: str) -> KnownRun | None:
-        """The table's entry of a run; None where there is none, or the run did other work."""
-        known_run = self._table.find(run_id)
-        return known_run if known_run is not None and known_run.work == work else None
-
-    def why_no_result(self, run_id: str, work: str) -> str | None:
-        """Why a run has no kept result, in a sentence; None where the table does not know the run.
-
-        Args:
-            run_id: in an address.
-            work: what was done, as of `digest_work`.
-        """
-        known_run = self.find(run_id, work)
-        if known_run is None:
-            return None
-        sentences = {
-            "queued": CRASHED,
-            "crashed": CRASHED,
-            "elsewhere": ELSEWHERE,
-            "done": RESULT_DELETED,
-            "stopped": STOPPED,
-            "failed": FAILED,
-            "cut off": CUT_OFF,
-            "not begun": NOT_BEGUN,
-        }
-        return sentences[known_run.status]
+        server, status = row
+        if status == "queued":
+            status = "elsewhere" if self._is_up(server) else "crashed"
+        return status
 
     def close(self) -> None:
-        """Let other servers see that this one is gone."""
-        self._table.close()
+        """Let others see that this server is gone."""
+        if self._lock is not None:
+            self._lock.release()
+            with suppress(OSError):
+                Path(self._lock.lock_file).unlink(missing_ok=True)
+            self._lock = None
+
+    def _forget_old(self) -> None:
+        self._write("DELETE FROM runs WHERE created < ?", time.time() - self._kept_seconds)
+
+    def _is_up(self, server: str) -> bool:
+        """Whether another server holds its lock; the file of one that does not is deleted."""
+        path = self._lock_of(server)
+        if server == self._server or not path.exists():
+            return False
+        try:
+            with FileLock(path, timeout=0):
+                path.unlink(missing_ok=True)
+        except Timeout:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def _lock_of(self, server: str) -> Path:
+        return self._folder / "servers" / f"{server}.lock"
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        path = self._folder / "runs.sqlite"
+        with closing(sqlite3.connect(path, timeout=WAIT)) as table, table:
+            table.execute("PRAGMA journal_mode = WAL")
+            table.execute(f"CREATE TABLE IF NOT EXISTS runs ({_COLUMNS})")
+            yield table
+
+    def _write(self, statement: str, *values: object) -> None:
+        try:
+            if self._lock is None:
+                path = self._lock_of(self._server)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = FileLock(path)
+                self._lock.acquire(timeout=0)
+            with self._open() as table:
+                table.execute(statement, values)
+        except (sqlite3.Error, OSError) as error:
+            if not self._is_silent:
+                self._is_silent = True
+                _log.warning("Runs are not noted, so links to them are not found: %s", error)
 
 
-def _final_status(run: Run[Any]) -> FinalStatus:
-    """How a run that is over has ended, as the table keeps it."""
-    if run.was_cut_off:
-        return "cut off"
-    if run.status == "failed":
-        return "failed" if run.started else "not begun"
-    return "stopped" if run.status == "stopped" else "done"
-
-
-class Watchers:
-    """The people who watch a run; the run goes on while any of them is there."""
-
-    def __init__(self) -> None:
-        self._checks: list[Callable[[], bool]] = []
-        self._lock = threading.Lock()
-
-    def add(self, is_here: Callable[[], bool]) -> None:
-        """Add a watcher, of whom ``is_here`` tells whether they are there."""
-        with self._lock:
-            self._checks.append(is_here)
-
-    def any_is_here(self) -> bool:
-        """Whether any watcher is there; forgets those who have left, except the last."""
-        with self._lock:
-            present = [is_here for is_here in self._checks if is_here()]
-            self._checks = present or self._checks[-1:]
-            return bool(present)
-
-
-def digest_work(key: str) -> str:
-    """A digest that identifies a piece of work without revealing it.
-
-    Args:
-        key: all that the work depends on.
-    """
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def _digest_work(work: str) -> str:
+    return blake2b(work.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 _lock = threading.Lock()
-_returning: ReturningRuns | None = None
+_table: RunTable | None = None
 
 
-def returning_runs() -> ReturningRuns:
-    """The runs of this process that people come back to."""
-    global _returning
+def run_table() -> RunTable:
+    """The table as this process sees it."""
+    global _table
     with _lock:
-        if _returning is None:
-            _returning = ReturningRuns(RunTable())
-            atexit.register(_returning.close)
-        return _returning
+        if _table is None:
+            _table = RunTable()
+            atexit.register(_table.close)
+        return _table

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
+import secrets
 import threading
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from neuralviz.errors import (
@@ -29,10 +28,10 @@ Status = Literal["queued", "running", "done", "stopped", "failed"]
 GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
 LOOK_EVERY = 1.0  # seconds between two looks for the owner
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
+MEASURED_EVENTS = 3  # and events meanwhile: the first may have taken long for another reason
 FOLD_EVERY = 100  # events: a run that nobody looks at holds no more of them
 
 _log = logging.getLogger(__name__)
-_ids = itertools.count(1)
 
 
 class Run(Generic[R]):
@@ -42,35 +41,41 @@ class Run(Generic[R]):
     `add`, `should_stop` and `end`, or `carry_out`, which calls them all.
 
     Attributes:
-        id: no two runs of a process have the same.
+        id: no two runs have the same, and nobody can guess it.
         number: counts the runs of an owner, from 1.
         task: what is done.
+        owner: whose run it is.
+        view: id under which its result is kept; empty where it is not.
         status: ``queued``, ``running``, ``done``, ``stopped`` or ``failed``.
         error: why it failed, in a sentence.
         may_succeed_again: false where texts or settings have to change first.
         was_cut_off: whether the process that did the work ended in the middle.
         started, finished: seconds since the epoch; None before.
         is_reopened: whether its result was kept from an earlier visit.
+        n_events: how often there was news of it.
+        gone_after: seconds without anybody who waits for it until its work ends; by default a
+            reconnect has time.
+        at_end: functions that are called with the run, in this order, when it is over, by the
+            thread that carried it out or stopped it.
 
     Args:
-        task: what is to be done.
+        task, number, owner, view: see above.
         owner_is_here: whether anybody still waits for it; asked at most once a second.
-        number: see above.
-        at_end: called with the run when it is over, by the thread that carried it out.
-        gone_after: seconds without the owner until its work ends; by default a reconnect has time.
     """
 
     def __init__(
         self,
         task: Task[Any, R],
-        owner_is_here: Callable[[], bool],
+        owner_is_here: Callable[[], bool] = lambda: True,
         number: int = 1,
-        at_end: Callable[[Run[R]], None] | None = None,
-        gone_after: float | None = None,
+        owner: str = "",
+        view: str = "",
     ) -> None:
-        self.id = next(_ids)
+        self.id = secrets.token_hex(12)
         self.number = number
         self.task: Any = task  # pages know which kind of task they have submitted
+        self.owner = owner
+        self.view = view
         self.status: Status = "queued"
         self.error: str | None = None
         self.may_succeed_again = True
@@ -78,20 +83,21 @@ class Run(Generic[R]):
         self.started: float | None = None
         self.finished: float | None = None
         self.is_reopened = False
+        self.n_events = 0
+        self.gone_after = GONE_AFTER
+        self.at_end: list[Callable[[Run[Any]], None]] = []
         self._start_time = self._end_time = 0.0  # on the clock that never jumps
         self._created = time.monotonic()
         self._result = task.start()
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
-        self._n_events = 0
-        self._pace = _Pace()
+        self._last_event = 0.0
+        self._part_began: tuple[float, int, Progress] | None = None
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
         self._over_event = threading.Event()
         self._stop_asked = threading.Event()
-        self._owner_is_here = owner_is_here
-        self._at_end = at_end
-        self._gone_after = GONE_AFTER if gone_after is None else gone_after
+        self._watchers = [owner_is_here]
         self._last_look = -LOOK_EVERY
         self._gone_since: float | None = None
 
@@ -101,21 +107,20 @@ class Run(Generic[R]):
         task: Task[Any, R],
         result: R,
         *,
-        status: Literal["done", "stopped"],
-        finished: float,
-        seconds: float,
+        status: Literal["done", "stopped"] = "done",
+        finished: float = 0.0,
+        seconds: float = 0.0,
         number: int = 1,
+        view: str = "",
     ) -> Run[R]:
         """A run that ended before, at another time or in another process.
 
         Args:
-            task, result: what was done, and what came of it.
-            status: how it ended.
+            task, result, status, number, view: as of the run.
             finished: when, in seconds since the epoch.
             seconds: how long the work took.
-            number: see above.
         """
-        run: Run[R] = cls(task, lambda: True, number)
+        run: Run[R] = cls(task, number=number, view=view)
         run._result = result
         run._start_time, run._end_time = 1.0, 1.0 + seconds
         run.status, run.started, run.finished = status, finished - seconds, finished
@@ -123,21 +128,23 @@ class Run(Generic[R]):
         run._over_event.set()
         return run
 
-    # --- for whoever looks ----------------------------------------------------------------------
-
     @classmethod
-    def from_error(cls, task: Task[Any, R], error: str, number: int = 1) -> Run[R]:
-        """A run that ended without a result at another time or in another process.
-
-        Args:
-            task: what was to be done.
-            error: what became of it, in a sentence.
-            number: see above.
-        """
-        run: Run[R] = cls(task, lambda: True, number)
+    def from_error(cls, task: Task[Any, R], error: str, number: int = 1, view: str = "") -> Run[R]:
+        """A run that ended without a result at another time or in another process."""
+        run: Run[R] = cls(task, number=number, view=view)
         run.status, run.error = "failed", error
         run._over_event.set()
         return run
+
+    # --- for whoever looks ----------------------------------------------------------------------
+
+    def watch(self, is_here: Callable[[], bool]) -> None:
+        """Let the run go on while one more person is there.
+
+        Args:
+            is_here: whether they are; asked from any thread.
+        """
+        self._watchers.append(is_here)
 
     @property
     def is_over(self) -> bool:
@@ -152,15 +159,10 @@ class Run(Generic[R]):
             return self._result
 
     @property
-    def n_events(self) -> int:
-        """How often there was news of it."""
-        return self._n_events
-
-    @property
     def has_nothing(self) -> bool:
         """Whether it failed or was stopped before its first event."""
         ended_early = self.status in ("failed", "stopped") and not self.is_reopened
-        return ended_early and not self._n_events
+        return ended_early and not self.n_events
 
     @property
     def is_stopping(self) -> bool:
@@ -186,13 +188,24 @@ class Run(Generic[R]):
     def seconds_left(self) -> float | None:
         """How long it will still take; None while nobody knows.
 
-        Measured since the first event of the last part: how quickly another part went tells
+        Measured since this was first asked in the last part: how quickly another part went tells
         nothing of it.
         """
         if self.is_over:
             return 0.0
         with self._folding:
-            return self._pace.seconds_left(self.progress, time.monotonic())
+            progress, moment = self.progress, self._last_event
+            if not self.n_events:
+                return None
+            if self._part_began is None or self._part_began[2].part != progress.part:
+                self._part_began = moment, self.n_events, progress
+            began, n_before, before = self._part_began
+        gained, measured = progress.share - before.share, moment - began
+        is_measured = measured >= MEASURED_SECONDS and self.n_events - n_before >= MEASURED_EVENTS
+        if not progress.is_last or gained <= 0 or not is_measured:
+            return None
+        remaining = measured / gained * (1 - progress.share)
+        return max(remaining - (time.monotonic() - moment), 0.0)
 
     def stop(self) -> None:
         """Ask the work to end, or not to begin; what is known of it stays."""
@@ -201,24 +214,23 @@ class Run(Generic[R]):
             if self.status != "queued":
                 return
             self._end("stopped")
-        if self._at_end is not None:
-            self._at_end(self)
+        self._call_at_end()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run is over; False when ``seconds`` have passed before."""
         return self._over_event.wait(seconds)
 
     def is_abandoned(self) -> bool:
-        """Whether the owner has been gone for good."""
+        """Whether everybody who watched it has been gone for good."""
         moment = time.monotonic()
         if moment - self._last_look >= LOOK_EVERY:
             self._last_look = moment
-            if self._owner_is_here():
+            if any(is_here() for is_here in self._watchers):
                 self._gone_since = None
             elif self._gone_since is None:
                 self._gone_since = moment
         gone_since = self._gone_since  # another thread may set it meanwhile
-        return gone_since is not None and moment - gone_since > self._gone_after
+        return gone_since is not None and moment - gone_since > self.gone_after
 
     # --- for what carries it out ----------------------------------------------------------------
 
@@ -233,17 +245,14 @@ class Run(Generic[R]):
 
     def add(self, event: Any) -> None:
         """Take in an event of the task."""
-        moment = time.monotonic()
         with self._lock:
             self._unread.append(event)
-            self._n_events += 1
+            self._last_event = time.monotonic()
+            self.n_events += 1
             n_unread = len(self._unread)
-            is_first = self._pace.note(moment)
-        if is_first or n_unread >= FOLD_EVERY:
+        if n_unread >= FOLD_EVERY:
             with self._folding:
                 self._fold()
-                if is_first:
-                    self._pace.begin(self.task.progress(self._result))
 
     def should_stop(self) -> bool:
         """Whether the work should end now.
@@ -279,25 +288,20 @@ class Run(Generic[R]):
             self.may_succeed_again = not isinstance(failure, TextError | SettingsError)
             self.was_cut_off = isinstance(failure, WorkerEndedError)
         else:
-            _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
+            _log.error("A run failed: %s.", type(self.task).__name__, exc_info=failure)
             error = describe_unexpected(failure)
         with self._lock:
             if self.is_over:
                 return
             self._end(status, error)
-        if self._at_end is not None:
-            self._at_end(self)
+        self._call_at_end()
 
     def carry_out(self) -> None:
         """Do the task here and now."""
         if not self.begin():
             return
         try:
-            with closing(self.task.events(self.should_stop)) as events:
-                for event in events:
-                    self.add(event)
-                    if self.should_stop():
-                        break
+            self.task.carry_out(self.add, self.should_stop)
         except BaseException as error:  # panics of extensions, too: nobody may wait for ever
             self.end(error)
             if not isinstance(error, Exception):
@@ -325,34 +329,6 @@ class Run(Generic[R]):
         self.status = status
         self._over_event.set()
 
-
-class _Pace:
-    """How quickly the part of a run goes that is under way, from the times of its events."""
-
-    def __init__(self) -> None:
-        self._first: float | None = None
-        self._last = 0.0
-        self._at_first: Progress | None = None
-
-    def note(self, moment: float) -> bool:
-        """Note the time of an event; whether it is the first."""
-        self._last = moment
-        if self._first is not None:
-            return False
-        self._first = moment
-        return True
-
-    def begin(self, progress: Progress) -> None:
-        """Note how far the run was at its first event: what was done before came at once."""
-        self._at_first = progress
-
-    def seconds_left(self, progress: Progress, moment: float) -> float | None:
-        """Until a share of 1, when the rest goes as what was seen; None before that is known."""
-        if self._first is None or self._at_first is None:
-            return None
-        if progress.part != self._at_first.part:  # which has just begun
-            self._first, self._at_first = self._last, progress
-        gained, measured = progress.share - self._at_first.share, self._last - self._first
-        if not progress.is_last or gained <= 0 or measured < MEASURED_SECONDS:
-            return None
-        return max(measured / gained * (1 - progress.share) - (moment - self._last), 0.0)
+    def _call_at_end(self) -> None:
+        for listener in self.at_end:
+            listener(self)

@@ -1,120 +1,122 @@
-"""Tasks that are done together as they come: whoever arrives joins at the next step."""
+"""Micro-tuning of short texts: those that several runs bring at about the same time are one batch.
+
+One thread of the process does them all, a step of each batch in turn; runs that arrive during a
+step begin with the next.
+"""
 
 from __future__ import annotations
 
-import logging
+import queue
 import threading
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from neuralviz.errors import Stopped
+from neuralviz import micro_tuning
+from neuralviz.micro_tuning.watching import WatchedEvent, watch
+from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Generator, Iterable, Iterator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.jobs.task import SharedWork, SharingTask
+    from neuralviz.micro_tuning import TuningSettings
+    from neuralviz.models import LanguageModel
 
-_log = logging.getLogger(__name__)
 
+@dataclass(eq=False)
+class _Member:
+    """A run's texts; its inbox gets the events, and at the end None or an error."""
 
-class Sharer(NamedTuple):
-    """A task that is to be done with others, and who is told of it.
-
-    Attributes:
-        task: with a `sharing_key`.
-        should_stop: whether it should leave.
-        event: is given its events.
-        end: is told that it is over; with the exception, where it failed.
-    """
-
-    task: SharingTask[Any, Any]
+    model: LanguageModel
+    texts: Sequence[TokenizedText]
+    settings: TuningSettings
     should_stop: ShouldStop
-    event: Callable[[Any], None]
-    end: Callable[[BaseException | None], None]
+    inbox: queue.SimpleQueue[WatchedEvent | BaseException | None] = field(
+        default_factory=queue.SimpleQueue
+    )
 
 
-class Sharing:
-    """A thread that does sharing tasks: those that are there together, in turns with the others.
+_arrivals: queue.SimpleQueue[_Member] = queue.SimpleQueue()
+_lock = threading.Lock()
+_thread: threading.Thread | None = None
 
-    Tasks that arrive during a step begin with the next one, those of one key as one piece of work.
+
+def watch_with_others(
+    model: LanguageModel, texts: Sequence[str], settings: TuningSettings, should_stop: ShouldStop
+) -> Generator[WatchedEvent, None, None]:
+    """Micro-tune texts as `watch` does, in one batch with the texts of other runs where possible.
+
+    Raises:
+        What `watch` raises.
     """
-
-    def __init__(self) -> None:
-        self._arrival = threading.Condition()
-        self._waiting: list[Sharer] = []
-        self._thread: threading.Thread | None = None
-
-    def add(self, sharer: Sharer) -> None:
-        """Have a task done; returns at once."""
-        with self._arrival:
-            self._waiting.append(sharer)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name="neuralviz-sharing", daemon=True
-                )
-                self._thread.start()
-            self._arrival.notify()
-
-    def _work(self) -> None:
-        going_on: deque[_SharedGroup] = deque()
-        while True:
-            with self._arrival:
-                while not (self._waiting or going_on):
-                    self._arrival.wait()
-                new, self._waiting = self._waiting, []
-            going_on.extendleft(_begin(new))  # whoever arrives sees the first step soon
-            if going_on and going_on[0].step():
-                going_on.rotate(-1)
-            elif going_on:
-                going_on.popleft()
+    global _thread
+    tokens = tokenize(model, texts)
+    if not micro_tuning.go_together(model, [tokens], settings):  # they take several batches
+        yield from watch(model, texts, settings, should_stop)
+        return
+    left = threading.Event()
+    member = _Member(model, tokens, settings, lambda: left.is_set() or should_stop())
+    _arrivals.put(member)
+    with _lock:
+        if _thread is None:
+            _thread = threading.Thread(target=_tune_all, name="neuralviz-sharing", daemon=True)
+            _thread.start()
+    try:
+        while (event := member.inbox.get()) is not None:
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+    finally:
+        left.set()
 
 
-def _begin(new: Sequence[Sharer]) -> list[_SharedGroup]:
-    """Work on tasks that have just arrived, those of one key together."""
-    by_key: dict[tuple[type, Hashable], list[Sharer]] = {}
-    for sharer in new:
-        by_key.setdefault((type(sharer.task), sharer.task.sharing_key()), []).append(sharer)
-    groups = []
-    for (kind, _), alike in by_key.items():
-        try:
-            works = kind.work_together(  # type: ignore[attr-defined]
-                [sharer.task for sharer in alike], [sharer.should_stop for sharer in alike]
-            )
-        except BaseException as error:  # nobody may wait for ever
-            for sharer in alike:
-                _end(sharer, error)
-        else:
-            groups += [_SharedGroup(work, [alike[i] for i in work.places]) for work in works]
-    return groups
+def _tune_all() -> None:
+    """Tune on the texts of whoever arrives, for ever."""
+    groups: deque[Iterator[None]] = deque()
+    while True:
+        arrived = [] if groups else [_arrivals.get()]
+        with suppress(queue.Empty):
+            while True:
+                arrived.append(_arrivals.get_nowait())
+        groups.extendleft(_group_members(arrived))  # whoever arrives sees the first step soon
+        group = groups.popleft()
+        with suppress(StopIteration):
+            next(group)
+            groups.append(group)
 
 
-class _SharedGroup:
-    """Tasks that are done together."""
-
-    def __init__(self, work: SharedWork, sharers: Sequence[Sharer]) -> None:
-        self._steps = work.steps
-        self._sharers = dict(zip(work.places, sharers, strict=True))
-
-    def step(self) -> bool:
-        """Do the next step; whether there is another."""
-        try:
-            for place, event in next(self._steps):
-                if event is None:
-                    _end(self._sharers.pop(place), None)
-                elif place in self._sharers:
-                    self._sharers[place].event(event)
-        except BaseException as error:
-            failed = None if isinstance(error, StopIteration | Stopped) else error
-            for sharer in self._sharers.values():
-                _end(sharer, failed)
-            self._sharers.clear()
-        if not self._sharers:
-            self._steps.close()
-        return bool(self._sharers)
+def _group_members(arrived: Iterable[_Member]) -> list[Iterator[None]]:
+    """The work of runs that have just arrived; what can be one batch is."""
+    alike: dict[tuple[int, TuningSettings], list[_Member]] = {}
+    for member in arrived:
+        alike.setdefault((id(member.model), member.settings), []).append(member)
+    works = []
+    for members in alike.values():
+        model, settings = members[0].model, members[0].settings
+        for group in micro_tuning.go_together(
+            model, [member.texts for member in members], settings
+        ):
+            works.append(_tune_batch([members[number] for number in group]))
+    return works
 
 
-def _end(sharer: Sharer, error: BaseException | None) -> None:
-    with suppress(OSError):  # nobody listens any more
-        sharer.end(error)
+def _tune_batch(members: Sequence[_Member]) -> Iterator[None]:
+    """Tune on the texts of several runs, a step at a time, and put the events into the inboxes."""
+    end: BaseException | None = None
+    try:
+        for step in micro_tuning.watch_together(
+            members[0].model,
+            [member.texts for member in members],
+            members[0].settings,
+            [member.should_stop for member in members],
+        ):
+            for number, event in step:
+                members[number].inbox.put(event)
+            yield
+    except BaseException as error:  # nobody may wait for ever
+        end = error
+    for member in members:
+        member.inbox.put(end)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from neuralviz.errors import ShouldStop
 
 E = TypeVar("E")
@@ -56,9 +55,9 @@ class Task(ABC, Generic[E, R]):
     is_short: ClassVar[bool] = False
 
     @property
-    @abstractmethod
-    def label(self) -> str:
-        """Name of the work, for logs."""
+    def is_shared(self) -> bool:
+        """Whether several such tasks in one worker cost little more than one."""
+        return False
 
     @abstractmethod
     def start(self) -> R:
@@ -75,6 +74,18 @@ class Task(ABC, Generic[E, R]):
             NeuralvizError: the work cannot be done; the message says why and what to do.
         """
 
+    def carry_out(self, add: Callable[[E], None], should_stop: ShouldStop) -> None:
+        """Do the work and hand over its events; ends after the event at which it should stop.
+
+        Raises:
+            What `events` raises.
+        """
+        with closing(self.events(should_stop)) as events:
+            for event in events:
+                add(event)
+                if should_stop():
+                    break
+
     @abstractmethod
     def fold(self, result: R, events: Sequence[E]) -> R:
         """The result with some more events; ``result`` itself stays as it is.
@@ -87,56 +98,6 @@ class Task(ABC, Generic[E, R]):
     def progress(self, result: R) -> Progress:
         """How far the work is when ``result`` is all that is known."""
         return Progress()
-
-
-SharedEvents = Sequence["tuple[int, E | None]"]
-"""Events of one step of shared work: pairs of a task's place and its event, None at its end."""
-
-
-class SharedWork(NamedTuple):
-    """Some tasks that are done together, a step at a time.
-
-    Attributes:
-        places: of the tasks, among all that were asked for.
-        steps: what each step brings; an error is one of all these tasks.
-    """
-
-    places: Sequence[int]
-    steps: Generator[SharedEvents[Any], None, None]
-
-
-class SharingTask(Task[E, R]):
-    """A task of which several can be done together, each with events of its own."""
-
-    @abstractmethod
-    def sharing_key(self) -> Hashable | None:
-        """Equal for tasks that can be done together; None where the task is done alone."""
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Load what the work needs: apart from the others, as it may take long.
-
-        Raises:
-            NeuralvizError: it cannot be had.
-        """
-
-    @classmethod
-    @abstractmethod
-    def work_together(
-        cls, tasks: Sequence[Self], should_stop: Sequence[ShouldStop]
-    ) -> list[SharedWork]:
-        """Do tasks of one key together, as far as they can be.
-
-        Args:
-            tasks: several.
-            should_stop: of each; whoever stops leaves, and the others go on.
-
-        Returns:
-            Work to be done in turns, in which every task is once.
-
-        Raises:
-            NeuralvizError: none of them can be done.
-        """
 
 
 class LatestTask(Task[R, "R | None"]):

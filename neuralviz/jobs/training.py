@@ -15,10 +15,13 @@ from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.frames import lay_out_snapshots
-from neuralviz.models.shared import shared_text_model
+from neuralviz.models import BUNDLED
+from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import kept_steps, training_folder
+from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
@@ -27,10 +30,11 @@ from neuralviz.training.record import (
     read_lessons,
     record_event,
 )
+from neuralviz.training.settings import Part, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -38,9 +42,10 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.models.shared import ModelRef
+    from neuralviz.store.corpora import Corpus
     from neuralviz.training.events import TrainingEvent
-    from neuralviz.training.settings import TrainingSettings
-
+    from neuralviz.training.record import Lesson
+    from neuralviz.training.settings import PairKind, TrainingSettings
 
 LOOKS_FIRST = "Measuring the texts before training …"
 
@@ -73,16 +78,14 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         watch_every: steps between two snapshots.
     """
 
+    format = LESSONS_FORMAT
+
     model: ModelRef
     corpus: str
     labels: str
     settings: tuple[TrainingSettings, ...]
     n_watched: int
     watch_every: int
-
-    @property
-    def label(self) -> str:
-        return "Training"
 
     def start(self) -> tuple[Lesson, ...]:
         return tuple(Lesson(settings) for settings in self.settings)
@@ -207,14 +210,75 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def cache_key(self) -> str:
         return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
 
-    def pack(self, result: tuple[Lesson, ...]) -> bytes:
-        return LESSONS_FORMAT.pack(result)
-
-    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
-        lessons = read_lessons(content)
-        if tuple(lesson.settings for lesson in lessons) != self.settings:
-            raise ValueError("This is another training.")
-        return lessons
-
     def n_bytes(self, result: tuple[Lesson, ...]) -> int:
         return sum(snapshot.nearest.nbytes for lesson in result for snapshot in lesson.snapshots)
+
+
+# The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
+# A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
+# chapters of the example: docs/training.md has all rates that were tried.
+RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
+EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
+ENCODER = BUNDLED
+PART: Part = "table"  # learns in seconds what a whole model takes minutes for
+KINDS: tuple[PairKind, ...] = ("crops", "dropout")
+WATCHED = 1_000  # texts, at most: a snapshot of so many takes as long as three steps
+SNAPSHOTS = 4  # of each encoder, after the one before
+RECORDED = "recorded_training.npz"
+
+
+def first_settings(part: Part = PART) -> TrainingSettings:
+    """The page's first settings for a part of the model to train."""
+    return with_options(
+        TrainingSettings(), part=part, learning_rate=RATES[part], epochs=EPOCHS[part]
+    )
+
+
+def watched_training(
+    model_id: str,
+    corpus: Corpus,
+    label: str,
+    settings: Sequence[TrainingSettings],
+    source: PairSource,
+) -> TrainOnCorpus:
+    """The work that the page asks for.
+
+    Args:
+        model_id: to begin with.
+        corpus: that is trained on.
+        label: column of labels; empty for none.
+        settings: of one or two encoders.
+        source: of the pairs.
+    """
+    steps = steps_of_epoch(len(source), settings[0].batch_size) * settings[0].n_epochs
+    return TrainOnCorpus(
+        ModelRef.from_id(model_id),
+        corpus.id,
+        label,
+        tuple(settings),
+        n_watched=WATCHED,
+        watch_every=max(1, -(-steps // SNAPSHOTS)),
+    )
+
+
+def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
+    """The task whose result is recorded: the example with the page's first settings."""
+    settings = [with_options(first_settings(), pairs=kind) for kind in KINDS]
+    source = PairSource(texts, settings[0].pairs, settings[0].seed)
+    return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
+
+
+def first_label(corpus: Corpus) -> str:
+    """The column of labels that the page begins with, the finest one; empty where there is none."""
+    columns = [column.name for column in corpus.columns if column.kind == "text"]
+    return columns[-1] if columns else ""
+
+
+def recorded_lessons() -> tuple[Lesson, ...]:
+    """The result recorded by ``scripts/record_training.py``; empty without its file.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    path = sample_data() / RECORDED
+    return read_lessons(path.read_bytes()) if path.is_file() else ()

@@ -58,10 +58,6 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
     settings: TrainingSettings
     seeds: tuple[int, ...]
 
-    @property
-    def label(self) -> str:
-        return "Table of trainings"
-
     def start(self) -> FilledTable:
         return FilledTable()
 

@@ -1,60 +1,37 @@
 """Runs carried out by processes of their own, so that none of them takes the server down with it.
 
-What goes to a worker is a task, what comes back are its events: plain values of ours over a
-connection of this machine that both sides have a key to.
+What goes to a worker is a task, what comes back are its events, through its standard input and
+output.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import itertools
 import logging
 import os
+import pickle
 import queue
-import secrets
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, Listener
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError, WorkerEndedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from neuralviz.jobs.run import Run
 
 LOOK_EVERY = 0.25  # seconds between two looks whether a run should stop
-START_SECONDS = 60.0  # for a worker to connect
 END_SECONDS = 5.0  # for a worker to leave
 ANSWER_SECONDS = 2.0  # for a worker to say that it is there
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
-
-
-class Executor(Protocol):
-    """Where runs are carried out."""
-
-    def carry_out(self, run: Run[Any]) -> None:
-        """Do a run's task; returns when the run is over."""
-
-    def close(self) -> None:
-        """Release what is held; no run is carried out after it."""
-
-
-class LocalExecutor:
-    """In this process, on the thread that asks: for tests and the command line."""
-
-    def carry_out(self, run: Run[Any]) -> None:
-        """Do a run's task here and now."""
-        run.carry_out()
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def worker_count(requested: int | None = None) -> int:
@@ -90,10 +67,9 @@ class Workers:
 
     def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
         self._model = model
-        self._lock = threading.Lock()
         self._threads = threads or _requested_threads() or max(1, _count_cores() // n)
+        self._lock = threading.Lock()
         self._places: list[_Process | None] = [None] * n
-        self._starting = [threading.Lock() for _ in range(n)]
         self._load = [0] * n
         self._n_started = 0
         self._is_closed = False
@@ -114,7 +90,7 @@ class Workers:
             place = self._load.index(min(self._load))
             self._load[place] += 1
         try:
-            self._process(place).carry_out(run)
+            run.end(self._process(place).carry_out(run))
         except NeuralvizError as error:
             run.end(error)
         except BaseException as error:  # nobody may wait for ever
@@ -127,22 +103,16 @@ class Workers:
 
     def processes(self) -> list[int]:
         """Ids of the processes that are there now."""
-        return [
-            process.popen.pid
-            for process in self._places
-            if process is not None and process.is_alive
-        ]
+        return [process.popen.pid for process in self._list_alive()]
 
     def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:
         """Whether a worker has loaded the model and answers within some seconds."""
-        alive = [process for process in self._places if process is not None and process.is_alive]
-        if not alive and self._n_started and not self._is_closed:  # else the next run starts one
-            threading.Thread(target=self._start_again, name="neuralviz-start", daemon=True).start()
-        return any(process.answers(seconds) for process in alive if process.is_ready)
-
-    def _start_again(self) -> None:
-        with suppress(NeuralvizError, Stopped):
-            self._process(0)
+        alive = self._list_alive()
+        if not alive and self._n_started:  # else the next run starts one
+            with suppress(Stopped, OSError):
+                alive = [self._process(0)]
+        deadline = time.monotonic() + seconds
+        return any(process.has_loaded(self._model, deadline) for process in alive)
 
     @property
     def n_started(self) -> int:
@@ -153,123 +123,92 @@ class Workers:
         """End the workers; whatever they do is lost."""
         with self._lock:
             self._is_closed = True
-            places = [process for process in self._places if process is not None]
-        for process in places:
+            processes = [process for process in self._places if process is not None]
+        for process in processes:
             process.ask_to_end()
         deadline = time.monotonic() + END_SECONDS
-        for process in places:
+        for process in processes:
             process.end(deadline)
 
+    def _list_alive(self) -> list[_Process]:
+        return [process for process in self._places if process is not None and process.is_alive]
+
     def _process(self, place: int) -> _Process:
-        with self._starting[place]:
+        """The process of a place, started where there is none.
+
+        Raises:
+            Stopped: the workers were closed.
+        """
+        with self._lock:
             process = self._places[place]
             if process is None or not process.is_alive:
                 if self._is_closed:
                     raise Stopped
-                process = _Process.start(self._threads)
-                with self._lock:
-                    self._places[place] = process
-                    self._n_started += 1
-                    came_too_late = self._is_closed
-                if came_too_late:
-                    process.ask_to_end()
-                    process.end(time.monotonic() + END_SECONDS)
-                    raise Stopped
-                if self._model:
-                    process.load(self._model)
-                else:
-                    process.is_ready = True
+                process = self._places[place] = _Process(self._threads)
+                self._n_started += 1
+                process.send("load", 0, self._model)
             return process
 
 
-@dataclass(eq=False)
 class _Process:
     """A worker as it is seen from here; a thread takes in what it says."""
 
-    popen: subprocess.Popen[str]
-    connection: Connection[Any, Any]
-    is_alive: bool = True
-    is_ready: bool = False
-    _sending: threading.Lock = field(default_factory=threading.Lock)
-    _inboxes: dict[int, queue.SimpleQueue[tuple[str, Any]]] = field(default_factory=dict)
-    _numbers: int = 0
-    _is_ending: bool = False
+    def __init__(self, threads: int) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", "neuralviz.jobs.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=1 << 16,
+            env={**os.environ, **dict.fromkeys(THREADS, str(threads))},
+            start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
+        )
+        self.is_alive = True
+        self._is_ending = False
+        self._sending = threading.Lock()
+        self._inboxes: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
+        self._numbers = itertools.count(1)
+        threading.Thread(target=self._listen, name="neuralviz-worker", daemon=True).start()
 
-    @classmethod
-    def start(cls, threads: int) -> _Process:
-        """Start one and wait until it is connected.
-
-        Raises:
-            WorkerEndedError: it did not come up.
-        """
-        key = secrets.token_bytes(32)
-        with Listener(authkey=key) as listener:
-            popen = subprocess.Popen(
-                [sys.executable, "-m", "neuralviz.jobs.worker"],
-                stdin=subprocess.PIPE,
-                env={**os.environ, **dict.fromkeys(THREADS, str(threads))},
-                text=True,
-                start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
-            )
-            connection_info = {"address": listener.address, "key": base64.b64encode(key).decode()}
-            assert popen.stdin is not None
-            with suppress(OSError):
-                popen.stdin.write(json.dumps(connection_info) + "\n")
-                popen.stdin.flush()
-            connection = _accept_connection(listener, popen)
-        process = cls(popen, connection)
-        threading.Thread(target=process._listen, name="neuralviz-worker", daemon=True).start()
-        return process
-
-    def carry_out(self, run: Run[Any]) -> None:
-        """Send a run's task and take in its events until it is over."""
-        number, inbox = self._open_inbox()
-        try:
-            self._send("run", number, run.task)
-            run.end(self._pump(run, number, inbox))
-        finally:
-            self._inboxes.pop(number, None)
-
-    def load(self, model: str) -> None:
-        """Have a model loaded before a task needs it; it is ready then."""
-
-        def wait() -> None:
-            self.is_ready = self._ask("load", model, None)
-
-        threading.Thread(target=wait, name="neuralviz-load", daemon=True).start()
-
-    def answers(self, seconds: float) -> bool:
-        """Whether it answers a ping within some seconds."""
-        return self.is_alive and self._ask("ping", None, seconds)
-
-    def _ask(self, kind: str, value: Any, seconds: float | None) -> bool:
-        """Its answer to a request; False where it gives none in time, or ends."""
-        number, inbox = self._open_inbox()
-        deadline = None if seconds is None else time.monotonic() + seconds
-        try:
-            self._send(kind, number, value)
-            while self.is_alive and (deadline is None or time.monotonic() < deadline):
+    def carry_out(self, run: Run[Any]) -> NeuralvizError | None:
+        """Have a run's task done, with its events going to the run; how it failed, if it did."""
+        is_told = False
+        with self._ask("run", run.task) as (number, inbox):
+            while self.is_alive or not inbox.empty():
+                if not is_told and run.should_stop():
+                    is_told = True
+                    self.send("stop", number)
                 with suppress(queue.Empty):
-                    return bool(inbox.get(timeout=LOOK_EVERY)[1])
-        except WorkerEndedError:
-            pass
-        finally:
-            self._inboxes.pop(number, None)
+                    kind, value = inbox.get(timeout=LOOK_EVERY)
+                    if kind == "end":
+                        return _make_error(value)
+                    run.add(value)
+        return WorkerEndedError()
+
+    def has_loaded(self, model: str, deadline: float) -> bool:
+        """Whether it has loaded a model, or none, and says so before a time."""
+        with self._ask("load", model) as (_, inbox):
+            while self.is_alive and (seconds := deadline - time.monotonic()) > 0:
+                with suppress(queue.Empty):
+                    return bool(inbox.get(timeout=min(seconds, LOOK_EVERY))[1])
         return False
 
-    def _open_inbox(self) -> tuple[int, queue.SimpleQueue[tuple[str, Any]]]:
-        """A new number, and where what is said under it comes in."""
-        inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        with self._sending:
-            self._numbers += 1
-            self._inboxes[self._numbers] = inbox
-            return self._numbers, inbox
+    def send(self, kind: str, number: int, value: Any = None) -> None:
+        """Send a message; one that it cannot take any more is dropped."""
+        message = pickle.dumps((kind, number, value))
+        assert self.popen.stdin is not None
+        try:
+            with self._sending:
+                self.popen.stdin.write(message)
+                self.popen.stdin.flush()
+        except (OSError, ValueError):  # it has ended, or its input is closed
+            self.is_alive = False
 
     def ask_to_end(self) -> None:
         """Have the process end by itself."""
         self._is_ending = True
-        with suppress(WorkerEndedError):
-            self._send("close", 0, None)
+        assert self.popen.stdin is not None
+        with self._sending, suppress(OSError):
+            self.popen.stdin.close()
 
     def end(self, deadline: float) -> None:
         """Wait for the process to end until a time of the clock that never jumps, then end it."""
@@ -280,45 +219,30 @@ class _Process:
             self.popen.wait()
         self.is_alive = False
 
-    def _pump(
-        self, run: Run[Any], number: int, inbox: queue.SimpleQueue[tuple[str, Any]]
-    ) -> NeuralvizError | None:
-        """Events into the run until it ends; how it failed, if it did."""
-        is_told = False
-        while True:
-            if not self.is_alive and inbox.empty():
-                return WorkerEndedError()
-            if not is_told and run.should_stop():
-                is_told = True
-                with suppress(WorkerEndedError):
-                    self._send("stop", number, None)
-            try:
-                kind, value = inbox.get(timeout=LOOK_EVERY)
-            except queue.Empty:
-                continue
-            if kind == "event":
-                run.add(value)
-            elif kind == "end":
-                return _make_error(value)
-
-    def _send(self, kind: str, number: int, value: Any) -> None:
+    @contextmanager
+    def _ask(
+        self, kind: str, value: Any
+    ) -> Iterator[tuple[int, queue.SimpleQueue[tuple[str, Any]]]]:
+        """Send a request; its number, and where the answers come in."""
+        number, inbox = next(self._numbers), queue.SimpleQueue[tuple[str, Any]]()
+        self._inboxes[number] = inbox
         try:
-            with self._sending:
-                self.connection.send((kind, number, value))
-        except OSError as error:
-            self.is_alive = False
-            raise WorkerEndedError from error
+            self.send(kind, number, value)
+            yield number, inbox
+        finally:
+            del self._inboxes[number]
 
     def _listen(self) -> None:
-        """Sort what the worker says by run, until it is gone."""
+        """Sort what the worker says by request, until it is gone."""
+        assert self.popen.stdout is not None
         try:
             while True:
-                kind, number, value = self.connection.recv()
+                kind, number, value = pickle.load(self.popen.stdout)  # noqa: S301 - of our worker
                 inbox = self._inboxes.get(number)
                 if inbox is not None:
                     inbox.put((kind, value))
-        except (EOFError, OSError):
-            pass
+        except (EOFError, OSError, pickle.UnpicklingError):
+            pass  # it has ended, maybe within a message
         except Exception:  # what came could not be read: no more can be
             _log.exception("A worker said what cannot be read.")
             self.popen.kill()
@@ -345,32 +269,3 @@ def _make_error(message: tuple[str, bool] | None) -> NeuralvizError | None:
         return None
     sentence, is_input = message
     return TextError(sentence) if is_input else NeuralvizError(sentence)
-
-
-def _accept_connection(listener: Listener, popen: subprocess.Popen[str]) -> Connection[Any, Any]:
-    """The worker's connection.
-
-    Raises:
-        WorkerEndedError: it ended, or took too long.
-    """
-    accepted: queue.SimpleQueue[Connection[Any, Any] | Exception] = queue.SimpleQueue()
-
-    def accept() -> None:
-        try:
-            accepted.put(listener.accept())
-        except Exception as error:
-            accepted.put(error)
-
-    threading.Thread(target=accept, name="neuralviz-accept", daemon=True).start()
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        with suppress(queue.Empty):
-            connection = accepted.get(timeout=LOOK_EVERY)
-            if isinstance(connection, Exception):
-                break
-            return connection
-        if popen.poll() is not None:
-            break
-    popen.kill()
-    popen.wait()
-    raise WorkerEndedError

@@ -130,12 +130,7 @@ def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
 
 
 def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
-    """[cluster, dimensions] the point of each cluster that is nearest to the median of its points.
-
-    Args:
-        coordinates: [text, dimensions] of a map.
-        clusters: on this map.
-    """
+    """[cluster, dimensions] the point of each cluster nearest to the median of its points."""
     centres = np.zeros((clusters.n, coordinates.shape[1]), dtype=coordinates.dtype)
     for cluster in range(clusters.n):
         points = coordinates[clusters.labels == cluster]
@@ -147,22 +142,14 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 def name_clusters(
     texts: Sequence[str], clusters: Clusters, n_words: int = CLUSTER_WORDS
 ) -> tuple[tuple[str, ...], ...]:
-    """The words that tell each cluster from the other texts, the most telling first.
+    """[cluster] words that tell each cluster from the other texts, the most telling first.
 
     Class TF-IDF (Grootendorst 2022, section 3.3): a word's share of the cluster's words × log(1 +
     words of a mean cluster / the word's number in all clusters). The formula alone lets the most
     frequent words of a language through; so only words count that are at least twice as frequent
     in the cluster as outside it, chance allowed for, and stand in two of its texts. In English,
     stop words are left out too. Words of any script count; of Chinese and Japanese, pairs of
-    characters.
-
-    Args:
-        texts: one a label.
-        clusters: of these texts.
-        n_words: at most, a cluster.
-
-    Returns:
-        [cluster] words in lower case; fewer, or none, where the texts have no such words.
+    characters. They are in lower case, ``n_words`` at most, and may be none.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]

@@ -7,12 +7,13 @@ as they are. Two vectors that differ by less than float32 can hold are at distan
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.maps.settings import METRICS, SEED
+from neuralviz.maps.settings import METRICS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -30,7 +31,7 @@ def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
 
     Args:
         vectors: [text, dim].
-        row_name: one row stands for, in messages.
+        row_name: what a row stands for, in messages.
 
     Raises:
         TextError: a value is no finite number, or too large; the message says of which text.
@@ -48,18 +49,23 @@ def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
-def check_same_length(vectors: np.ndarray, queries: np.ndarray) -> None:
-    """Raises SettingsError where new vectors are not as long as those of the corpus."""
-    if vectors.shape[1] != queries.shape[1]:
-        raise SettingsError(
-            f"The new vectors have {queries.shape[1]:,} values, those of the corpus "
-            f"{vectors.shape[1]:,}. Embed both with the same method."
-        )
-
-
-def check_metric(metric: str) -> None:
+def check_search(metric: str, k: int) -> None:
+    """Raises SettingsError where no neighbours are wanted, or by an unknown distance."""
     if metric not in METRICS:
         raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
+    if k < 1:
+        raise SettingsError("The number of neighbours must be at least 1.")
+
+
+def check_queries(queries: ArrayLike, dim: int) -> np.ndarray:
+    """`check_vectors` for new vectors, which must be as long as those of a corpus."""
+    checked = check_vectors(queries, "query")
+    if checked.shape[1] != dim:
+        raise SettingsError(
+            f"The new vectors have {checked.shape[1]:,} values, those of the corpus {dim:,}. "
+            "Embed both with the same method."
+        )
+    return checked
 
 
 def all_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
@@ -68,33 +74,28 @@ def all_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
         from scipy.spatial.distance import cdist
 
         return cdist(a, b, "cityblock")
-    squares_a = np.einsum("ij,ij->i", a, a)[:, None]
-    squares_b = np.einsum("ij,ij->i", b, b)
-    products = a @ b.T
-    if metric == "euclidean":
-        squares = squares_a + squares_b - 2 * products
-        squares[squares < SAME_SQUARE * (squares_a + squares_b)] = 0
-        return np.sqrt(squares)
-    return _cosine_distances(products, squares_a, squares_b)
+    return _distances_from_products(a @ b.T, _squares(a)[:, None], _squares(b), metric)
 
 
 def pair_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
     """[a, k] distances of [a, dim] and [a, k, dim] float64 vectors, as `all_distances` has them."""
     if metric == "manhattan":
         return np.abs(b - a[:, None]).sum(axis=2)
-    squares_a = np.einsum("ij,ij->i", a, a)[:, None]
-    squares_b = np.einsum("ikj,ikj->ik", b, b)
     products = (b @ a[:, :, None])[:, :, 0]
+    return _distances_from_products(products, _squares(a)[:, None], _squares(b), metric)
+
+
+def _squares(vectors: np.ndarray) -> np.ndarray:
+    return np.einsum("...i,...i->...", vectors, vectors)
+
+
+def _distances_from_products(
+    products: np.ndarray, squares_a: np.ndarray, squares_b: np.ndarray, metric: str
+) -> np.ndarray:
     if metric == "euclidean":
         squares = squares_a + squares_b - 2 * products
         squares[squares < SAME_SQUARE * (squares_a + squares_b)] = 0
         return np.sqrt(squares)
-    return _cosine_distances(products, squares_a, squares_b)
-
-
-def _cosine_distances(
-    products: np.ndarray, squares_a: np.ndarray, squares_b: np.ndarray
-) -> np.ndarray:
     lengths = np.sqrt(squares_a * squares_b)
     both_zero = (squares_a == 0) & (squares_b == 0)
     cosines = np.divide(products, lengths, out=both_zero.astype(np.float64), where=lengths > 0)
@@ -124,25 +125,14 @@ def split_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def digest_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹.
-
-    Args:
-        vectors: [text, dim] float32 or float64.
-    """
-    words = np.ascontiguousarray(vectors + np.float32(0)).view(np.uint32)  # -0 becomes 0
-    factors = np.random.default_rng(SEED).integers(1 << 64, size=(2, words.shape[1]), dtype="u8")
-    mixed = np.zeros((2, len(words)), dtype=np.uint64)
-    for column in range(words.shape[1]):  # products and sums overflow, as they should
-        mixed += factors[:, column : column + 1] * (words[:, column].astype(np.uint64) + 1)
-    return mixed[0] ^ (mixed[1] >> np.uint64(32))
+    """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹."""
+    rows = np.ascontiguousarray(vectors + np.float32(0))  # -0 becomes 0
+    digests = [hashlib.blake2b(row, digest_size=8).digest() for row in rows]
+    return np.frombuffer(b"".join(digests), np.uint64)
 
 
 def distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of each group of equal vectors, and [text] the group of each, by first appearance.
-
-    Args:
-        vectors: as of `digest_vectors`, which tells them apart.
-    """
+    """The first of each group of equal vectors, and [text] the group of each, in their order."""
     _, first, group = np.unique(digest_vectors(vectors), return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty_like(order)
@@ -151,27 +141,8 @@ def distinct_rows(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
-    """[text] up to which distance another vector counts as equal; models round a little otherwise.
-
-    Args:
-        vectors: [text, dim].
-        metric: one of ``METRICS``.
-    """
+    """[text] up to which distance another vector is equal; models round a little otherwise."""
     if metric == "cosine":
         return np.full(len(vectors), SAME_PLACE)
     order = 1 if metric == "manhattan" else 2
     return SAME_SHARE * 2 * np.linalg.norm(vectors.astype(np.float64), order, axis=1)
-
-
-def count_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
-    """How many vectors there are at a distance from each other; counts no further than asked."""
-    remaining = vectors
-    n_found = 0
-    while len(remaining) and n_found < at_most:
-        first = remaining[:1].astype(np.float64)
-        within = equal_within(first, metric)[0]
-        blocks = (remaining[start : start + ROWS] for start in range(0, len(remaining), ROWS))
-        far = [all_distances(first, block.astype(np.float64), metric)[0] for block in blocks]
-        remaining = remaining[np.concatenate(far) > within]
-        n_found += 1
-    return n_found

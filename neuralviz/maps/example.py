@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,7 @@ from neuralviz.store.once import add_once
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
-    from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
 
 TEXTS = "topics.csv"
 RECORDED = "topics_maps.npz"
@@ -77,42 +74,3 @@ def _recorded_maps() -> list[dict[str, Any]]:
     """The description of each recorded map: its embedder, settings and clusters."""
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         return json.loads(str(recorded["about"]))
-
-
-def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, KeptMap]]) -> bytes:
-    """The content of the recorded file, from maps by UMAP of the example in a store.
-
-    Its vectors are rounded to 16 bits.
-    """
-    arrays: dict[str, Any] = {}
-    descriptions = []
-    keys = store.keys(corpus)
-    for place, (embedder, kept) in enumerate(maps):
-        projection = KeptMaps(store).projection(kept)
-        _, clusters = KeptMaps(store).points(kept)
-        arrays |= {
-            f"vectors-{place}": _round_to_16_bits(store.vectors.get(embedder, keys)),
-            f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),
-            f"points-{place}": projection.coordinates,
-            f"neighbours-{place}": projection.neighbours.indices,
-            f"distances-{place}": projection.neighbours.distances,
-            f"clusters-{place}": clusters.labels,
-        }
-        descriptions.append(
-            {
-                "embedder": embedder.id,
-                "spec": embedder.spec,
-                "settings": kept.settings.relevant(),
-                "words": kept.cluster_words,
-                "min_cluster_size": kept.min_cluster_size,
-            }
-        )
-    file = io.BytesIO()
-    np.savez_compressed(file, about=np.array(json.dumps(descriptions)), **arrays)
-    return file.getvalue()
-
-
-def _round_to_16_bits(vectors: np.ndarray) -> np.ndarray:
-    """float32 values rounded to 16 significant bits, 0.002%; they compress to three quarters."""
-    bits = np.ascontiguousarray(vectors, np.float32).view(np.uint32)
-    return ((bits + 0x80) & np.uint32(0xFFFFFF00)).view(np.float32)

@@ -63,18 +63,7 @@ def corpus_pieces(
     rows: np.ndarray | None = None,
     size: int = PIECE,
 ) -> Iterator[pa.Table]:
-    """`corpus_table` in pieces, for more texts than memory holds.
-
-    Args:
-        store, corpus, embedder, kept, rows: as of `corpus_table`.
-        size: texts of a piece.
-
-    Yields:
-        Tables with the same columns, one at least.
-
-    Raises:
-        As `corpus_table`.
-    """
+    """`corpus_table` in pieces of ``size`` texts, one at least, where memory holds not all."""
     points = None if kept is None else KeptMaps(store).points(kept)
     vectors = None
     if embedder is not None:

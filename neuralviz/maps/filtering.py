@@ -1,15 +1,33 @@
-"""Which texts of a corpus are looked at: those with some labels, and numbers within bounds."""
+"""Which texts of a corpus are looked at: by labels, numbers and words, or selected by hand.
+
+And which columns tell its texts apart, and are not names, ids or measurements.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.words import many, number
+from neuralviz.maps.settings import is_large
+from neuralviz.reading.cells import cell_text
+from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.store.rows import are_whole
+from neuralviz.words import many, number, search_terms
+
+if TYPE_CHECKING:
+    from neuralviz.store.corpora import Corpus, CorpusStore
 
 NAMED_VALUES = 3  # of a label, in a sentence
+MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
+TEXTS_A_LABEL = 2  # on average, at least; names and ids have fewer
+TEXTS_A_NUMBER = 5
+LOOKED_AT = 20_000  # texts of a large corpus by which the columns are found
+FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
 
 
 @dataclass(frozen=True)
@@ -50,12 +68,7 @@ class TextFilter:
         return mask
 
     def describe(self, n_shown: int, n_texts: int) -> str:
-        """A sentence on how many texts are shown, and why; plain text.
-
-        Args:
-            n_shown: texts that are let through.
-            n_texts: of the corpus.
-        """
+        """A sentence on how many texts are shown, and why; plain text."""
         reasons = []
         for name, allowed in self.labels.items():
             named = [value or "no value" for value in allowed[:NAMED_VALUES]]
@@ -65,3 +78,105 @@ class TextFilter:
         for name, (low, high) in self.ranges.items():
             reasons.append(f"{name} is {number(low)} to {number(high)}")
         return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}."
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Some texts of a corpus: 10 million take 1.25 MB.
+
+    Attributes:
+        bits: [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte.
+        n_texts: of the corpus.
+        n: of the selected ones.
+    """
+
+    bits: np.ndarray
+    n_texts: int
+    n: int
+
+    @classmethod
+    def from_mask(cls, mask: np.ndarray) -> Selection:
+        """The texts for which [text] ``mask`` is true."""
+        return cls(np.packbits(mask, bitorder="little"), len(mask), int(np.count_nonzero(mask)))
+
+    @classmethod
+    def from_rows(cls, rows: np.ndarray, n_texts: int) -> Selection:
+        """The texts of some row numbers; those that the corpus does not have are left out."""
+        mask = np.zeros(n_texts, dtype=bool)
+        mask[rows[rows < n_texts]] = True
+        return cls.from_mask(mask)
+
+    def __len__(self) -> int:
+        return self.n
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs from that of any other selection."""
+        return hashlib.blake2b(self.bits.tobytes(), digest_size=12).hexdigest()
+
+    def mask(self) -> np.ndarray:
+        """[text] whether a text is selected."""
+        return np.unpackbits(self.bits, count=self.n_texts, bitorder="little").view(bool)
+
+    def rows(self) -> np.ndarray:
+        """[selected] row numbers in their order."""
+        return np.flatnonzero(self.mask())
+
+    def is_selected(self, rows: np.ndarray) -> np.ndarray:
+        """[row] whether the texts of some rows are selected."""
+        return (self.bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
+
+
+def find_words(texts: Sequence[str], query: str) -> np.ndarray:
+    """Rows of the texts that hold every word of a query, in their order.
+
+    Upper and lower case are the same. A word may be part of a longer one; what stands in quotation
+    marks has to be there just so.
+
+    Args:
+        texts: case-folded.
+        query: as typed; a blank one finds nothing.
+    """
+    terms = search_terms(query)
+    if not terms:
+        return np.zeros(0, dtype=np.int64)
+    return np.array(
+        [row for row, text in enumerate(texts) if all(term in text for term in terms)],
+        dtype=np.int64,
+    )
+
+
+def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
+    """Names of the columns that tell texts apart; of a large corpus found by a sample.
+
+    Raises:
+        StoreError: the corpus was deleted.
+    """
+    n, rows = corpus.n_texts, None
+    if is_large(n):
+        rows = np.sort(np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False))
+    return tuple(find_categories(corpus, lambda name: store.labels(corpus, name, rows)))
+
+
+def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns that tell texts apart, by name: [text] strings, blank where there is none.
+
+    Args:
+        corpus: whose columns are looked at.
+        labels: gives [text] the strings or numbers of a column, of all texts or of some.
+    """
+    categories = {}
+    for column in corpus.columns:
+        if column.name.strip().lower() in ID_COLUMNS:
+            continue
+        values = labels(column.name)
+        if column.kind == "number":
+            finite = values[np.isfinite(values)]
+            n = len(np.unique(finite))
+            if n > FEW_NUMBERS or not are_whole(finite) or len(finite) < TEXTS_A_NUMBER * n:
+                continue
+            values = np.array([cell_text(v) if np.isfinite(v) else "" for v in values.tolist()])
+        n = len(set(values) - {""})
+        if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
+            categories[column.name] = values
+    return categories

@@ -20,7 +20,7 @@ def lay_out_snapshots(
     after_epoch: Callable[[int, int], None] = lambda n_done, total: None,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """Maps by t-SNE of embeddings that follow each other, as an encoder's while it is trained.
+    """[snapshot, text, 2] maps by t-SNE of embeddings that follow each other, as in a training.
 
     Each map begins where the one before has its points, and is then laid upon it by rotation,
     reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
@@ -30,9 +30,6 @@ def lay_out_snapshots(
         embeddings: by snapshot, [text, dim] of the same texts.
         after_epoch: told how many epochs of all maps are done, of how many.
         should_stop: asked every few epochs.
-
-    Returns:
-        [snapshot, text, 2] float32.
 
     Raises:
         NeuralvizError: there is no embedding, or they are of different numbers of texts.
@@ -60,10 +57,7 @@ def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Points turned, reflected and shifted so that they lie as near to others as they can.
 
     They are as spread as the others: with the scale that is nearest, too, points that have changed
-    their places would seem to shrink together.
-
-    Args:
-        points, target: [text, dimensions] of the same texts (Schönemann 1966).
+    their places would seem to shrink together (Schönemann 1966).
     """
     middle, target_centre = points.mean(axis=0), target.mean(axis=0)
     centred, aim = (points - middle).astype(np.float64), (target - target_centre).astype(np.float64)
@@ -74,12 +68,7 @@ def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def find_moved_most(maps: np.ndarray, n: int) -> np.ndarray:
-    """Numbers of the ``n`` texts whose points moved furthest from the first map to the last.
-
-    Args:
-        maps: [snapshot, text, dimensions].
-        n: fewer where there are fewer texts.
-    """
+    """Numbers of the ``n`` texts whose points moved furthest from the first map to the last."""
     distance = np.linalg.norm(maps[-1] - maps[0], axis=1)
     return np.argsort(-distance, kind="stable")[:n]
 
@@ -93,9 +82,9 @@ def _lay_out(
     from neuralviz.maps.tsne_layout import lay_out  # a library that takes its time to load
 
     vectors = check_vectors(vectors)
-    check_enough(vectors, settings.metric)
+    check_enough(vectors)
     near = find_neighbours(vectors, settings.needed_neighbours(len(vectors)), settings.metric)
-    distinct = find_distinct(vectors, settings, near)
-    begin = None if start is None else start[distinct.rows]
-    points = lay_out(vectors[distinct.rows], settings, distinct.neighbours, after_epoch, begin)
-    return points[distinct.group].astype(np.float32)
+    rows, group, near = find_distinct(vectors, settings, near)
+    begin = None if start is None else start[rows]
+    points = lay_out(vectors[rows], settings, near, after_epoch, begin)
+    return points[group].astype(np.float32)

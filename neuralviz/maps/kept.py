@@ -11,7 +11,7 @@ import io
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +72,7 @@ class KeptMap:
 
 
 class KeptMaps:
-    """The maps of the corpora in a store; a corpus that is deleted takes its maps with it.
-
-    Args:
-        store: that keeps the corpora.
-    """
+    """The maps of the corpora in a store; a corpus that is deleted takes its maps with it."""
 
     def __init__(self, store: CorpusStore) -> None:
         self._database = store.database
@@ -87,11 +83,7 @@ class KeptMaps:
         return tuple({r["id"]: _read_entry(r) for r in rows if r["corpus"] == corpus.id}.values())
 
     def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
-        """A map of a corpus.
-
-        Raises:
-            StoreError: it is gone.
-        """
+        """A map of a corpus; a StoreError where it is gone."""
         for kept in self.list_maps(corpus):
             if kept.id == map_id:
                 return kept
@@ -111,8 +103,22 @@ class KeptMaps:
         projection: Projection,
         clusters: Clusters,
         cluster_words: Sequence[Sequence[str]],
+        *,
+        sample: np.ndarray | None = None,
+        coordinates: np.ndarray | None = None,
+        recall: float | None = None,
     ) -> KeptMap:
         """Keep a map, unless one that was made in the same way is there already.
+
+        Args:
+            corpus: on the map.
+            embedder: whose vectors were projected.
+            projection: of all texts, or of the sample.
+            clusters: of all texts.
+            cluster_words: by cluster.
+            sample: [fitted] rows of the texts that were projected, rising; all by default.
+            coordinates: [text, dimensions] of all texts, where a sample was projected.
+            recall: as of `KeptMap`.
 
         Returns:
             The one that is kept.
@@ -120,138 +126,80 @@ class KeptMaps:
         Raises:
             StoreError: it cannot be written; nothing of it is kept then.
         """
-        neighbours = projection.neighbours
-        lists = {
-            "neighbours": list_array(neighbours.indices),
-            "distances": list_array(neighbours.distances),
-        }
-        rows = _points(projection.coordinates, clusters, lists)
-        kept = _make_entry(corpus, embedder, projection, clusters, cluster_words)
-        return self._put(corpus, kept, projection, {kept.table: rows})
-
-    def put_placed(
-        self,
-        corpus: Corpus,
-        embedder: KeptEmbedder,
-        sample: np.ndarray,
-        projection: Projection,
-        coordinates: np.ndarray,
-        clusters: Clusters,
-        cluster_words: Sequence[Sequence[str]],
-        recall: float | None,
-    ) -> KeptMap:
-        """Keep a map that was fitted to a sample of the texts, as `put` does.
-
-        Args:
-            corpus: on the map.
-            embedder: whose vectors were projected.
-            sample: [fitted] rows of the sample, rising.
-            projection: of the sample.
-            coordinates: [text, dimensions] of all texts, those of the sample as in the projection.
-            clusters: of all texts.
-            cluster_words: by cluster.
-            recall: as of `KeptMap`.
-
-        Returns, Raises:
-            As `put`.
-        """
-        neighbours = projection.neighbours
-        kept = replace(
-            _make_entry(corpus, embedder, projection, clusters, cluster_words),
-            n_fitted=len(sample),
+        new_id = map_id(corpus, embedder, projection.settings)
+        kept = KeptMap(
+            id=new_id,
+            table=f"map-{new_id}-{secrets.token_hex(4)}",
+            corpus=corpus.id,
+            embedder=embedder.id,
+            created=current_time(),
+            settings=projection.settings,
+            min_cluster_size=clusters.min_cluster_size,
+            cluster_words=tuple(map(tuple, cluster_words)),
+            notes=projection.notes,
+            n_fitted=None if sample is None else len(sample),
             recall=recall,
         )
-        fit = pa.table(
-            {
-                "row": pa.array(sample.astype(np.int32)),
-                "neighbours": list_array(neighbours.indices),
-                "distances": list_array(neighbours.distances),
-            }
-        )
-        rows = _points(coordinates, clusters, {})
-        return self._put(corpus, kept, projection, {_fit_table(kept): fit, kept.table: rows})
-
-    def _put(
-        self,
-        corpus: Corpus,
-        kept: KeptMap,
-        projection: Projection,
-        tables: Mapping[str, pa.Table],
-    ) -> KeptMap:
-        """Write the tables of a map and its entry; the first of its kind is believed."""
+        if coordinates is None:
+            coordinates = projection.coordinates
+        points = {
+            "row": pa.array(np.arange(len(coordinates), dtype=np.int32)),
+            "point": list_array(coordinates.astype(np.float32, copy=False)),
+            "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
+        }
+        fit = {
+            "row": points["row"] if sample is None else pa.array(sample.astype(np.int32)),
+            "neighbours": list_array(projection.neighbours.indices),
+            "distances": list_array(projection.neighbours.distances),
+        }
+        tables = {kept.table: points | fit}
+        if sample is not None:
+            tables = {_fit_table(kept): fit, kept.table: points}
 
         def register() -> None:
-            entry = _entry(kept, projection.neighbours.metric)
+            entry = _entry(kept) | {"fitted": _pack(projection.fitted)}
             merge = self._database.registry("maps").merge_insert("id")
-            packed = {"fitted": _pack(projection.fitted)}
-            merge.when_not_matched_insert_all().execute([entry | packed])
+            merge.when_not_matched_insert_all().execute([entry])
 
-        for name, rows in tables.items():
-            self._database.write(partial(self._database.create, name, rows), PATIENCE)
+        for name, columns in tables.items():
+            self._database.write(partial(self._database.create, name, pa.table(columns)), PATIENCE)
         self._database.write(register, PATIENCE)
         first = next((entry for entry in self.list_maps(corpus) if entry.id == kept.id), kept)
-        if first.table != kept.table:
+        if first.table != kept.table:  # another process was faster
             for name in tables:
                 self._database.write(partial(self._database.drop, name), PATIENCE)
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
         """[text, dimensions] float32 coordinates, and the clusters."""
-        table = self._read(kept.table, "point", "cluster")
-        labels = table["cluster"].to_numpy()
-        return _read_lists(table["point"]), Clusters(
-            labels, len(kept.cluster_words), kept.min_cluster_size
-        )
-
-    def neighbours(self, kept: KeptMap) -> Neighbours:
-        """The neighbours of every text in the space that was projected.
-
-        Raises:
-            StoreError: they are not kept, for the map was fitted to a sample; or it was deleted.
-        """
-        if kept.n_fitted is not None:
-            raise StoreError("The neighbours of all texts are not saved with a map this large.")
-        return self._neighbours(kept, kept.table)
-
-    def _neighbours(self, kept: KeptMap, name: str) -> Neighbours:
-        table = self._read(name, "neighbours", "distances")
-        metric = self._entry(kept)["metric"]
-        return Neighbours(_read_lists(table["neighbours"]), _read_lists(table["distances"]), metric)
-
-    def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
-        """`neighbours` of some texts alone, in the order asked for."""
-        different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        with self._database.reading(missing=_DELETED):
-            query = self._database.open(kept.table).take_offsets(different.tolist())
-            table = query.select(["row", "neighbours", "distances"]).to_arrow().sort_by("row")
-        return Neighbours(
-            _read_lists(table["neighbours"])[places],
-            _read_lists(table["distances"])[places],
-            kept.settings.metric,
-        )
+        table = self._read(kept.table, ["point", "cluster"])
+        labels, n = table["cluster"].to_numpy(), len(kept.cluster_words)
+        return _read_lists(table["point"]), Clusters(labels, n, kept.min_cluster_size)
 
     def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
         """[row, dimensions] coordinates of some texts alone, in the order asked for."""
-        different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        with self._database.reading(missing=_DELETED):
-            query = self._database.open(kept.table).take_offsets(different.tolist())
-            table = query.select(["row", "point"]).to_arrow().sort_by("row")
-        return _read_lists(table["point"])[places]
+        return _read_lists(self._read(kept.table, ["point"], rows)["point"])
+
+    def neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
+        """The neighbours of every text in the space that was projected, or of some alone.
+
+        Raises StoreError where the map was fitted to a sample: they are not kept then.
+        """
+        if kept.n_fitted is not None:
+            raise StoreError("The neighbours of all texts are not saved with a map this large.")
+        return self._read_neighbours(kept, rows)
 
     def sample(self, kept: KeptMap) -> np.ndarray:
         """[fitted] rows of the texts that the map was fitted to, rising; all, where it was so."""
-        table = self._read(kept.table if kept.n_fitted is None else _fit_table(kept))
-        return table["row"].to_numpy()
+        return self._read(_fit_table(kept), [])["row"].to_numpy()
 
     def projection(self, kept: KeptMap) -> Projection:
         """The whole projection, as it was put in: of all texts, or of the `sample`."""
-        fitted = self.fitted(kept)
-        if kept.n_fitted is None:
-            coordinates, neighbours = self.points(kept)[0], self.neighbours(kept)
-        else:
-            coordinates = self.points_of(kept, self.sample(kept))
-            neighbours = self._neighbours(kept, _fit_table(kept))
-        return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
+        coordinates = self.points(kept)[0]
+        if kept.n_fitted is not None:
+            coordinates = coordinates[self.sample(kept)]
+        neighbours = self._read_neighbours(kept)
+        return Projection(coordinates, kept.settings, neighbours, kept.notes, self.fitted(kept))
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
         """Arrays that the reducer made beside the coordinates, as of `Projection`."""
@@ -262,18 +210,22 @@ class KeptMaps:
         """Forget a map."""
         self._database.forget("maps", id=kept.id)
 
-    def _entry(self, kept: KeptMap) -> dict[str, Any]:
-        for row in self._database.entries("maps", _ENTRY_COLUMNS):
-            if row["id"] == kept.id:
-                return json.loads(row["about"])
-        raise StoreError(_DELETED)
+    def _read_neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
+        table = self._read(_fit_table(kept), ["neighbours", "distances"], rows)
+        indices, distances = _read_lists(table["neighbours"]), _read_lists(table["distances"])
+        return Neighbours(indices, distances, kept.settings.metric)
 
-    def _read(self, name: str, *columns: str) -> pa.Table:
+    def _read(self, name: str, columns: list[str], rows: np.ndarray | None = None) -> pa.Table:
+        """Columns of a table in the order of its rows, or of some rows as they were asked for."""
         with self._database.reading(missing=_DELETED):
-            query = self._database.open(name).search().select(["row", *columns])
-            table = all_rows(query)
-            rows = table["row"].to_numpy()  # in their order, unless the database has moved some
-            return table if (rows[1:] > rows[:-1]).all() else table.sort_by("row")
+            table = self._database.open(name)
+            if rows is None:
+                content = all_rows(table.search().select(["row", *columns]))
+                numbers = content["row"].to_numpy()  # rising, unless the database moved some
+                return content if (numbers[1:] > numbers[:-1]).all() else content.sort_by("row")
+            different, places = np.unique(np.asarray(rows, np.int64), return_inverse=True)
+            query = table.take_offsets(different.tolist()).select(["row", *columns])
+            return query.to_arrow().sort_by("row").take(places)
 
 
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
@@ -310,60 +262,16 @@ def _read_entry(row: Mapping[str, Any]) -> KeptMap:
     )
 
 
-def _make_entry(
-    corpus: Corpus,
-    embedder: KeptEmbedder,
-    projection: Projection,
-    clusters: Clusters,
-    cluster_words: Sequence[Sequence[str]],
-) -> KeptMap:
-    """The entry of a new map."""
-    new_id = map_id(corpus, embedder, projection.settings)
-    return KeptMap(
-        id=new_id,
-        table=f"map-{new_id}-{secrets.token_hex(4)}",
-        corpus=corpus.id,
-        embedder=embedder.id,
-        created=current_time(),
-        settings=projection.settings,
-        min_cluster_size=clusters.min_cluster_size,
-        cluster_words=tuple(map(tuple, cluster_words)),
-        notes=projection.notes,
-    )
+def _entry(kept: KeptMap) -> dict[str, Any]:
+    """The row of the registry, which `_read_entry` reads."""
+    details = asdict(kept) | {"settings": kept.settings.relevant(), "fit": _fit_table(kept)}
+    columns = {name: details.pop(name) for name in _ENTRY_COLUMNS[:-1]}
+    return columns | {"about": json.dumps(details)}
 
 
 def _fit_table(kept: KeptMap) -> str:
-    """The table of the sample that a map was fitted to."""
-    return f"{kept.table}-fit"
-
-
-def _points(
-    coordinates: np.ndarray, clusters: Clusters, extra_columns: Mapping[str, pa.Array]
-) -> pa.Table:
-    """The rows of the table of a map's points."""
-    return pa.table(
-        {
-            "row": pa.array(np.arange(len(coordinates), dtype=np.int32)),
-            "point": list_array(coordinates.astype(np.float32, copy=False)),
-            "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
-            **extra_columns,
-        }
-    )
-
-
-def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
-    details = {
-        "table": kept.table,
-        "settings": kept.settings.relevant(),
-        "min_cluster_size": kept.min_cluster_size,
-        "cluster_words": kept.cluster_words,
-        "notes": kept.notes,
-        "metric": metric,
-    }
-    if kept.n_fitted is not None:
-        details |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_table(kept)}
-    columns = {name: getattr(kept, name) for name in _ENTRY_COLUMNS[:-1]}
-    return columns | {"about": json.dumps(details)}
+    """The table of the neighbours of the texts that a map was fitted to."""
+    return kept.table if kept.n_fitted is None else f"{kept.table}-fit"
 
 
 def _read_lists(column: pa.ChunkedArray) -> np.ndarray:

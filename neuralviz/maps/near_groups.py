@@ -49,17 +49,7 @@ class NearGroups:
     def build(
         cls, vectors: np.ndarray, metric: str, seed: int, *, should_stop: ShouldStop = never
     ) -> NearGroups:
-        """Divide vectors into groups, as many as there are vectors in a group (Lloyd 1982).
-
-        Args:
-            vectors: [text, dim] float32, as `neuralviz.maps.distances.check_vectors` gives them.
-            metric: by which near ones will be wanted.
-            seed: of the first centres.
-            should_stop: asked after every round.
-
-        Raises:
-            Stopped: ``should_stop`` said so.
-        """
+        """Divide vectors into groups, as many as there are vectors in a group (Lloyd 1982)."""
         data = _scale(vectors, metric)
         n = len(data)
         n_groups = max(1, round(n**0.5))
@@ -96,14 +86,9 @@ class NearGroups:
         return cls(vectors, texts, centres, starts, metric)
 
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
-        """The texts nearest to some vectors; a few may be missed.
+        """The texts nearest to [query, dim] vectors; a few may be missed.
 
-        Args:
-            queries: [query, dim] float32.
-            k: texts a query; at most as many as there are vectors.
-
-        Returns:
-            [query, k] numbers of texts and distances; a text of the query's own vector counts.
+        A text of the query's own vector counts; ``k`` is at most the number of vectors.
         """
         scaled = _scale(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 K = 10
 CLOSE = 0.2  # share of a map around a point
 ROWS = 8192  # texts that are counted at once
+SPACE_METRICS = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,7 @@ def suggest_k(sizes: Iterable[ArrayLike]) -> int:
     """How many neighbours should vote: ten, or as many as a label in the middle has other texts.
 
     Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
-
-    Args:
-        sizes: by column of labels, [label] how many texts have each label.
+    ``sizes`` are, by column of labels, [label] how many texts have each label.
     """
     medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
     return max(1, min([K, *medians]))
@@ -93,11 +92,7 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
 
 
 def why_no_votes(labels: Iterable[str]) -> str:
-    """Why neighbours cannot vote on labels, as a sentence; empty where they can.
-
-    Args:
-        labels: one a text, ``""`` for none.
-    """
+    """Why neighbours cannot vote on labels, as a sentence; empty where they can."""
     n_texts = Counter(filter(None, labels))
     if len(n_texts) == 1:
         return "All texts have the same label. At least two different labels are needed."
@@ -110,11 +105,7 @@ def why_no_votes(labels: Iterable[str]) -> str:
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[text that has a label] whether its neighbours vote for it, as `knn_accuracy` counts.
-
-    Raises:
-        NeuralvizError, SettingsError: as of `knn_accuracy`.
-    """
+    """[text that has a label] whether its neighbours vote for it, as `knn_accuracy` counts."""
     codes, k = _encode_labels(neighbours, labels, k)
     labelled = codes >= 0
     n = int(labelled.sum())
@@ -127,11 +118,7 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
 
 
 def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list[str]:
-    """[text] the label that its neighbours vote for, as `knn_accuracy` counts; empty without any.
-
-    Raises:
-        NeuralvizError, SettingsError: as of `knn_accuracy`.
-    """
+    """[text] the label its neighbours vote for, as `knn_accuracy` counts; empty without any."""
     codes, k = _encode_labels(neighbours, labels, k)
     names = [*dict.fromkeys(filter(None, labels)), ""]  # a text without voters has the code -1
     return [names[code] for code in _winners(neighbours, codes, k).tolist()]
@@ -145,9 +132,6 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
         codes: [text] int32 a number for each label, -1 for none.
         rows: [row] row numbers of these texts.
         k: voters.
-
-    Raises:
-        SettingsError: ``k`` is below 1.
     """
     _check_k(k)
     own_codes, votes = codes[rows], codes[near.indices]
@@ -161,14 +145,6 @@ def find_outvoted(
     """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
 
     Those that nobody votes on are missed, too, and are not among them.
-
-    Args:
-        neighbours, labels, k: as of `knn_accuracy`.
-        n: fewer where fewer are missed.
-
-    Raises:
-        NeuralvizError: there is not one label a text.
-        SettingsError: ``k`` is below 1.
     """
     codes, k = _encode_labels(neighbours, labels, k)
     winners = _winners(neighbours, codes, k)
@@ -185,10 +161,6 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
     """[text] 0 … 1 share of the ``k`` nearest texts that have the text's own label.
 
     The voters are those of `knn_accuracy`; NaN where a text has no label or no voter.
-
-    Raises:
-        NeuralvizError: there is not one label a text.
-        SettingsError: ``k`` is below 1.
     """
     codes, k = _encode_labels(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
@@ -204,13 +176,7 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
 def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
     """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common.
 
-    Args:
-        first, second: neighbours of the same texts.
-        k: neighbours compared; cut to those known to both.
-
-    Raises:
-        NeuralvizError: they are of different numbers of texts.
-        SettingsError: ``k`` is below 1.
+    Raises NeuralvizError where they are of different numbers of texts.
     """
     _check_k(k)
     if len(first) != len(second):
@@ -227,16 +193,39 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
     return shares
 
 
+def knn_by_space(
+    vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray, k: int = K
+) -> dict[str, float]:
+    """k-NN accuracy of some texts, whose neighbours are among all others, by space and metric.
+
+    Means and principal components are those of all texts. Votes are uniform, as in the authors'
+    program (crops paper, Table S2). ``tested`` is [text] whether a text is tested, and has no vote.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.neighbors import KNeighborsClassifier
+
+    spaces = {
+        "raw": vectors,
+        "centred": vectors - vectors.mean(axis=0),
+        "whitened": PCA(whiten=True).fit_transform(vectors),
+    }
+    k = min(k, int((~tested).sum()))
+    return {
+        f"{name} {metric}": float(
+            KNeighborsClassifier(k, metric=metric, algorithm="brute")
+            .fit(points[~tested], labels[~tested])
+            .score(points[tested], labels[tested])
+        )
+        for name, points in spaces.items()
+        for metric in SPACE_METRICS
+    }
+
+
 def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:
     """Whether a point lies far from the texts that are nearest to it by their vectors.
 
-    It does where most of them are not among the `CLOSE` share of the texts that are closest to it
-    on the map, and not among the 2 · `K` closest.
-
-    Args:
-        place: [2 or 3] of the point.
-        points: [text, 2 or 3] the map.
-        near: [neighbour] the rows of these texts.
+    It does where most of them, the rows ``near``, are not among the `CLOSE` share of the texts that
+    are closest to it on the map, and not among the 2 · `K` closest.
     """
     distances = np.linalg.norm(points - place, axis=1)
     n_closer = np.searchsorted(np.sort(distances), distances[near])

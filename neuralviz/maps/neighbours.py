@@ -5,20 +5,23 @@ Distances are kept in float32. Equally near texts come in their own order.
 
 from __future__ import annotations
 
+import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
+from neuralviz.errors import ShouldStop, Stopped, TextError, never
 from neuralviz.maps.distances import (
     ROWS,
     all_distances,
-    check_metric,
-    check_same_length,
+    check_queries,
+    check_search,
     check_vectors,
     distinct_rows,
     pair_distances,
@@ -26,7 +29,6 @@ from neuralviz.maps.distances import (
     sort_keys,
     split_keys,
 )
-from neuralviz.maps.numba_turn import numba_turn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -93,9 +95,7 @@ def find_neighbours(
         Stopped: ``should_stop`` said so.
     """
     vectors = check_vectors(vectors)
-    check_metric(metric)
-    if k < 1:
-        raise SettingsError("The number of neighbours must be at least 1.")
+    check_search(metric, k)
     n = len(vectors)
     if n < 2:
         raise TextError("Finding neighbours needs at least 2 texts.")
@@ -106,33 +106,21 @@ def find_neighbours(
     if len(rows) == n:
         return descend(vectors, k, metric, seed, should_stop, on_wait)
     if len(rows) > EXACT_UP_TO:
-        group_neighbours = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
+        near_groups = descend(vectors[rows], k, metric, seed, should_stop, on_wait)
     else:
-        group_neighbours = _find_exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
-    return _expand_groups(_add_itself(group_neighbours), group, k)
+        near_groups = _find_exactly(vectors[rows], min(k, len(rows) - 1), metric, should_stop)
+    return _expand_groups(near_groups, group, k)
 
 
 def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
-    """The nearest points of every point of a map, exactly, by straight distance.
-
-    Args:
-        coordinates: [text, 2 or 3], finite.
-        k: neighbours of each; fewer where there are fewer points.
-    """
+    """The nearest points of every point of a map, exactly, by straight distance."""
     from scipy.spatial import KDTree
 
     n = len(coordinates)
     k = min(k, n - 1)
     distances, indices = KDTree(coordinates).query(coordinates, k + 1)
-    is_itself = indices == np.arange(n)[:, None]
-    # among many points at one place it may not find itself
-    is_itself[~is_itself.any(axis=1), -1] = True
-    shape = (n, k)
-    return Neighbours(
-        indices[~is_itself].reshape(shape).astype(np.int32),
-        distances[~is_itself].reshape(shape).astype(np.float32),
-        "euclidean",
-    )
+    near = Neighbours(indices.astype(np.int32), distances.astype(np.float32), "euclidean")
+    return _drop_itself(near, np.arange(n))
 
 
 def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cosine") -> Neighbours:
@@ -146,30 +134,21 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
 
     Returns:
         indices and distances [query, k]; a text with the query's own vector counts, at distance 0.
-
-    Raises:
-        SettingsError: an unknown metric, ``k`` below 1, or vectors of another length.
-        TextError: a query holds something that is no usable number.
     """
-    queries = check_vectors(queries, "query")
-    check_metric(metric)
-    if k < 1:
-        raise SettingsError("The number of neighbours must be at least 1.")
-    check_same_length(vectors, queries)
+    queries = check_queries(queries, vectors.shape[1])
+    check_search(metric, k)
     k = min(int(k), len(vectors))
-    indices = np.zeros((len(queries), k), dtype=np.int32)
-    distances = np.zeros((len(queries), k), dtype=np.float32)
-    step = ROWS
-    for start in range(0, len(queries), step):
-        rows = slice(start, start + step)
-        batch = queries[rows].astype(np.float64)
+    keys = np.zeros((len(queries), k), dtype=np.int64)
+    for start in range(0, len(queries), ROWS):
+        batch = queries[start : start + ROWS].astype(np.float64)
         kept = np.zeros((len(batch), 0), dtype=np.int64)
         for first in range(0, len(vectors), ROWS):
             block = vectors[first : first + ROWS].astype(np.float64)
-            keys = sort_keys(all_distances(batch, block, metric), first)
-            kept = smallest_keys(np.concatenate([kept, smallest_keys(keys, k)], axis=1), k)
-        indices[rows], distances[rows] = split_keys(np.sort(kept, axis=1))
-    return Neighbours(indices, distances, metric)
+            block_keys = sort_keys(all_distances(batch, block, metric), first)
+            kept = np.concatenate([kept, smallest_keys(block_keys, k)], axis=1)
+            kept = smallest_keys(kept, k)
+        keys[start : start + ROWS] = np.sort(kept, axis=1)
+    return Neighbours(*split_keys(keys), metric)
 
 
 def _find_exactly(vectors: np.ndarray, k: int, metric: str, should_stop: ShouldStop) -> Neighbours:
@@ -197,9 +176,8 @@ def descend(
 ) -> Neighbours:
     """Neighbours by nearest neighbour descent, of any number of vectors that all differ."""
     n = len(vectors)
-    peak = np.abs(vectors).max()
-    # Tiny numbers have no squares in float32.
-    scaled = unit_vectors(vectors) if metric == "cosine" else vectors / peak
+    # tiny numbers have no squares in float32
+    scaled = unit_vectors(vectors) if metric == "cosine" else vectors / np.abs(vectors).max()
     with numba_turn(should_stop, on_wait), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows with too few neighbours, filled below
         from pynndescent import NNDescent
@@ -237,17 +215,6 @@ def descend(
     return Neighbours(indices, distances, metric)
 
 
-def _add_itself(neighbours: Neighbours) -> Neighbours:
-    """[text, 1 + k], the text itself first."""
-    itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
-    zeros = np.zeros(itself.shape, dtype=np.float32)
-    return Neighbours(
-        np.concatenate([itself, neighbours.indices], axis=1),
-        np.concatenate([zeros, neighbours.distances], axis=1),
-        neighbours.metric,
-    )
-
-
 def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     """[text, k - 1]: each row without its own text, or without the last if that is not in it."""
     is_itself = neighbours.indices == texts[:, None]
@@ -260,40 +227,51 @@ def _drop_itself(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     )
 
 
-def _expand_groups(group_neighbours: Neighbours, group: np.ndarray, k: int) -> Neighbours:
-    """Neighbours of texts from those of the groups of equal texts.
+def _expand_groups(near: Neighbours, group: np.ndarray, k: int) -> Neighbours:
+    """Neighbours of texts from those of groups of equal texts; ``group`` is [text] of each."""
+    order = np.argsort(group, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(group))[:-1])
+    keys = np.zeros((len(group), k), dtype=np.int64)
+    for number, texts in enumerate(members):
+        some = [members[other][: k + 1] for other in (number, *near.indices[number].tolist())]
+        distances = np.repeat([0, *near.distances[number]], list(map(len, some)))
+        candidates = np.sort(sort_keys(distances[None], np.concatenate(some)))[:, : k + 1]
+        others = split_keys(candidates)[0] != texts[:, None]
+        is_first = others & (np.cumsum(others, axis=1) <= k)
+        keys[texts] = np.broadcast_to(candidates, others.shape)[is_first].reshape(-1, k)
+    return Neighbours(*split_keys(keys), near.metric)
 
-    Args:
-        group_neighbours: of groups, each itself first.
-        group: [text] of each.
-        k: neighbours of a text.
+
+_numba = threading.Lock()
+
+
+@contextmanager
+def numba_turn(
+    should_stop: ShouldStop = never, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[None]:
+    """The process's one turn at numba: UMAP, pynndescent and what else uses its threads.
+
+    Two at once can abort the whole process where numba has no threading layer but its own. Not to
+    be entered twice by the same thread. Where others have their turn, ``on_wait`` is called once,
+    and ``should_stop`` asked every tenth of a second.
     """
-    members = np.argsort(group, kind="stable").astype(np.int32)
-    sizes = np.bincount(group)
-    starts = np.cumsum(sizes) - sizes
-    indices = np.zeros((len(group), k), dtype=np.int32)
-    distances = np.zeros((len(group), k), dtype=np.float32)
-    for first in range(0, len(group_neighbours), ROWS):
-        near = group_neighbours.indices[first : first + ROWS]
-        far = group_neighbours.distances[first : first + ROWS]
-        ends = np.cumsum(sizes[near], axis=1)
-        n_groups = len(near)
-        slots = np.zeros((n_groups, k + 1), dtype=np.int32)
-        slot_distances = np.zeros((n_groups, k + 1), dtype=np.float32)
-        numbers = np.arange(n_groups)
-        for slot in range(k + 1):  # the place-th member of the column-th group fills it
-            column = (ends <= slot).sum(axis=1)
-            groups = near[numbers, column]
-            place = slot - (ends[numbers, column] - sizes[groups])
-            slots[:, slot] = members[starts[groups] + place]
-            slot_distances[:, slot] = far[numbers, column]
-        # equally near groups: their members in the order of the texts
-        keys = np.sort(sort_keys(slot_distances, slots.astype(np.int64)), axis=1)
-        slots, slot_distances = split_keys(keys)
-        texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
-        rows = group[texts] - first
-        without_itself = _drop_itself(
-            Neighbours(slots[rows], slot_distances[rows], group_neighbours.metric), texts
-        )
-        indices[texts], distances[texts] = without_itself.indices, without_itself.distances
-    return Neighbours(indices, distances, group_neighbours.metric)
+    if not _numba.acquire(blocking=False):
+        on_wait()
+        while not _numba.acquire(timeout=0.1):
+            if should_stop():
+                raise Stopped
+    try:
+        import numba
+
+        n_threads = numba.get_num_threads()  # UMAP leaves another number behind when it is stopped
+        # numba's OpenMP layer changes the number that torch's kernels use on this thread
+        torch = sys.modules.get("torch")
+        n_torch_threads = torch.get_num_threads() if torch is not None else 0
+        try:
+            yield
+        finally:
+            numba.set_num_threads(n_threads)
+            if torch is not None:
+                torch.set_num_threads(n_torch_threads)
+    finally:
+        _numba.release()

@@ -32,7 +32,7 @@ from neuralviz.maps.distances import check_vectors, digest_vectors
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import place_by_neighbours
-from neuralviz.maps.projection import Projection
+from neuralviz.maps.projection import Projection, project_on_components
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import prune
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 16  # of this machine; each takes some hundred MB
 LEFT_OVER = 2.0  # days after which the folder of a killed process is deleted
-_FOLDER = "placing"
+_FOLDER, _FIT = "placing", "fit.npz"
 _LOOKED = 0.1  # seconds after which it is asked whether to stop
 _ROOM = 1 << 62  # bytes: only age counts
 
@@ -97,10 +97,6 @@ def place_block(block: Block) -> PlacedBlock:
     """Read the vectors of a block, and place them.
 
     On one thread: sums by another number of threads differ in their last bits.
-
-    Raises:
-        StoreError: a text is not embedded, or the store or the folder of the map is gone.
-        TextError: a vector holds what is no usable number.
     """
     with threadpool_limits(1):
         store = CorpusStore(block.store)
@@ -108,31 +104,24 @@ def place_block(block: Block) -> PlacedBlock:
         vectors = check_vectors(store.vectors.get(block.embedder, keys))
         projection, groups = _read_fit(block.store / _FOLDER / block.fit, block.settings)
         if groups is None:
-            near = Neighbours(np.zeros((0, 0), np.int32), np.zeros((0, 0)), block.settings.metric)
+            placed = project_on_components(vectors, projection.fitted)
         else:
-            n = len(projection.coordinates)
-            near = groups.nearest(vectors, block.settings.placing_neighbours(n))
-        placed = place_by_neighbours(projection, vectors, near)
+            n_near = block.settings.placing_neighbours(len(projection.coordinates))
+            placed = place_by_neighbours(projection, vectors, groups.nearest(vectors, n_near))
     return PlacedBlock(block.number, placed.astype(np.float32), digest_vectors(vectors))
 
 
 @contextmanager
 def written_fit(
-    store: CorpusStore,
-    projection: Projection,
-    vectors: np.ndarray,
-    should_stop: ShouldStop,
+    store: CorpusStore, projection: Projection, vectors: np.ndarray, should_stop: ShouldStop
 ) -> Iterator[str]:
-    """A folder of what was fitted, for as long as blocks are placed.
+    """A folder of what was fitted, for as long as blocks are placed; `Block` has its name.
 
     Args:
         store: beside whose tables it lies.
         projection: of the sample.
         vectors: [fitted, dim] of the sample.
         should_stop: asked now and then.
-
-    Yields:
-        Its name, for `Block`.
 
     Raises:
         Stopped: ``should_stop`` said so.
@@ -142,24 +131,23 @@ def written_fit(
     folder = parent / secrets.token_hex(8)
     settings = projection.settings
     try:
-        folder.mkdir(parents=True)
-        prune(parent, n_bytes=_ROOM, days=LEFT_OVER)
-        if settings.reducer != "pca":
-            NearGroups.build(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
-                folder
+        try:
+            folder.mkdir(parents=True)
+            prune(parent, n_bytes=_ROOM, days=LEFT_OVER)
+            if settings.reducer != "pca":
+                groups = NearGroups.build(
+                    vectors, settings.metric, settings.seed, should_stop=should_stop
+                )
+                groups.save(folder)
+            np.savez(
+                folder / _FIT,
+                coordinates=projection.coordinates,
+                indices=projection.neighbours.indices,
+                distances=projection.neighbours.distances,
+                **projection.fitted,  # type: ignore[arg-type]
             )
-        arrays = {
-            "coordinates": projection.coordinates,
-            "near": projection.neighbours.indices,
-            "far": projection.neighbours.distances,
-            **{f"fitted_{name}": values for name, values in projection.fitted.items()},
-        }
-        for name, values in arrays.items():
-            np.save(folder / f"{name}.npy", values, allow_pickle=False)
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise NeuralvizError(store.database.refusal(str(error))) from error
-    try:
+        except OSError as error:
+            raise NeuralvizError(store.database.refusal(str(error))) from error
         yield folder.name
     finally:
         _read_fit.cache_clear()
@@ -171,20 +159,12 @@ def _read_fit(folder: Path, settings: ProjectionSettings) -> tuple[Projection, N
     """Read the files of `written_fit`; the groups are for reducers that place by neighbours."""
     if not folder.is_dir():
         raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
-
-    def read(name: str) -> np.ndarray:
-        return np.load(folder / f"{name}.npy", allow_pickle=False)
-
-    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _fitted_files(folder)}
-    neighbours = Neighbours(read("near"), read("far"), settings.metric)
-    projection = Projection(read("coordinates"), settings, neighbours, (), fitted)
-    if settings.reducer == "pca":
-        return projection, None
-    return projection, NearGroups.open(folder, settings.metric)
-
-
-def _fitted_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("fitted_*.npy"))
+    with np.load(folder / _FIT, allow_pickle=False) as arrays:
+        fitted = dict(arrays)
+    near = Neighbours(fitted.pop("indices"), fitted.pop("distances"), settings.metric)
+    projection = Projection(fitted.pop("coordinates"), settings, near, (), fitted)
+    is_pca = settings.reducer == "pca"
+    return projection, None if is_pca else NearGroups.open(folder, settings.metric)
 
 
 def place_on_processes(
@@ -197,15 +177,8 @@ def place_on_processes(
     """Place blocks on the cores of this machine, each on one; a single core needs no new process.
 
     A script that is run as a file must guard what it does by ``if __name__ == "__main__"``, as of
-    `multiprocessing`.
-
-    Args:
-        place, blocks, should_stop: as of `Spread`.
-        n_processes: by default one for every core, at most 16.
-
-    Raises:
-        Stopped: ``should_stop`` said so; blocks under way are given up.
-        NeuralvizError: a process was killed, or as of ``place``.
+    `multiprocessing`. By default there is a process for every core, at most 16. Blocks under way
+    are given up at Stop; a process that was killed is a NeuralvizError.
     """
     n_processes = min(n_processes or min(_count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:

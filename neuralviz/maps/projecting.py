@@ -6,38 +6,39 @@ the same map bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csgraph, csr_array
+import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
-from neuralviz.maps.distances import (
-    check_same_length,
-    check_vectors,
-    count_distinct,
-    equal_within,
+from neuralviz.maps.distances import check_queries, check_vectors, distinct_rows, equal_within
+from neuralviz.maps.neighbours import (
+    Neighbours,
+    descend,
+    find_neighbours,
+    nearest,
+    numba_turn,
 )
-from neuralviz.maps.neighbours import Neighbours, descend, find_neighbours, nearest
-from neuralviz.maps.numba_turn import numba_turn
-from neuralviz.maps.projection import Projection, ProjectionEvent
+from neuralviz.maps.projection import (
+    Projection,
+    ProjectionEvent,
+    principal_components,
+    project_on_components,
+)
 from neuralviz.maps.settings import FEWEST_TEXTS, SCORED_NEIGHBOURS, SEED, ProjectionSettings
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from numpy.typing import ArrayLike
 
 
 def project(
     vectors: ArrayLike,
     settings: ProjectionSettings | None = None,
-    neighbours: Neighbours | None = None,
     *,
     on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
     should_stop: ShouldStop = never,
@@ -49,8 +50,6 @@ def project(
     Args:
         vectors: [text, dim].
         settings: by default UMAP's own, with the cosine distance.
-        neighbours: of the same vectors, to be used in place of finding them; passed over when their
-            metric is another or they are too few.
         on_progress: called on this thread with every stage and epoch.
         should_stop: asked after every epoch (t-SNE: every few), and every tenth of a second while
             waiting. The search for neighbours among many texts, the start of a layout, and their
@@ -63,8 +62,7 @@ def project(
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
-    n = len(vectors)
-    check_enough(vectors, settings.metric)
+    check_enough(vectors)
     if vectors.shape[1] < settings.dimensions:
         raise SettingsError(
             f"Vectors with {vectors.shape[1]} values cannot be projected to "
@@ -81,32 +79,22 @@ def project(
 
     if should_stop():
         raise Stopped
-    needed = settings.needed_neighbours(n)
-    if not (
-        neighbours is not None
-        and neighbours.metric == settings.metric
-        and len(neighbours) == n
-        and neighbours.k >= needed
-    ):
-        on_progress(ProjectionEvent("neighbours"))
-        neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
-    distinct = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
+    on_progress(ProjectionEvent("neighbours"))
+    neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
+    rows, group, near = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
     fitted: dict[str, np.ndarray] = {}
-    with _turn_of(settings.reducer, should_stop, on_wait):
-        layout = _layout_of(settings.reducer)
-        if settings.reducer == "pca":
-            on_progress(ProjectionEvent("layout"))
-            fitted = layout.principal_components(vectors, settings.dimensions)
-            coordinates = layout.project_on_components(vectors[distinct.rows], fitted)
-        else:
-            coordinates = layout.lay_out(
-                vectors[distinct.rows], settings, distinct.neighbours, after_epoch
-            )
+    if settings.reducer == "pca":
+        on_progress(ProjectionEvent("layout"))
+        fitted = principal_components(vectors, settings.dimensions)
+        coordinates = project_on_components(vectors[rows], fitted)
+    else:
+        with _hold_layout(settings.reducer, should_stop, on_wait) as layout:
+            coordinates = layout.lay_out(vectors[rows], settings, near, after_epoch)
     return Projection(
-        np.ascontiguousarray(coordinates[distinct.group], dtype=np.float32),
+        np.ascontiguousarray(coordinates[group], dtype=np.float32),
         settings,
         neighbours,
-        _notes(settings, len(distinct.rows)),
+        _notes(settings, len(rows)),
         MappingProxyType(fitted),
     )
 
@@ -118,26 +106,14 @@ def _find_neighbours(
     on_wait: Callable[[], None],
 ) -> Neighbours:
     """As many neighbours of each text as a map with some settings needs."""
-    needed = settings.needed_neighbours(len(vectors))
-    seed = settings.seed if "seed" in settings.relevant() else SEED
     return find_neighbours(
-        vectors, needed, settings.metric, seed, should_stop=should_stop, on_wait=on_wait
+        vectors,
+        settings.needed_neighbours(len(vectors)),
+        settings.metric,
+        settings.seed if "seed" in settings.relevant() else SEED,
+        should_stop=should_stop,
+        on_wait=on_wait,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Distinct:
-    """Texts of which no two have the same vector; each stands for those of its own on a map.
-
-    Attributes:
-        rows: [distinct] numbers of the texts.
-        group: [text] which of them stands for it.
-        neighbours: of the distinct texts among themselves.
-    """
-
-    rows: np.ndarray
-    group: np.ndarray
-    neighbours: Neighbours
 
 
 def find_distinct(
@@ -146,28 +122,26 @@ def find_distinct(
     neighbours: Neighbours,
     should_stop: ShouldStop = never,
     on_wait: Callable[[], None] = lambda: None,
-) -> Distinct:
-    """The texts that are laid out; many of one vector would be torn into several clouds.
+) -> tuple[np.ndarray, np.ndarray, Neighbours]:
+    """The texts that are laid out: many of one vector would be torn into several clouds.
 
     Args:
-        vectors: [text, dim].
-        settings: of the map.
+        vectors, settings, should_stop, on_wait: as of `project`.
         neighbours: of all texts.
-        should_stop, on_wait: as of `project`.
 
-    Raises:
-        TextError: fewer than 5 vectors differ.
-        Stopped: ``should_stop`` said so.
+    Returns:
+        [distinct] numbers of texts, no two of one vector; [text] which of these stands for it; and
+        the neighbours of the distinct ones among themselves.
     """
     group = rows = np.arange(len(vectors))
     while True:
         is_equal = neighbours.distances <= equal_within(vectors[rows], settings.metric)[:, None]
         if not is_equal.any():
-            return Distinct(rows, group, neighbours)
+            return rows, group, neighbours
         text, column = np.nonzero(is_equal)
         edges = (np.ones(len(text)), (text, neighbours.indices[text, column]))
-        graph = csr_array(edges, shape=(len(rows), len(rows)))
-        labels = csgraph.connected_components(graph)[1]
+        graph = scipy.sparse.csr_array(edges, shape=(len(rows), len(rows)))
+        labels = scipy.sparse.csgraph.connected_components(graph)[1]
         _, first, part = np.unique(labels, return_index=True, return_inverse=True)
         rows, group = rows[first], part[group]
         if len(rows) < FEWEST_TEXTS:
@@ -175,13 +149,9 @@ def find_distinct(
         neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
 
 
-def check_enough(vectors: np.ndarray, metric: str) -> None:
-    """Refuse vectors that make no map.
-
-    Raises:
-        TextError: fewer than 5 of them differ.
-    """
-    differ = count_distinct(vectors, metric, FEWEST_TEXTS)
+def check_enough(vectors: np.ndarray) -> None:
+    """Raises TextError where fewer than 5 vectors differ, before anything is computed."""
+    differ = len(distinct_rows(vectors)[0])
     if differ < FEWEST_TEXTS:
         raise _too_few_error(differ, len(vectors))
 
@@ -194,46 +164,31 @@ def _too_few_error(differ: int, n: int) -> TextError:
     )
 
 
-def _turn_of(
+@contextmanager
+def _hold_layout(
     reducer: str, should_stop: ShouldStop, on_wait: Callable[[], None] = lambda: None
-) -> AbstractContextManager[None]:
-    """The turn at numba for UMAP; the others need none."""
-    return numba_turn(should_stop, on_wait) if reducer == "umap" else nullcontext()
-
-
-def _layout_of(reducer: str) -> ModuleType:
-    """The module of a reducer, whose library takes a second or two to load."""
-    if reducer == "umap":
-        from neuralviz.maps import umap_layout
-
-        return umap_layout
+) -> Iterator[ModuleType]:
+    """The module of UMAP, in its turn at numba, or of t-SNE; they take a second or two to load."""
     if reducer == "tsne":
         from neuralviz.maps import tsne_layout
 
-        return tsne_layout
-    from neuralviz.maps import components
+        yield tsne_layout
+    else:
+        with numba_turn(should_stop, on_wait):
+            from neuralviz.maps import umap_layout
 
-    return components
+            yield umap_layout
 
 
 def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
     """Sentences on settings that were changed for ``n`` different texts."""
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
+    reduced = ""
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
-        return (
-            (
-                f"The number of neighbours was reduced from {settings.n_neighbors} to "
-                f"{n_neighbors}: there are only {n:,} different texts."
-            ),
-        )
+        reduced = f"number of neighbours was reduced from {settings.n_neighbors} to {n_neighbors}"
     if settings.reducer == "tsne" and perplexity < settings.perplexity:
-        return (
-            (
-                f"The perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}: "
-                f"there are only {n:,} different texts."
-            ),
-        )
-    return ()
+        reduced = f"perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}"
+    return (f"The {reduced}: there are only {n:,} different texts.",) if reduced else ()
 
 
 def place(
@@ -248,9 +203,8 @@ def place(
     A new vector that is on the map already lands on its own point. The others land where the
     reducer's own placing puts them, after an exact search for their nearest texts: UMAP's
     ``transform``, openTSNE's ``transform``, or the product with the components. New texts are
-    placed each by itself, but UMAP's steps depend a little on which are placed together.
-
-    The first call for a map prepares it; a call waits while a map is being made by UMAP.
+    placed each by itself, but UMAP's steps depend a little on which are placed together. The first
+    call for a map prepares it; a call waits while a map is being made by UMAP.
 
     Args:
         vectors: [text, dim] of the texts on the map.
@@ -260,46 +214,29 @@ def place(
 
     Returns:
         [new, dimensions] float32.
-
-    Raises:
-        TextError: a new vector holds something that is no usable number.
-        SettingsError: the new vectors have another length than those on the map.
-        Stopped: ``should_stop`` said so.
     """
-    new = check_vectors(new, "query")
-    check_same_length(vectors, new)
+    new = check_queries(new, vectors.shape[1])
     settings = projection.settings
     if settings.reducer == "pca":
-        return _layout_of("pca").project_on_components(new, projection.fitted)
-    n_neighbors = settings.placing_neighbours(len(vectors))
-    near = nearest(vectors, new, n_neighbors, settings.metric)
+        return project_on_components(new, projection.fitted)
+    near = nearest(vectors, new, settings.placing_neighbours(len(vectors)), settings.metric)
     return place_by_neighbours(projection, new, near, should_stop=should_stop)
 
 
 def place_by_neighbours(
     projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """`place` for new texts whose neighbours on the map are known.
+    """`place` by UMAP or t-SNE, for [new, dim] vectors whose neighbours on the map are known.
 
-    Args:
-        projection: the map.
-        new: [new, dim] float32.
-        near: of each, as many texts of the map as `ProjectionSettings.placing_neighbours` says;
-            PCA needs none.
-        should_stop: asked every tenth of a second while waiting.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    There are as many of each as `ProjectionSettings.placing_neighbours` says.
     """
     settings = projection.settings
-    if settings.reducer == "pca":
-        return _layout_of("pca").project_on_components(new, projection.fitted)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)
     if unknown.any():
         near = Neighbours(near.indices[unknown], near.distances[unknown], near.metric)
-        with _turn_of(settings.reducer, should_stop):
-            placed[unknown] = _layout_of(settings.reducer).place(projection, near)
+        with _hold_layout(settings.reducer, should_stop) as layout:
+            placed[unknown] = layout.place(projection, near)
     return placed
 
 
@@ -307,10 +244,7 @@ def warm_up(*, large: bool = False) -> None:
     """Import UMAP and compile what maps need, for the first map of a process to start at once.
 
     For a thread in the background, which lets maps that are asked for meanwhile have their turn in
-    between.
-
-    Args:
-        large: also what only corpora of many thousand texts need: some 30 s of one core.
+    between. With ``large``, also what only many thousand texts need: some 30 s of one core.
     """
     n = 64
     vectors = np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A map, and how far one is that is being made."""
+"""A map, how far one is that is being made, and principal components."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
-
 
 STAGES = {
     "waiting": "Waiting for another map to finish",
@@ -74,3 +73,29 @@ class Projection:
     neighbours: Neighbours
     notes: tuple[str, ...] = ()
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.ndarray]:
+    """The arrays of PCA that `Projection.fitted` has, by scikit-learn.
+
+    The largest weight of each component is positive. There are at most as many as texts and values.
+    """
+    from sklearn.decomposition import PCA  # takes its time to load
+
+    data = vectors.astype(np.float64)
+    mean = data.mean(axis=0)
+    data -= mean
+    n, dim = data.shape
+    pca = PCA(dimensions, svd_solver="covariance_eigh" if n > dim else "full").fit(data)
+    return {
+        "mean": mean.astype(np.float32),
+        "components": pca.components_.astype(np.float32),
+        "explained_variance_ratio": pca.explained_variance_ratio_.astype(np.float32),
+    }
+
+
+def project_on_components(vectors: np.ndarray, fitted: Mapping[str, np.ndarray]) -> np.ndarray:
+    """[text, dimensions] where vectors lie on what `principal_components` found."""
+    mean = fitted["mean"].astype(np.float64)
+    components = fitted["components"].astype(np.float64)
+    return ((vectors - mean) @ components.T).astype(np.float32)

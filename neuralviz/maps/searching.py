@@ -1,4 +1,4 @@
-"""The texts of a corpus that are nearest to some vectors, found in the store.
+"""The texts of a corpus that are nearest to some vectors or texts, found in the store.
 
 Never more than a piece of the vectors is in memory. Through the index of the vectors, where there
 is one and the distance is the cosine, a query takes some milliseconds and may miss a few texts;
@@ -9,28 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, ShouldStop, Stopped, never
+from neuralviz.errors import ShouldStop, Stopped, StoreError, never
 from neuralviz.maps.distances import (
     all_distances,
-    check_metric,
-    check_vectors,
+    check_queries,
+    check_search,
     sort_keys,
     split_keys,
 )
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.settings import SEED
 from neuralviz.store.index import nearest_keys, read_index, rows_of_keys, vectors_of_keys
-from neuralviz.store.vectors import KEY_BYTES, not_embedded_error, vectors_table
+from neuralviz.store.vectors import KEY_BYTES, match_keys, not_embedded_error, vectors_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.index import VectorIndex
     from neuralviz.store.vectors import KeptEmbedder
 
 INDEXED = "cosine"  # the distance that indexes serve
@@ -38,7 +39,7 @@ MOST_FETCHED = 4000  # vectors near a query, before all are looked at
 MARGIN = 1.3  # times as many as are expected to belong to the corpus
 WIDER = 4  # times as many when they were too few
 ROWS = 4096  # vectors compared at once
-_PREFIX = ">u8"  # the first half of a key tells the texts of a corpus apart from others
+SAMPLED = 1000  # texts by which a large corpus is scored
 
 KeyDistances = tuple[np.ndarray, np.ndarray]
 """[found] keys of texts, and [found] float64 distances, of one query."""
@@ -81,194 +82,186 @@ def nearest_in_corpus(
         StoreError: the corpus was deleted, or fewer than ``k`` of its texts have a vector.
         Stopped: ``should_stop`` said so.
     """
-    search = _search(corpus, embedder, queries, k, metric, leaving_out)
-    pending = np.arange(len(search.queries))
-    index = find_search_index(store, embedder, metric)
-    if index is not None:
-        pending = _search_index(store, corpus, embedder, index, search, should_stop)
+    search = _Search(store, corpus, embedder, queries, k, metric, leaving_out)
+    pending = search.by_index(should_stop)
     if len(pending):
-        pending_queries = search.queries[pending]
-        candidates = _search_exactly(
-            store, corpus, embedder, pending_queries, k + 1, metric, on_progress, should_stop
-        )
-        for query, near in zip(pending.tolist(), _rows_of(store, corpus, candidates), strict=True):
-            if not search.take(query, near):
-                # all that have a vector are near, and they are too few
-                raise not_embedded_error(corpus.n_texts - len(near), corpus.n_texts)
-    is_approximate = len(pending) < len(search.queries)
-    return Neighbours(search.rows, search.distances, metric, is_approximate)
+        search.exactly(pending, on_progress, should_stop)
+    return search.result(is_approximate=len(pending) < len(search.queries))
 
 
-def nearest_by_index(
+def neighbours_of_rows(
     store: CorpusStore,
     corpus: Corpus,
-    embedder: KeptEmbedder,
-    index: VectorIndex,
-    queries: ArrayLike,
+    kept: KeptMap,
+    rows: np.ndarray,
     k: int,
     *,
-    leaving_out: np.ndarray | None = None,
-) -> Neighbours | None:
-    """As of `nearest_in_corpus`, by `find_search_index` alone; None where it finds too little.
+    on_progress: Callable[[int, int], None] = lambda n_done, total: None,
+    should_stop: ShouldStop = never,
+) -> Neighbours:
+    """The ``k`` texts nearest to each of some texts of a map, by the vectors.
+
+    They are those that were kept with the map, or, where it was fitted to a sample, come from the
+    index of the vectors: then they are approximate.
 
     Args, Raises:
-        As of `nearest_in_corpus`.
+        As of `nearest_in_corpus`; the map may be gone, too.
+
+    Returns:
+        [row, k] rows of the corpus, never the text itself; fewer where so many are not kept.
     """
-    search = _search(corpus, embedder, queries, k, INDEXED, leaving_out)
-    if len(_search_index(store, corpus, embedder, index, search, never)):
+    check_search(kept.settings.metric, k)
+    if kept.n_fitted is None:
+        return KeptMaps(store).neighbours(kept, rows).first(k)
+    embedder = find_embedder(store, kept)
+    return nearest_in_corpus(
+        store,
+        corpus,
+        embedder,
+        store.vectors.get(embedder, store.keys(corpus, rows)),
+        k,
+        kept.settings.metric,
+        leaving_out=rows,
+        on_progress=on_progress,
+        should_stop=should_stop,
+    )
+
+
+def neighbours_at_once(
+    store: CorpusStore, corpus: Corpus, kept: KeptMap, row: int, k: int
+) -> Neighbours | None:
+    """`neighbours_of_rows` of one text, if that takes a moment.
+
+    None where all vectors would have to be looked at: there is no index of them, or it does not
+    serve the distance of the map, or finds too little.
+    """
+    rows = np.array([row], dtype=np.int64)
+    if kept.n_fitted is None:
+        return neighbours_of_rows(store, corpus, kept, rows, k)
+    embedder = find_embedder(store, kept)
+    if kept.settings.metric != INDEXED or read_index(store.database, embedder) is None:
         return None
-    return Neighbours(search.rows, search.distances, INDEXED, is_approximate=True)
+    vectors = store.vectors.get(embedder, store.keys(corpus, rows))
+    search = _Search(store, corpus, embedder, vectors, k, INDEXED, rows)
+    return None if len(search.by_index(never)) else search.result(is_approximate=True)
 
 
-def find_search_index(
-    store: CorpusStore, embedder: KeptEmbedder, metric: str
-) -> VectorIndex | None:
-    """The index of the vectors, where there is one and it serves this distance."""
-    return read_index(store.database, embedder) if metric == INDEXED else None
+def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
+    """The embedder of a map.
 
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Queries, and arrays for their results.
-
-    Attributes:
-        queries: [query, dim].
-        itself: [query] a row that does not count, or -1.
-        rows, distances: [query, k].
+    Raises:
+        StoreError: its vectors were deleted.
     """
-
-    queries: np.ndarray
-    itself: np.ndarray
-    rows: np.ndarray
-    distances: np.ndarray
-
-    def take(self, query: int, near: np.ndarray) -> bool:
-        """Fill in the first of what is near a query, sorted; whether there is enough of it."""
-        numbers, near_distances = split_keys(near)
-        is_other = numbers != self.itself[query]
-        k = self.rows.shape[1]
-        if is_other.sum() < k:
-            return False
-        self.rows[query] = numbers[is_other][:k]
-        self.distances[query] = near_distances[is_other][:k]
-        return True
+    for embedder in store.vectors.embedders():
+        if embedder.id == kept.embedder:
+            return embedder
+    raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
 
 
-def _search(
-    corpus: Corpus,
-    embedder: KeptEmbedder,
-    queries: ArrayLike,
-    k: int,
-    metric: str,
-    leaving_out: np.ndarray | None,
-) -> _Search:
-    checked = check_vectors(queries, "query")
-    check_metric(metric)
-    if k < 1:
-        raise SettingsError("The number of neighbours must be at least 1.")
-    if checked.shape[1] != embedder.dim:
-        raise SettingsError(
-            f"The new vectors have {checked.shape[1]:,} values, those of the corpus "
-            f"{embedder.dim:,}. Embed both with the same method."
-        )
-    itself = np.full(len(checked), -1) if leaving_out is None else np.asarray(leaving_out)
-    k = min(int(k), corpus.n_texts - (leaving_out is not None))
-    rows = np.zeros((len(checked), k), dtype=np.int32)
-    return _Search(checked, itself, rows, np.zeros((len(checked), k), dtype=np.float32))
+def sampled_rows(corpus: Corpus, n: int = SAMPLED) -> np.ndarray:
+    """[n] rows of a random sample of the texts, rising: the same for every map of a corpus."""
+    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
+    return np.sort(drawn)
 
 
-def _search_index(
-    store: CorpusStore,
-    corpus: Corpus,
-    embedder: KeptEmbedder,
-    index: VectorIndex,
-    search: _Search,
-    should_stop: ShouldStop,
-) -> np.ndarray:
-    """Fill in what the index finds; the numbers of the queries for which that is too little."""
-    has_direction = np.abs(search.queries).max(axis=1, initial=0) > 0
-    pending = np.flatnonzero(has_direction)
-    with store.database.reading():
-        table = store.database.open(vectors_table(embedder))
-        n_vectors = table.count_rows()
-    k = search.rows.shape[1]
-    share = min(corpus.n_distinct / max(n_vectors, 1), 1.0)
-    n = k + 1 if share == 1 else math.ceil(MARGIN * (k + 1) / share)
-    while len(pending) and n <= MOST_FETCHED:
-        candidates = []
-        for query in pending.tolist():
-            if should_stop():
-                raise Stopped
-            with store.database.reading():
-                keys, vectors = nearest_keys(table, index, search.queries[query], n)
-            vector = search.queries[query : query + 1].astype(np.float64)
-            candidates.append((keys, all_distances(vector, vectors.astype(np.float64), INDEXED)[0]))
-        near = zip(pending.tolist(), _rows_of(store, corpus, candidates), strict=True)
-        pending = pending[~np.array([search.take(query, rows) for query, rows in near])]
-        n *= WIDER
-    return np.concatenate([np.flatnonzero(~has_direction), pending])
+class _Search:
+    """Queries of a corpus, and arrays that their results are filled in; as `nearest_in_corpus`."""
 
+    def __init__(
+        self,
+        store: CorpusStore,
+        corpus: Corpus,
+        embedder: KeptEmbedder,
+        queries: ArrayLike,
+        k: int,
+        metric: str,
+        leaving_out: np.ndarray | None,
+    ) -> None:
+        check_search(metric, k)
+        self.queries = check_queries(queries, embedder.dim)
+        self._store, self._corpus, self._embedder = store, corpus, embedder
+        self._metric = metric
+        n, self._k = len(self.queries), min(int(k), corpus.n_texts - (leaving_out is not None))
+        self._itself = np.full(n, -1) if leaving_out is None else np.asarray(leaving_out)
+        self._keys = np.zeros((n, self._k), dtype=np.int64)
 
-def _rows_of(
-    store: CorpusStore, corpus: Corpus, candidates: list[KeyDistances]
-) -> list[np.ndarray]:
-    """By query, sorted `sort_keys` of all rows of the corpus that have the keys that were found."""
-    different = np.unique(np.concatenate([keys for keys, _ in candidates]))
-    places, rows = rows_of_keys(store, corpus, different)
-    ends = np.searchsorted(places, np.arange(len(different) + 1))
-    near = []
-    for keys, distances in candidates:
-        positions = np.searchsorted(different, keys)
-        counts = ends[positions + 1] - ends[positions]
-        firsts = np.repeat(ends[positions], counts)
-        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        key_distances = np.repeat(distances, counts)[None]
-        near.append(np.sort(sort_keys(key_distances, rows[firsts + steps])[0]))
-    return near
+    def result(self, *, is_approximate: bool) -> Neighbours:
+        """What was filled in."""
+        return Neighbours(*split_keys(self._keys), self._metric, is_approximate)
 
+    def by_index(self, should_stop: ShouldStop) -> np.ndarray:
+        """Fill in what the index finds; numbers of the queries for which that is too little."""
+        store = self._store
+        index = read_index(store.database, self._embedder) if self._metric == INDEXED else None
+        if index is None:
+            return np.arange(len(self.queries))
+        has_direction = np.abs(self.queries).max(axis=1, initial=0) > 0
+        pending = np.flatnonzero(has_direction)
+        with store.database.reading():
+            table = store.database.open(vectors_table(self._embedder))
+            n_vectors = table.count_rows()
+        share = min(self._corpus.n_distinct / max(n_vectors, 1), 1.0)
+        n = self._k + 1 if share == 1 else math.ceil(MARGIN * (self._k + 1) / share)
+        while len(pending) and n <= MOST_FETCHED:
+            candidates = []
+            for query in pending.tolist():
+                if should_stop():
+                    raise Stopped
+                with store.database.reading():
+                    keys, vectors = nearest_keys(table, index, self.queries[query], n)
+                vector = self.queries[query : query + 1].astype(np.float64)
+                distances = all_distances(vector, vectors.astype(np.float64), INDEXED)
+                candidates.append((keys, distances[0]))
+            pending = pending[~np.array(self._fill_in(pending, candidates))]
+            n *= WIDER
+        return np.concatenate([np.flatnonzero(~has_direction), pending])
 
-def _search_exactly(
-    store: CorpusStore,
-    corpus: Corpus,
-    embedder: KeptEmbedder,
-    queries: np.ndarray,
-    n: int,
-    metric: str,
-    on_progress: Callable[[int, int], None],
-    should_stop: ShouldStop,
-) -> list[KeyDistances]:
-    """By query, the ``n`` nearest different texts of a corpus, from a look at all of them."""
-    exact_queries = queries.astype(np.float64)
-    corpus_keys = np.unique(store.keys(corpus))
-    prefixes = _prefixes(corpus_keys)
-    best = np.full((len(queries), 0), np.inf)
-    keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
-    n_seen = 0
-    on_progress(n_seen, len(corpus_keys))
-    for stored, vectors in vectors_of_keys(store.database, embedder, corpus_keys):
-        for start in range(0, len(stored), ROWS):
-            if should_stop():
-                raise Stopped
-            block_keys = stored[start : start + ROWS]
-            positions = np.minimum(
-                np.searchsorted(prefixes, _prefixes(block_keys)), len(prefixes) - 1
-            )
-            is_mine = prefixes[positions] == _prefixes(block_keys)
-            block = vectors[start : start + ROWS][is_mine].astype(np.float64)
-            block_distances = all_distances(exact_queries, block, metric)
-            best = np.concatenate([best, block_distances], axis=1)
-            keys = np.concatenate(
-                [keys, np.broadcast_to(block_keys[is_mine], block_distances.shape)], axis=1
-            )
-            if best.shape[1] > n:
-                first = np.argpartition(best, n - 1, axis=1)[:, :n]
-                best = np.take_along_axis(best, first, axis=1)
-                keys = np.take_along_axis(keys, first, axis=1)
-            n_seen += len(block)
-            on_progress(n_seen, len(corpus_keys))
-    return list(zip(keys, best, strict=True))
+    def exactly(
+        self, pending: np.ndarray, on_progress: Callable[[int, int], None], should_stop: ShouldStop
+    ) -> None:
+        """Fill in the results of some queries, from a look at all texts of the corpus."""
+        queries, n = self.queries[pending].astype(np.float64), self._k + 1
+        corpus_keys = np.unique(self._store.keys(self._corpus))
+        best = np.full((len(queries), 0), np.inf)
+        keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
+        n_seen = 0
+        on_progress(n_seen, len(corpus_keys))
+        pieces = vectors_of_keys(self._store.database, self._embedder, corpus_keys)
+        for piece_keys, piece in pieces:
+            for start in range(0, len(piece_keys), ROWS):
+                if should_stop():
+                    raise Stopped
+                _, is_mine = match_keys(corpus_keys, piece_keys[start : start + ROWS])
+                block_keys = piece_keys[start : start + ROWS][is_mine]
+                block = piece[start : start + ROWS][is_mine].astype(np.float64)
+                distances = all_distances(queries, block, self._metric)
+                best = np.concatenate([best, distances], axis=1)
+                keys = np.concatenate([keys, np.broadcast_to(block_keys, distances.shape)], axis=1)
+                if best.shape[1] > n:
+                    first = np.argpartition(best, n - 1, axis=1)[:, :n]
+                    best = np.take_along_axis(best, first, axis=1)
+                    keys = np.take_along_axis(keys, first, axis=1)
+                n_seen += len(block)
+                on_progress(n_seen, len(corpus_keys))
+        if not all(self._fill_in(pending, list(zip(keys, best, strict=True)))):
+            _, rows = rows_of_keys(self._store, self._corpus, np.unique(keys))
+            n_texts = self._corpus.n_texts  # those that have a vector are too few
+            raise not_embedded_error(n_texts - len(rows), n_texts)
 
-
-def _prefixes(keys: np.ndarray) -> np.ndarray:
-    """[key] the first half of each, in the order of the keys."""
-    return np.ascontiguousarray(keys).view(_PREFIX)[::2].astype(np.uint64)
+    def _fill_in(self, queries: np.ndarray, candidates: list[KeyDistances]) -> list[bool]:
+        """Fill in the rows of what is near some queries; whether there are enough for each."""
+        different = np.unique(np.concatenate([keys for keys, _ in candidates]))
+        places, rows = rows_of_keys(self._store, self._corpus, different)
+        ends = np.searchsorted(places, np.arange(len(different) + 1))
+        are_enough = []
+        for query, (keys, distances) in zip(queries.tolist(), candidates, strict=True):
+            positions = np.searchsorted(different, keys)
+            counts = ends[positions + 1] - ends[positions]
+            steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            numbers = rows[np.repeat(ends[positions], counts) + steps]
+            near = np.sort(sort_keys(np.repeat(distances, counts)[None], numbers)[0])
+            near = near[split_keys(near)[0] != self._itself[query]][: self._k]
+            are_enough.append(len(near) == self._k)
+            if are_enough[-1]:
+                self._keys[query] = near
+        return are_enough

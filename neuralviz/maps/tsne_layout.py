@@ -12,7 +12,7 @@ from openTSNE.nearest_neighbors import PrecomputedNeighbors
 from scipy.sparse import csr_matrix
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.maps.components import principal_components, project_on_components
+from neuralviz.maps.projection import principal_components, project_on_components
 from neuralviz.maps.settings import PLACING_PERPLEXITY
 
 if TYPE_CHECKING:
@@ -32,12 +32,8 @@ def lay_out(
 ) -> np.ndarray:
     """[text, 2] coordinates of a map.
 
-    Args:
-        vectors: [text, dim].
-        settings: of t-SNE.
-        neighbours: of the vectors.
-        after_epoch: told how many epochs are done, of how many; what it raises ends the work.
-        start: [text, 2] coordinates to begin with, of which the shape counts and not the size.
+    ``after_epoch`` is told how many epochs are done, of how many; what it raises ends the work.
+    ``start`` are coordinates to begin with, of which the shape counts and not the size.
     """
     n = len(vectors)
     total = EARLY_ITERATIONS + ITERATIONS

@@ -31,11 +31,7 @@ def lay_out(
 ) -> np.ndarray:
     """[text, dimensions] float32 coordinates of a map; by the thread that has numba's turn.
 
-    Args:
-        vectors: [text, dim].
-        settings: of UMAP.
-        neighbours: of the vectors.
-        after_epoch: told how many epochs are done, of how many; what it raises ends the work.
+    ``after_epoch`` is told how many epochs are done, of how many; what it raises ends the work.
     """
     _silence()
     n = len(vectors)

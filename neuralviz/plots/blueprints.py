@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
+from neuralviz.plots.parts import BARE, Trace, bars, cells, dots, draw
 from neuralviz.plots.theme import AFTER, escape, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import plotly.graph_objects as go
 
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
@@ -36,68 +38,35 @@ def blueprint_grid(
     tokens: Sequence[str],
     window: range,
 ) -> go.Figure:
-    """Inputs × tokens, a band a blueprint, with a strip of how often each token is masked.
-
-    Args:
-        inputs: of all tokens of a chunk; the first `MAX_ROWS` are drawn.
-        blueprints: that they were made by.
-        tokens: [token] of the chunk.
-        window: the tokens to draw.
-    """
+    """Inputs × tokens, a band a blueprint, with a strip of how often each token is masked."""
     tops, row = _rows(inputs)
     n_rows, drawn = len(tops), slice(window.start, window.stop)
     starts = np.flatnonzero(np.diff(inputs.blueprint[:n_rows], prepend=-1))
     names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
     x = np.arange(window.start, window.stop) + 1
-
-    figure = go.Figure()
-    edges, cells, hover = _with_band_heads(inputs, blueprints, names, drawn, tops, row, starts)
-    figure.add_heatmap(
-        x=x,
-        y=edges,
-        z=cells,
-        text=hover,
-        hovertemplate="%{text}<extra></extra>",
-        hoverongaps=False,
-        zmin=0,
-        zmax=1,
-        autocolorscale=False,
-        colorscale=[[0, KEPT], [1, MASKED]],
-        showscale=False,
-        xgap=2 if len(x) <= 60 else 1,
-        ygap=2 if row > 8 else 0,
-    )
     times = inputs.times_masked[drawn]
-    figure.add_bar(
-        x=x,
-        y=times,
-        yaxis="y2",
-        marker_color=MASKED,
-        text=times,
-        textposition="outside",
-        textangle=0,
-        cliponaxis=False,
-        customdata=names,
-        hovertemplate="position %{x}: <b>%{customdata}</b><br>times masked: %{y}<extra></extra>",
-        showlegend=False,
-    )
-    for name, colour in (("kept", KEPT), ("masked", MASKED)):
-        figure.add_scatter(
-            x=[None], y=[None], mode="markers", name=name, hoverinfo="skip",
-            marker={"symbol": "square", "size": 16, "color": colour},
-        )  # fmt: skip
-    for start in starts:
-        blueprint = blueprints[inputs.blueprint[start]]
-        text = f"<b>keep {blueprint.keep}, mask {blueprint.mask}</b>"
-        _write(figure, text, tops[start], "y")
+    edges, masked, hover = _with_band_heads(inputs, blueprints, names, drawn, tops, row, starts)
+    grid = _draw_grid(x, edges, masked, hover, gap=2 if row > 8 else 0)
+    legend = [
+        dots([None], [None], colour, size=16, marker={"symbol": "square"}, name=name)
+        for name, colour in (("kept", KEPT), ("masked", MASKED))
+    ]
     plot_height = tops[-1] + row + _BAND_HEAD + _STRIP
-    _write(figure, "<b>how often each token is masked</b>", _STRIP / plot_height, "paper")
-    first_rows = set(starts.tolist())
-    figure.update_layout(
-        title=None,
-        margin={"t": _token_height(tokens[drawn]), "b": _LEGEND, "l": 8, "r": 8},
-        bargap=0.12,
-        xaxis={
+    shifts = [
+        f"shift {shift}" if number in starts else str(shift)
+        for number, shift in enumerate(inputs.shift[:n_rows])
+    ]
+    bare: dict[str, Any] = {"ticks": "", **BARE}
+    heads = [
+        _head(f"keep {blueprint.keep}, mask {blueprint.mask}", tops[start], "y")
+        for start in starts
+        for blueprint in [blueprints[inputs.blueprint[start]]]
+    ]
+    heads.append(_head("how often each token is masked", _STRIP / plot_height, "paper"))
+    return draw(
+        [grid, _draw_counts(x, times, names), *legend],
+        None,
+        {
             "side": "top",
             "anchor": "free",
             "position": 1,
@@ -105,32 +74,62 @@ def blueprint_grid(
             "ticktext": names,
             "autotickangles": [0, -60, -90],
             "range": [x[0] - 0.5, x[-1] + 0.5],
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
+            **bare,
         },
-        yaxis={
+        {
             "domain": [(_STRIP + _BAND_HEAD) / plot_height, 1],
             "range": [tops[-1] + row, 0],
             "tickvals": tops + row / 2 if row > 14 else [],
-            "ticktext": [
-                f"shift {shift}" if number in first_rows else str(shift)
-                for number, shift in enumerate(inputs.shift[:n_rows])
-            ],
-            "showgrid": False,
-            "zeroline": False,
-            "ticks": "",
+            "ticktext": shifts,
+            **bare,
         },
         yaxis2={
             "domain": [0, _STRIP / plot_height],
             "range": [0, 1.7 * (times.max() or 1)],
             "showticklabels": False,
-            "showgrid": False,
-            "zeroline": False,
             "fixedrange": True,
+            **BARE,
         },
+        annotations=heads,
+        margin={"t": _token_height(tokens[drawn]), "b": _LEGEND, "l": 8, "r": 8},
+        bargap=0.12,
     )
-    return figure
+
+
+def _draw_grid(
+    x: np.ndarray, edges: np.ndarray, masked: np.ndarray, hover: np.ndarray, *, gap: int
+) -> Trace:
+    return cells(
+        masked,
+        x,
+        edges,
+        "%{text}",
+        (0, 1),
+        text=hover,
+        hoverongaps=False,
+        autocolorscale=False,
+        colorscale=[[0, KEPT], [1, MASKED]],
+        showscale=False,
+        xgap=2 if len(x) <= 60 else 1,
+        ygap=gap,
+    )
+
+
+def _draw_counts(x: np.ndarray, times: np.ndarray, names: Sequence[str]) -> Trace:
+    """[token] how often each is masked, in the strip under the grid."""
+    return bars(
+        x,
+        times,
+        MASKED,
+        "position %{x}: <b>%{customdata}</b><br>times masked: %{y}",
+        yaxis="y2",
+        text=times,
+        textfont=None,
+        textposition="outside",
+        textangle=0,
+        customdata=names,
+        showlegend=False,
+    )
 
 
 def _token_height(tokens: Sequence[str]) -> int:
@@ -177,9 +176,7 @@ def _with_band_heads(
     return edges, np.insert(cells, starts, np.nan, axis=0), np.insert(hover, starts, "", axis=0)
 
 
-def _write(figure: go.Figure, text: str, y: float, yref: str) -> None:
+def _head(text: str, y: float, yref: str) -> dict[str, Any]:
     """Words above a band, at the figure's left edge."""
-    figure.add_annotation(
-        text=text, x=0, xref="paper", xanchor="left", y=y, yref=yref, yanchor="bottom",
-        showarrow=False,
-    )  # fmt: skip
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": y, "yref": yref, "yanchor": "bottom"}
+    return {"text": f"<b>{text}</b>", "showarrow": False, **place}

@@ -7,19 +7,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.similarity import pair_indices, rank_differences
-from neuralviz.plots.room import cell_labels
+from neuralviz.plots.parts import (
+    CIVIDIS,
+    TOP_DOWN,
+    Trace,
+    cell_labels,
+    cells,
+    dots,
+    draw,
+    label_bars,
+    line,
+)
 from neuralviz.plots.theme import escape, method_colour, method_colours, shorten, symmetric_range
 from neuralviz.words import number
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from neuralviz.evaluation.similarity import Similarity
 
 MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
-TICKS_ACROSS, TICKS_DOWN = 9, 9
+MAX_TICKS = 9
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # of what the colours span
@@ -62,23 +73,12 @@ def similarity_heatmap(
     """The products of one method; those of a text with itself, always 1, are left out.
 
     Args:
-        similarity: of n texts.
-        names: of the texts, from `text_names`.
         order: numbers of the texts, counted from 0, in the order of rows and columns.
-        limits: of the colours, from `colour_range`.
-        pair: two texts whose cells are framed.
         groups: a label of every text, where they are ordered by it.
     """
-    products = similarity.products.copy()
-    np.fill_diagonal(products, np.nan)
-    figure = go.Figure(_heatmap(products, names, order, "cosine similarity", ".3f"))
-    figure.update_traces(zmin=limits[0], zmax=limits[1], colorscale="Cividis", autocolorscale=False)
-    figure.update_layout(
-        title=escape(similarity.method), plot_bgcolor=NOT_MEASURED, **_square_axes(order)
-    )
-    _divide(figure, order, groups)
-    _frame(figure, order, pair)
-    return figure
+    matrix = _products_matrix(similarity, names, order) | CIVIDIS
+    matrix |= {"zmin": limits[0], "zmax": limits[1]}
+    return _draw_matrix(matrix, escape(similarity.method), order, pair, groups)
 
 
 def difference_heatmap(
@@ -94,21 +94,23 @@ def difference_heatmap(
     Of ranks, since methods spread their cosine similarities over different ranges.
     """
     difference = rank_differences(first, second)
-    low, high = symmetric_range(difference)
-    figure = go.Figure(_heatmap(difference, names, order, "ranks", "+.0f"))
-    figure.update_traces(
-        zmin=low,
-        zmax=high,
-        colorbar={
-            "title": {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"},
-            "tickformat": "d",
-        },
-    )
-    figure.update_layout(
-        title=f"Ranks: {escape(first.method)} against {escape(second.method)}",
-        plot_bgcolor=NOT_MEASURED,
-        **_square_axes(order),
-    )
+    matrix = _matrix(difference, names, order, "ranks", "+.0f")
+    matrix["zmin"], matrix["zmax"] = symmetric_range(difference)
+    title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
+    matrix["colorbar"] = {**_BAR_BELOW, "title": title, "tickformat": "d"}
+    against = f"Ranks: {escape(first.method)} against {escape(second.method)}"
+    return _draw_matrix(matrix, against, order, pair, groups)
+
+
+def _draw_matrix(
+    matrix: Trace,
+    title: str,
+    order: np.ndarray,
+    pair: tuple[int, int] | None,
+    groups: Sequence[str] | None,
+) -> go.Figure:
+    axes = _square_axes(order)
+    figure = draw([matrix], title, axes["xaxis"], axes["yaxis"], plot_bgcolor=NOT_MEASURED)
     _divide(figure, order, groups)
     _frame(figure, order, pair)
     return figure
@@ -117,12 +119,7 @@ def difference_heatmap(
 def similarity_heatmaps(
     similarities: Sequence[Similarity], labels: Sequence[str] | None = None
 ) -> go.Figure:
-    """Products of several methods beside each other on one colour scale, for a page of its own.
-
-    Args:
-        similarities: of the same texts in the same order.
-        labels: of the texts, if any.
-    """
+    """Products of several methods beside each other on one colour scale, for a page of its own."""
     texts = similarities[0].texts
     names, order = text_names(texts, labels), np.arange(len(texts))
     columns = min(2, len(similarities))
@@ -131,17 +128,8 @@ def similarity_heatmaps(
         rows, columns, subplot_titles=[escape(s.method) for s in similarities],
         horizontal_spacing=0.12 / columns, vertical_spacing=0.16 / rows,
     )  # fmt: skip
-    for place, similarity in enumerate(similarities):
-        products = similarity.products.copy()
-        np.fill_diagonal(products, np.nan)
-        figure.add_trace(
-            _heatmap(products, names, order, "cosine similarity", ".3f").update(
-                coloraxis="coloraxis"
-            ),
-            place // columns + 1,
-            place % columns + 1,
-        )
     low, high = colour_range(similarities)
+    axes = _square_axes(order)
     figure.update_layout(
         title=f"Cosine similarity of {len(texts):,} texts",
         coloraxis={"cmin": low, "cmax": high, "colorscale": "Cividis"},
@@ -149,14 +137,13 @@ def similarity_heatmaps(
         plot_bgcolor=NOT_MEASURED,
         margin={"t": 110},
     )
-    axes = _square_axes(order)
     figure.update_xaxes(axes["xaxis"])
-    for place in range(len(similarities)):
-        figure.update_yaxes(
-            axes["yaxis"] | {"scaleanchor": f"x{place + 1 if place else ''}"},
-            row=place // columns + 1,
-            col=place % columns + 1,
-        )
+    for i, similarity in enumerate(similarities):
+        place = {"row": i // columns + 1, "col": i % columns + 1}
+        matrix = _products_matrix(similarity, names, order) | {"coloraxis": "coloraxis"}
+        figure.add_trace(matrix, **place)
+        anchor = f"x{i + 1 if i else ''}"
+        figure.update_yaxes(axes["yaxis"] | {"scaleanchor": anchor}, **place)
     return figure
 
 
@@ -169,43 +156,31 @@ def products_scatter(
     """Every pair of texts by its product in one method and in another.
 
     Args:
-        first, second: of the same texts.
-        pair: two texts whose point is ringed.
         among: labels of all methods that are compared, which decide on the colours.
     """
     colours = method_colours(among or [first.method, second.method])
     i, j = pair_indices(len(first.texts))
-    x, y = first.products[i, j], second.products[i, j]
-    figure = go.Figure(
-        go.Scattergl(
-            x=x,
-            y=y,
-            mode="markers",
-            marker={"color": colours[second.method], "size": 7 if len(i) < 2000 else 4,
-                    "opacity": 0.7 if len(i) < 2000 else 0.35},
+    size, opacity = (7, 0.7) if len(i) < 2000 else (4, 0.35)
+    traces = [
+        dots(
+            first.products[i, j],
+            second.products[i, j],
+            colours[second.method],
+            "texts %{customdata[0]} and %{customdata[1]}<br>"
+            f"{escape(first.method)} %{{x:.3f}}<br>{escape(second.method)} %{{y:.3f}}",
+            size=size,
+            marker={"opacity": opacity},
+            type="scattergl",
             customdata=np.stack([i, j], axis=1) + 1,
-            hovertemplate="texts %{customdata[0]} and %{customdata[1]}<br>"
-            f"{escape(first.method)} %{{x:.3f}}<br>{escape(second.method)} %{{y:.3f}}"
-            "<extra></extra>",
             showlegend=False,
         )
-    )  # fmt: skip
+    ]
     if pair is not None and pair[0] != pair[1]:
-        a, b = pair
-        figure.add_scatter(
-            x=[first.products[a, b]],
-            y=[second.products[a, b]],
-            mode="markers",
-            marker={"symbol": "circle-open", "size": 18, "line": {"width": 3}},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    figure.update_layout(
-        title="All pairs of texts",
-        xaxis={"title": f"cosine similarity, {escape(first.method)}"},
-        yaxis={"title": f"cosine similarity, {escape(second.method)}"},
-    )
-    return figure
+        ring = {"symbol": "circle-open", "line": {"width": 3}}
+        place = [first.products[pair]], [second.products[pair]]
+        traces.append(dots(*place, None, size=18, marker=ring, showlegend=False))
+    x, y = ({"title": f"cosine similarity, {escape(s.method)}"} for s in (first, second))
+    return draw(traces, "All pairs of texts", x, y)
 
 
 def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
@@ -214,78 +189,62 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
     finite = np.concatenate(values) if values else np.zeros(0)
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     edges = np.linspace(low - 0.02, high + 0.02, _BINS + 1)
-    figure = go.Figure()
-    colours = method_colours([similarity.method for similarity in similarities])
-    used: list[str] = []
-    for similarity, products in zip(similarities, values, strict=True):
-        colour = colours[similarity.method]
-        counts, _ = np.histogram(products, edges)
-        figure.add_scatter(
-            x=(edges[1:] + edges[:-1]) / 2,
-            y=100 * counts / max(len(products), 1),
-            mode="lines",
-            line={"color": colour, "width": 3, "shape": "hvh", "dash": _DASHES[used.count(colour)]},
-            name=escape(similarity.method),
-            hovertemplate=f"{escape(similarity.method)}<br>around %{{x:.2f}}: %{{y:.1f}}% of pairs"
-            "<extra></extra>",
-        )
-        used.append(colour)
-    figure.update_layout(
-        title="Pairs of texts by cosine similarity",
-        xaxis={"title": "cosine similarity"},
-        yaxis={"title": "pairs, %", "rangemode": "tozero"},
+    names = [escape(similarity.method) for similarity in similarities]
+    by_method = method_colours([similarity.method for similarity in similarities])
+    colours = [by_method[similarity.method] for similarity in similarities]
+    traces = []
+    for i, (name, products, colour) in enumerate(zip(names, values, colours, strict=True)):
+        share = 100 * np.histogram(products, edges)[0] / max(len(products), 1)
+        hover = f"{name}<br>around %{{x:.2f}}: %{{y:.1f}}% of pairs"
+        curve = line((edges[1:] + edges[:-1]) / 2, share, colour, hover, size=0, name=name)
+        curve["line"] |= {"shape": "hvh", "dash": _DASHES[colours[:i].count(colour)]}
+        traces.append(curve)
+    return draw(
+        traces,
+        "Pairs of texts by cosine similarity",
+        {"title": "cosine similarity"},
+        {"title": "pairs, %", "rangemode": "tozero"},
         showlegend=True,
     )
-    return figure
 
 
 def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarray) -> go.Figure:
     """A pair's product layer by layer; the mean over the layers is the pair's product."""
     room = 0.3 * max(np.ptp(np.append(products, 0.0)), 0.1)
-    figure = go.Figure(
-        go.Bar(
-            x=products,
-            y=[escape(shorten(name, 30)) for name in layers],
-            orientation="h",
-            marker={"color": method_colour("neural")},
-            text=[number(value, ".2f") for value in products],
-            textposition="outside",
-            hovertemplate="%{y}: %{x:.3f}<extra></extra>",
-        )
+    layer_bars = label_bars(
+        products,
+        [escape(shorten(name, 30)) for name in layers],
+        method_colour("neural"),
+        "%{y}: %{x:.3f}",
+        [number(value, ".2f") for value in products],
+        textposition="outside",
     )
-    figure.update_layout(
-        title=escape(title),
-        xaxis={
-            "title": "cosine similarity",
-            "range": [min(0.0, products.min()) - room, max(0.0, products.max()) + room],
-            "zeroline": True,
-            "nticks": 6,
-        },
-        yaxis={"autorange": "reversed"},
-    )
-    return figure
+    ends = [min(0.0, products.min()) - room, max(0.0, products.max()) + room]
+    x = {"title": "cosine similarity", "range": ends, "zeroline": True, "nticks": 6}
+    return draw([layer_bars], escape(title), x, TOP_DOWN)
 
 
-def _heatmap(
-    values: np.ndarray,
-    names: Sequence[str],
-    order: np.ndarray,
-    measure: str,
-    written: str,
-) -> go.Heatmap:
+_BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}
+
+
+def _products_matrix(similarity: Similarity, names: Sequence[str], order: np.ndarray) -> Trace:
+    products = similarity.products.copy()
+    np.fill_diagonal(products, np.nan)
+    return _matrix(products, names, order, "cosine similarity", ".3f")
+
+
+def _matrix(
+    values: np.ndarray, names: Sequence[str], order: np.ndarray, measure: str, written: str
+) -> Trace:
     """The values as cells, written in them in short where there is room."""
     named = [names[i] for i in order]
-    cells = values[np.ix_(order, order)].astype(np.float32)
-    has_text = len(order) <= MAX_VALUES
+    ordered = values[np.ix_(order, order)].astype(np.float32)
     short_format = written.replace(".3f", ".2f")
-    return go.Heatmap(
-        z=cells,
-        x=named,
-        y=named,
-        **(cell_labels(cells, lambda value: number(value, short_format)) if has_text else {}),
-        hovertemplate=f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}<extra></extra>",
-        colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
-    )
+    labels = {}
+    if len(order) <= MAX_VALUES:
+        labels = cell_labels(ordered, lambda value: number(value, short_format))
+    hover = f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}"
+    return cells(ordered, named, named, hover, colorbar=_BAR_BELOW, **labels)
 
 
 def _square_axes(order: np.ndarray) -> dict[str, dict]:
@@ -296,13 +255,10 @@ def _square_axes(order: np.ndarray) -> dict[str, dict]:
         "tickangle": 0,
         "showgrid": False,
         "constrain": "domain",
+        **_ticks(order, MAX_TICKS),
     }
-    return {
-        "xaxis": axis | _ticks(order, TICKS_ACROSS),
-        "yaxis": axis
-        | _ticks(order, TICKS_DOWN)
-        | {"autorange": "reversed", "scaleanchor": "x", "constraintoward": "top"},
-    }
+    upright = {**TOP_DOWN, "scaleanchor": "x", "constraintoward": "top"}
+    return {"xaxis": axis, "yaxis": axis | upright}
 
 
 def _ticks(order: np.ndarray, at_most: int) -> dict[str, list]:

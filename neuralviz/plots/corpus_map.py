@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.plots import map_marks
-from neuralviz.plots.map_marks import places, two_lines
-from neuralviz.plots.point_colours import GREY, PointColour, cluster_label
-from neuralviz.plots.point_groups import PointGroup, point_groups
-from neuralviz.plots.theme import escape, shorten
+from neuralviz.plots.parts import BARE, Trace, draw
+from neuralviz.plots.point_colours import (
+    GREY,
+    PointColour,
+    PointGroup,
+    cluster_label,
+    point_groups,
+)
+from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
 
 MOST_DRAWN = 50_000  # points of a map
 STAGE_SCALE, STAGE_NAME = 1.9, 24  # of text on the stage; px, of names on the map
@@ -29,6 +37,15 @@ TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
 _WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px, for which the legend is measured
+HOVERED_CHARACTERS = 60  # of a line
+_FRAME = (420, 280)  # px that a map has at least, beside another one on a projector
+_NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
+_NAME_STEPS = (0, 20, -20, 40, -40)  # px that a name may stand above its place
+DENSITY_BINS = 256  # across or up, at most
+UNDRAWN_SELECTION = "selected"  # trace of selected points that are not among the others
+_SHADE = "154, 159, 165"  # seen on light and on dark pages
+_DARKEST = 0.8  # opacity of the densest bin
+_LEVELS = 255
 
 
 def drawn_rows(n: int) -> np.ndarray:
@@ -79,47 +96,44 @@ def map_figure(
     Distances across are drawn as distances up. Colours of numbers span the middle 98% of them.
 
     Args:
-        coordinates: [text, 2 or 3].
         rows: [text] numbers that say which texts they are.
-        colour: what the points are coloured by; one colour if None.
-        title: of the figure; escaped here.
-        standout: what is selected, highlighted and placed.
         texts: [text] shown where one points at them; for corpora small enough to be sent whole.
         within: [text] whether a filter lets them through; the others are pale, and nothing can be
             done with them. None where there is no filter.
-        axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     points = np.asarray(coordinates, dtype=np.float32)
     everything = points
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
-    figure = go.Figure()
+    traces: list[Trace] = []
     if within is not None:
-        figure.add_trace(_left_out_trace(points[~within], len(rows)))
+        traces.append(_left_out_trace(points[~within], len(rows)))
         points, rows = points[within], rows[within]
         colour = None if colour is None else colour.select(np.flatnonzero(within))
         texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
     chosen = None if standout.selected is None else np.isin(rows, standout.selected)
     for group in point_groups(colour, len(rows), flat, bool(axes)):
-        figure.add_traces(list(_traces(group, points, rows, texts, chosen)))
+        traces += _traces(group, points, rows, texts, chosen)
+    figure = draw(traces)
     add_marks(figure, standout, points[rows == standout.highlighted], everything)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     lay_out(figure, colour, flat, axes)
     return figure
 
 
-def _left_out_trace(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
+def mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
+    """Points or lines that are not in the legend, with nothing to hover at unless they say so."""
+    kind = "scattergl" if points.shape[1] == 2 else "scatter3d"
+    silent = {} if "hovertemplate" in look else {"hoverinfo": "skip"}
+    return {"type": kind, **places(points), "mode": mode, "showlegend": False, **silent, **look}
+
+
+def _left_out_trace(points: np.ndarray, n: int) -> Trace:
     """Points that a filter leaves out, of ``n`` points."""
     size, _ = marker_look(n)
-    look = {
-        **places(points),
-        "mode": "markers",
-        "marker": {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    return go.Scattergl(look) if points.shape[1] == 2 else go.Scatter3d(look)
+    look = {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size}
+    return mark_trace(points, "markers", marker=look)
 
 
 def add_marks(
@@ -128,26 +142,24 @@ def add_marks(
     """Lines, ring, stars and names, on top of the points.
 
     Args:
-        figure: with the points.
-        standout: what is marked.
         highlighted: [0 or 1, 2 or 3] the point with a ring.
         points: [text, 2 or 3] all of them.
     """
     flat = points.shape[1] == 2
     for point in highlighted:
         if standout.near is not None:
-            figure.add_trace(map_marks.lines(point, standout.near))
-        figure.add_trace(map_marks.ring(point))
+            figure.add_trace(_lines(point, standout.near))
+        figure.add_trace(_ring(point))
     labels: list[dict[str, Any]] = []
     if standout.placed:
         positions = np.array([place for _, place in standout.placed], dtype=np.float32)
-        figure.add_traces(list(map(map_marks.lines, positions, standout.near_placed)))
-        figure.add_trace(map_marks.stars(standout.placed, positions))
-        labels = map_marks.star_labels(standout.placed, positions, points)
+        figure.add_traces(list(map(_lines, positions, standout.near_placed)))
+        figure.add_trace(_stars(standout.placed, positions))
+        labels = _star_labels(standout.placed, positions, points)
     if standout.names and len(points):
         names, positions = zip(*standout.names[:MOST_NAMED], strict=True)
         short_names = list(map(cluster_label, names))
-        labels = map_marks.name_labels(short_names, np.stack(positions), points, labels) + labels
+        labels = _name_labels(short_names, np.stack(positions), points, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 
@@ -168,12 +180,7 @@ def even_out(figures: Sequence[go.Figure]) -> None:
 
 
 def _room_below(figure: go.Figure, width: int) -> int:
-    """px that legend, colour bar and names of axes take below the frame of a map.
-
-    Args:
-        figure: of `map_figure`.
-        width: of the figure, px.
-    """
+    """px that legend, colour bar and names of axes take below the frame of a map."""
     room = 20
     if figure.layout.xaxis.title.text:
         room += 36
@@ -200,7 +207,7 @@ def _traces(
     rows: np.ndarray,
     texts: Sequence[str] | None,
     chosen: np.ndarray | None,
-) -> Iterator[go.Scattergl | go.Scatter3d]:
+) -> Iterator[Trace]:
     """The group as one trace; in three dimensions what is not selected is one of its own."""
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
@@ -214,7 +221,8 @@ def _traces(
         marker = {"size": size, "opacity": how_opaque, **group.marker}
         if group.values is not None:
             marker["color"] = group.values[positions]
-        trace: dict[str, Any] = {
+        trace: Trace = {
+            "type": "scattergl" if flat else "scatter3d",
             "showlegend": True,
             **group.trace,
             **places(points[positions]),
@@ -231,7 +239,7 @@ def _traces(
             # a list: plotly.js does not read this one as a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
-        yield go.Scattergl(trace) if flat else go.Scatter3d(trace)
+        yield trace
 
 
 def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
@@ -249,20 +257,8 @@ def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
 def lay_out(
     figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
 ) -> None:
-    """Axes, legend and margins of a map, for every width and for the stage.
-
-    Args:
-        figure: with its points and title.
-        colour: what they are coloured by.
-        flat: whether the map has two dimensions.
-        axes: names of the axes where they mean something.
-    """
-    plain: dict[str, Any] = {
-        "showticklabels": False,
-        "showgrid": False,
-        "zeroline": False,
-        "showline": True,
-    }
+    """Axes, legend and margins of a map, for every width and for the stage."""
+    plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
     named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
     if flat:
         x, y = named or (plain, plain)
@@ -322,3 +318,327 @@ def _stage_layout(figure: go.Figure, entry_width: int) -> dict[str, float]:
         "legend.entrywidth": round(STAGE_SCALE * entry_width),
         **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
     }
+
+
+# --- what stands out ---------------------------------------------------------------------------
+
+
+def two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
+    """The beginning of a user's text, safe in a figure."""
+    line = shorten(text, 2 * width)
+    if len(line) <= width:
+        return escape(line)
+    cut = line.rfind(" ", 0, width + 1)
+    cut = width if cut < 1 else cut
+    return f"{escape(line[:cut])}<br>{escape(shorten(line[cut:], width))}"
+
+
+def places(points: np.ndarray) -> dict[str, np.ndarray]:
+    return {axis: points[:, i] for i, axis in enumerate("xyz"[: points.shape[1]])}
+
+
+def _ring(point: np.ndarray) -> Trace:
+    """A dark ring within a light one, seen on any ground."""
+    flat = len(point) == 2
+    sizes, width = ([22, 22], [7, 3]) if flat else ([20, 15], 3)
+    look = {"symbol": "circle-open", "size": sizes, "line": {"width": width}}
+    marker = {**look, "color": ["#FFFFFF", "#000000"]}
+    return mark_trace(np.stack([point, point]), "markers", marker=marker)
+
+
+def _stars(placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray) -> Trace:
+    symbol, size = ("star", 20) if positions.shape[1] == 2 else ("diamond", 9)
+    look = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
+    return mark_trace(
+        positions,
+        "markers",
+        marker={**look, "color": YELLOW},
+        text=[two_lines(text) for text, _ in placed],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _star_labels(
+    placed: Sequence[tuple[str, np.ndarray]], positions: np.ndarray, points: np.ndarray
+) -> list[dict[str, Any]]:
+    """How each new sentence begins, on the side of its star where there is room."""
+    everything = np.concatenate([points, positions])[:, :2]
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    thirds = np.clip(3 * (positions[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
+    below, above = {"yanchor": "top", "yshift": -10}, {"yanchor": "bottom", "yshift": 10}
+    return [
+        _label(
+            f"<b>{two_lines(shorten(text, 32), 18)}</b>",
+            place,
+            xanchor=("left", "center", "right")[across],
+            **(below if up == 2 else above),
+        )
+        for (text, _), place, (across, up) in zip(placed, positions, thirds, strict=True)
+    ]
+
+
+def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
+    """Lines from a point [2 or 3] to its neighbours [neighbour, 2 or 3], as one trace."""
+    ends = np.full((3 * len(near), len(point)), np.nan, dtype=np.float32)  # a gap after each line
+    ends[0::3], ends[1::3] = point, near
+    return mark_trace(ends, "lines", line={"color": GREY, "width": 2})
+
+
+def _name_labels(
+    names: Sequence[str],
+    positions: np.ndarray,
+    points: np.ndarray,
+    obstacles: Sequence[dict[str, Any]] = (),
+) -> list[dict[str, Any]]:
+    """Names at places of a map, moved up or down where they would lie on each other.
+
+    A name for which there is no room is left out; those that come first have precedence.
+
+    Args:
+        names: of users' words; escaped here.
+        points: [text, 2 or 3] of the whole map.
+        obstacles: labels from `star_labels`, on which no name may lie.
+    """
+    flat = positions.shape[1] == 2
+    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
+    per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
+    occupied = [place for label in obstacles for place in _occupied_places(label, low, per_unit)]
+    labels = []
+    for name, place in zip(names, positions, strict=True):
+        x, y = ((place[:2] - low) * per_unit).tolist()
+        half = len(name) * _CHARACTER / 2
+        hidden = (abs(points[:, :2] - place[:2]) * per_unit < (half, _NAME_HEIGHT / 2)).all(axis=1)
+        is_lone = len(np.unique(points[hidden], axis=0)) == 1  # as a point of equal texts is
+        free = (
+            step
+            for step in (_NAME_STEPS[is_lone:] if flat else (0,))
+            if all(
+                abs(y + step - other_y) >= _NAME_HEIGHT or abs(x - other_x) >= half + other_half
+                for other_x, other_y, other_half in occupied
+            )
+        )
+        step = next(free, None)
+        if flat and step is None:
+            continue
+        occupied.append((x, y + (step or 0), half))
+        labels.append(_label(f"<b>{escape(name)}</b>", place, yshift=step or 0))
+    return labels
+
+
+def _occupied_places(
+    label: dict[str, Any], low: np.ndarray, per_unit: float
+) -> list[tuple[float, float, float]]:
+    """Middle of each line of a star's label, and half of its width, px from the lowest corner."""
+    x, y = ((np.array([label["x"], label["y"]]) - low) * per_unit).tolist()
+    written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
+    half = max(map(len, written)) * _CHARACTER / 2
+    x += {"left": half, "center": 0, "right": -half}[label["xanchor"]]
+    up = 1 if label["yanchor"] == "bottom" else -1
+    middles = [label["yshift"] + up * _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
+    return [(x, y + middle, half) for middle in middles]
+
+
+def _label(text: str, place: np.ndarray, **more: Any) -> dict[str, Any]:
+    """An annotation at a place [2 or 3] of a map."""
+    font = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
+    where = dict(zip("xyz", place.tolist(), strict=False))
+    return {**where, "text": text, "font": font, "showarrow": False, **more}
+
+
+# --- more texts than can be drawn --------------------------------------------------------------
+#
+# The points are binary columns apart from the figure, sent once, whatever is marked on them. Its
+# traces say where their points are among the columns, and what is selected is a bit a point;
+# `ui.live_figure` puts both together in the browser.
+
+
+@dataclass(frozen=True, eq=False)
+class PointColumns:
+    """Points in the order in which they are drawn, and the density of all of which they are some.
+
+    Attributes:
+        x, y: [point] float32.
+        rows: [point] int32 row numbers that say which texts they are.
+        values: [point] float32 by which they are coloured; None where it is not by numbers.
+        density: [up, across] uint8, from the bottom.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray | None
+    density: np.ndarray
+
+    @cached_property
+    def content(self) -> bytes:
+        """A line of JSON that says how long they are, and the columns, little-endian."""
+        header = {
+            "n": len(self.rows),
+            "values": self.values is not None,
+            "density": list(self.density.shape),
+        }
+        columns = [self.x, self.y, self.rows, *([] if self.values is None else [self.values])]
+        types = ["<f4", "<f4", "<i4", "<f4"]
+        parts = [
+            np.ascontiguousarray(column, dtype=kind).tobytes()
+            for column, kind in zip(columns, types, strict=False)
+        ]
+        return b"".join([json.dumps(header).encode(), b"\n", *parts, self.density.tobytes()])
+
+    @cached_property
+    def digest(self) -> str:
+        """Differs from that of any other columns."""
+        return hashlib.blake2b(self.content, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class LargePoints:
+    """The points and the density of a large map, without what stands out on it.
+
+    Attributes:
+        columns: the points, and the density.
+        traces: of the density and the groups of points, without their data.
+        colour: what the points are coloured by.
+    """
+
+    columns: PointColumns
+    traces: go.Figure
+    colour: PointColour | None
+
+
+def large_points(
+    coordinates: np.ndarray,
+    rows: np.ndarray,
+    colour: PointColour | None,
+    counts: np.ndarray,
+    covered: tuple[float, float, float, float],
+    *,
+    everywhere: PointColour | None = None,
+    axes: Sequence[str] | None = None,
+) -> LargePoints:
+    """Some points of a map on the density of all of them.
+
+    Args:
+        counts: [up, across] points in each bin, from the left and the bottom.
+        covered: what the bins cover: left, right, bottom, top.
+        everywhere: colour of all points: the legend is the same whichever of them are drawn.
+    """
+    groups = list(point_groups(colour, len(rows), True, bool(axes), everywhere))
+    order = np.concatenate([group.positions for group in groups]) if groups else np.arange(0)
+    size, opacity = marker_look(len(rows))
+    figure = go.Figure([_density_trace(counts, covered)])
+    end = 0
+    for group in groups:
+        start, end = end, end + len(group.positions)
+        by_values = group.values is not None
+        trace: Trace = {
+            "type": "scattergl",
+            "showlegend": True,
+            **group.trace,
+            "mode": "markers",
+            "marker": {"size": size, "opacity": opacity, **group.marker},
+            "unselected": {"marker": {"opacity": FADED}},
+        }
+        if start == end:
+            trace |= {"x": [None], "y": [None]}  # for the legend
+        else:
+            trace["meta"] = {"points": [start, end], "values": by_values}
+        add_hover(trace, None)
+        figure.add_trace(trace)
+    values = None
+    if colour is not None and colour.values is not None:
+        values = colour.values[order]
+    points = coordinates[order]
+    columns = PointColumns(points[:, 0], points[:, 1], rows[order], values, levels(counts))
+    return LargePoints(columns, figure, colour)
+
+
+def levels(counts: np.ndarray) -> np.ndarray:
+    """uint8 of the counts of bins, by the logarithm: 0 for none alone, 255 for the most."""
+    highest = np.log1p(counts.max(initial=1))
+    scaled = np.rint(_LEVELS * np.log1p(counts) / highest)
+    return np.maximum(scaled, counts > 0).astype(np.uint8)  # a single point is seen, too
+
+
+def large_map_figure(
+    drawn: LargePoints,
+    *,
+    title: str,
+    bounds: tuple[float, float, float, float],
+    selected: np.ndarray | None = None,
+    undrawn: tuple[np.ndarray, np.ndarray] | None = None,
+    highlighted: np.ndarray | None = None,
+    standout: Standout = NO_STANDOUT,
+    axes: Sequence[str] | None = None,
+    uirevision: str | None = None,
+) -> go.Figure:
+    """A map without its points, which are in ``drawn.columns``.
+
+    Args:
+        bounds: of all points: left, right, bottom, top. The whole map shows them.
+        selected: [drawn] whether each point of the columns is selected; the others fade. None where
+            nothing is.
+        undrawn: row numbers and [point, 2] coordinates of selected points that are not drawn.
+        highlighted: [2] place of the point with a ring, drawn or not.
+        standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
+        uirevision: zoom is kept while it stays the same.
+    """
+    figure = go.Figure(drawn.traces)
+    x_min, x_max, y_min, y_max = bounds
+    corners = np.array([[x_min, y_min], [x_max, y_max]], dtype=np.float32)
+    x, y = corners.T.tolist()
+    hidden = {"marker": {"opacity": 0, "size": 1}, "hoverinfo": "skip", "showlegend": False}
+    figure.add_trace({"type": "scattergl", "x": x, "y": y, "mode": "markers", **hidden})
+    if undrawn is not None and len(undrawn[0]):
+        figure.add_trace(_undrawn_selection(*undrawn))
+    points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
+    add_marks(figure, standout, points, corners)
+    figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
+    lay_out(figure, drawn.colour, True, axes)
+    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
+    figure.update_layout(meta={**figure.layout.meta, "selected": encode_bits(selected)})
+    return figure
+
+
+def _undrawn_selection(rows: np.ndarray, points: np.ndarray) -> Trace:
+    """Selected points that are not among those that are drawn."""
+    return mark_trace(
+        points.astype(np.float32),
+        "markers",
+        name=UNDRAWN_SELECTION,
+        marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
+        customdata=rows.astype(np.int32),
+        unselected={"marker": {"opacity": 1}},
+        hoverinfo="none",
+    )
+
+
+def _density_trace(
+    counts: np.ndarray, covered: tuple[float, float, float, float]
+) -> dict[str, Any]:
+    """The density as shades of grey, without its levels."""
+    up, across = counts.shape
+    x_min, x_max, y_min, y_max = covered
+    wide, high = (x_max - x_min) / across, (y_max - y_min) / up
+    return {
+        "type": "heatmap",
+        "meta": {"density": True},
+        "x0": x_min + wide / 2,
+        "dx": wide,
+        "y0": y_min + high / 2,
+        "dy": high,
+        "zmin": 0,
+        "zmax": _LEVELS,
+        "zsmooth": "fast",
+        "autocolorscale": False,
+        "colorscale": [[0, f"rgba({_SHADE}, 0)"], [1, f"rgba({_SHADE}, {_DARKEST})"]],
+        "showscale": False,
+        "hoverinfo": "skip",
+    }
+
+
+def encode_bits(selected: np.ndarray | None) -> str | None:
+    """[point] whether it is selected, as base64 of a bit a point, the lowest first."""
+    if selected is None:
+        return None
+    return base64.b64encode(np.packbits(selected, bitorder="little").tobytes()).decode()

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from neuralviz.plots.room import cell_labels
+from neuralviz.plots.parts import (
+    GROUND,
+    NAMES_OF_BARS,
+    TOP_DOWN,
+    Trace,
+    bars,
+    cell_labels,
+    cells,
+    dots,
+    draw,
+    label_bars,
+    line,
+    name_axis,
+    widen,
+)
 from neuralviz.plots.theme import (
+    BLUE,
     DISSIMILAR,
     SIMILAR,
     SMALL_FONT_SIZE,
@@ -20,13 +36,22 @@ from neuralviz.plots.theme import (
     shorten_apart,
     symmetric_range,
 )
-from neuralviz.words import number
+from neuralviz.words import number, percent
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its number above
 LABEL_LENGTH = 34  # characters
 WITH_BASELINE = 80  # px above a figure whose line of the baseline is named
 NARROW = 0.2  # of the longest bar: no room for its number in it
+WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
+NO_BASELINES: Mapping[str, float] = MappingProxyType({})
+_BAND = "rgba(0, 114, 178, 0.16)"
+_PATTERNS = ("", "/", ".", "x")
+_CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
+_NAMES = {"showgrid": False, "ticks": ""}  # an axis of names beside cells
+
+Interval = tuple[float, float] | None
+Published = tuple[float, str] | None  # a value and the model that it was measured with
 
 
 def rows_height(n_rows: int) -> int:
@@ -37,10 +62,10 @@ def rows_height(n_rows: int) -> int:
 def interval_figure(
     labels: Sequence[str],
     values: Sequence[float],
-    intervals: Sequence[tuple[float, float] | None],
+    intervals: Sequence[Interval],
     title: str,
     axis: str,
-    published: Sequence[tuple[float, str] | None] = (),
+    published: Sequence[Published] = (),
     *,
     written: str = ".2f",
     among: Sequence[str] = (),
@@ -48,68 +73,25 @@ def interval_figure(
     """A dot with its interval for each row; a hollow diamond for what was published of it.
 
     Args:
-        labels: of the rows, no two alike.
         values: NaN where there is none.
         intervals: lower and upper bound at 95%; None where there is none.
-        title: of the figure.
-        axis: what the values are.
         published: value and model; None where there is none.
-        written: format of the number above a dot.
         among: labels of all methods that are coloured together; by default those of the rows.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
     colours = method_colours(among or labels)
-    figure = go.Figure()
-    for place, (name, label, value, bounds) in enumerate(
-        zip(names, labels, values, intervals, strict=True)
-    ):
-        error = None
-        if bounds is not None:
-            error = {
-                "type": "data",
-                "symmetric": False,
-                "array": [bounds[1] - value],
-                "arrayminus": [value - bounds[0]],
-                "thickness": 2.5,
-                "width": 7,
-            }
-        interval = (
-            ""
-            if bounds is None
-            else f"<br>95% interval: {number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}"
-        )
-        figure.add_scatter(
-            x=[value],
-            y=[name],
-            mode="markers+text",
-            marker={"size": 13, "color": colours[label]},
-            text=[number(value, written) if np.isfinite(value) else ""],
-            textposition="top center",
-            textfont={"size": SMALL_FONT_SIZE},
-            cliponaxis=False,
-            error_x=error,
-            showlegend=False,
-            hovertemplate=f"{name}: %{{x:.3f}}{interval}<extra></extra>",
-            name=f"row {place}",
-        )
-    diamonds = [
-        (name, *entry)
-        for name, entry in zip(names, published or [None] * len(names), strict=True)
-        if entry
+    traces = [
+        _interval_dot(name, value, interval, colours[label], written)
+        for name, label, value, interval in zip(names, labels, values, intervals, strict=True)
     ]
-    if diamonds:
-        figure.add_trace(
-            published_trace(
-                [value for _, value, _ in diamonds],
-                [name for name, _, _ in diamonds],
-                [model for _, _, model in diamonds],
-                value="x",
-            )
-        )
-    figure.update_layout(
-        title=title,
-        xaxis={"title": axis, "nticks": 8},
-        yaxis={
+    diamonds = [
+        (entry[0], name, entry[1]) for name, entry in zip(names, published, strict=False) if entry
+    ]
+    return draw(
+        traces + published_traces(diamonds, value="x"),
+        title,
+        {"title": axis, "nticks": 8},
+        {
             "categoryorder": "array",
             "categoryarray": names[::-1],
             "showgrid": True,
@@ -117,68 +99,76 @@ def interval_figure(
             "range": [-0.6, len(names) - 0.4],
         },
     )
-    return figure
+
+
+def _interval_dot(name: str, value: float, interval: Interval, colour: str, written: str) -> Trace:
+    hover, error = f"{name}: %{{x:.3f}}", None
+    if interval is not None:
+        low, high = interval
+        hover += f"<br>95% interval: {number(low, '.3f')} to {number(high, '.3f')}"
+        error = _error_bar([value], [low], [high], thickness=2.5, width=7)
+    return dots(
+        [value],
+        [name],
+        colour,
+        hover,
+        size=13,
+        mode="markers+text",
+        text=[number(value, written) if np.isfinite(value) else ""],
+        textposition="top center",
+        textfont={"size": SMALL_FONT_SIZE},
+        cliponaxis=False,
+        error_x=error,
+        showlegend=False,
+        name=name,
+    )
+
+
+def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
+    above, below = np.subtract(high, value).tolist(), np.subtract(value, low).tolist()
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **look}
+
+
+def published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -> list[Trace]:
+    """Hollow diamonds at what was published, if anything.
+
+    Args:
+        value: ``x`` or ``y``, whichever is the published value.
+    """
+    if not diamonds:
+        return []
+    x, y, models = zip(*diamonds, strict=True)
+    names = [escape(model) for model in models]
+    look = {"symbol": "diamond-open", "line": {"width": 2.5}}
+    hover = f"published: %{{{value}:.3f}}<br>%{{customdata}}"
+    name = f"published, {', '.join(dict.fromkeys(names))}"
+    return [dots(x, y, GROUND, hover, size=13, marker=look, customdata=names, name=name)]
 
 
 def lead_figure(
-    best: str, rivals: Sequence[str], leads: Sequence[WrittenLead], among: Sequence[str] = ()
+    best: str,
+    rivals: Sequence[str],
+    leads: Sequence[float],
+    intervals: Sequence[Interval],
+    texts: Sequence[str],
+    *,
+    unit: str = "lead",
+    among: Sequence[str] = (),
 ) -> go.Figure:
-    """How far the best method is ahead of each other one, with intervals; a line at no lead.
-
-    Args:
-        best: label of the best method.
-        rivals: labels of the others, no two alike.
-        leads: over each of them.
-        among: as of `interval_figure`.
-    """
-    unit = leads[0].unit if leads else ""
+    """How far the best method is ahead of each other one, with intervals; a line at no lead."""
     figure = interval_figure(
         rivals,
-        [lead.value for lead in leads],
-        [lead.interval for lead in leads],
+        leads,
+        intervals,
         f"Lead of {escape(shorten(best, LABEL_LENGTH))} over …",
-        f"{unit or 'lead'} ↑",
+        f"{unit} ↑",
         among=among,
     )
-    for trace, lead in zip(figure.data, leads, strict=True):
-        trace.text = [lead.text]
-    figure.add_vline(x=0, line={"color": "#8A9096", "width": 2}, layer="below")
-    ends = [0.0, *(lead.value for lead in leads)]
-    ends += [end for lead in leads for end in lead.interval or ()]
-    room = 0.08 * (max(ends) - min(ends) or 1)
-    figure.update_xaxes(range=[min(ends) - room, max(ends) + room])
-    return figure
-
-
-class WrittenLead(NamedTuple):
-    """A lead as it is drawn: in its unit, percentage points or none, and as it is read."""
-
-    value: float
-    interval: tuple[float, float] | None
-    unit: str
-    text: str
-
-
-def published_trace(
-    x: Sequence[object], y: Sequence[object], models: Sequence[str], *, value: str
-) -> go.Scatter:
-    """Hollow diamonds at what was published, with the models that were measured there.
-
-    Args:
-        x, y: where they stand.
-        models: one a diamond.
-        value: ``x`` or ``y``, whichever is the published value.
-    """
-    names = [escape(model) for model in models]
-    return go.Scatter(
-        x=x,
-        y=y,
-        customdata=names,
-        mode="markers",
-        marker={"size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}},
-        name=f"published, {', '.join(dict.fromkeys(names))}",
-        hovertemplate=f"published: %{{{value}:.3f}}<br>%{{customdata}}<extra></extra>",
-    )
+    for trace, text in zip(figure.data, texts, strict=True):
+        trace.text = [text]
+    figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
+    ends = [end for interval in intervals for end in interval or ()]
+    return figure.update_xaxes(range=widen([0.0, *leads, *ends]))
 
 
 def error_figure(
@@ -188,41 +178,19 @@ def error_figure(
     title: str,
     among: Sequence[str] = (),
 ) -> go.Figure:
-    """The share of relations that each row breaks, as bars; without ties, a line in the bar.
-
-    Args:
-        labels: of the rows.
-        errors: shares, 0 … 1, ties broken.
-        strict: shares without ties.
-        title: of the figure.
-        among: as of `interval_figure`.
-    """
-    names = shorten_apart(labels, LABEL_LENGTH)
+    """The share of relations that each row breaks, as bars."""
     colours = method_colours(among or labels)
-    figure = go.Figure(
-        go.Bar(
-            x=np.asarray(errors) * 100,
-            y=names,
-            orientation="h",
-            marker={"color": [colours[label] for label in labels]},
-            text=[f"{error:.2%}" for error in errors],
-            textposition=[
-                "inside" if error > NARROW * max(errors) else "outside" for error in errors
-            ],
-            textfont={"size": SMALL_FONT_SIZE},
-            insidetextfont={"color": "white"},
-            cliponaxis=False,
-            customdata=np.asarray(strict) * 100,
-            hovertemplate="%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%<extra></extra>",
-        )
+    shares = label_bars(
+        np.asarray(errors) * 100,
+        shorten_apart(labels, LABEL_LENGTH),
+        [colours[label] for label in labels],
+        "%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%",
+        [f"{error:.2%}" for error in errors],
+        textposition=["inside" if error > NARROW * max(errors) else "outside" for error in errors],
+        customdata=np.asarray(strict) * 100,
     )
-    figure.update_layout(
-        title=title,
-        xaxis={"title": "error, % ↓", "rangemode": "tozero", "nticks": 6},
-        yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
-        bargap=0.3,
-    )
-    return figure
+    x = {"title": "error, % ↓", "rangemode": "tozero", "nticks": 6}
+    return draw([shares], title, x, NAMES_OF_BARS, bargap=0.3)
 
 
 def accuracy_figure(
@@ -236,65 +204,48 @@ def accuracy_figure(
     """How often the label of a text is told, with intervals; a line for each baseline.
 
     Args:
-        labels: of the rows.
-        accuracies: 0 … 1.
-        intervals: at 95%.
         baselines: what is reached without embeddings, by name, two at most.
-        title: of the figure.
-        among: as of `interval_figure`.
     """
     figure = interval_figure(
         labels, accuracies, intervals, title, "accuracy ↑", written=".1%", among=among
     )
     for place, (name, value) in enumerate(baselines.items()):
-        figure.add_vline(
-            x=value, line={"dash": "dot" if place else "dash", "color": "#8A9096", "width": 2},
-            annotation={"text": name, "yanchor": "bottom", "yshift": 18 * place},
-        )  # fmt: skip
-    low = min([*baselines.values(), *(bounds[0] for bounds in intervals)])
-    high = max([*baselines.values(), *(bounds[1] for bounds in intervals)])
-    room = 0.08 * (high - low or 1)
-    figure.update_layout(
-        xaxis={"tickformat": ".0%", "range": [low - room, high + room]},
+        written = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
+        figure.add_vline(x=value, line=_baseline_look(place), annotation=written)
+    ends = [*baselines.values(), *(end for interval in intervals for end in interval)]
+    return figure.update_layout(
+        xaxis={"tickformat": ".0%", "range": widen(ends)},
         margin={"t": WITH_BASELINE + 18 * (len(baselines) - 1)},
     )
-    return figure
+
+
+def _baseline_look(place: int) -> dict[str, Any]:
+    return {"dash": "dot" if place else "dash", "color": GROUND, "width": 2}
 
 
 def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -> go.Figure:
-    """How the cosine similarities of similar and of dissimilar texts are distributed.
-
-    Args:
-        similar, dissimilar: cosine similarities, -1 … 1.
-        title: of the figure.
-    """
+    """How the cosine similarities of similar and of dissimilar texts are distributed."""
     cosines = np.concatenate([similar, dissimilar])
     low, high = (float(cosines.min()), float(cosines.max())) if len(cosines) else (0.0, 1.0)
     fewer = min(len(similar), len(dissimilar))
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
-    figure = go.Figure()
-    for values, name, colour in (
-        (dissimilar, "dissimilar", DISSIMILAR),
-        (similar, "similar", SIMILAR),
-    ):
-        counts, _ = np.histogram(values, edges)
-        figure.add_bar(
-            x=(edges[:-1] + edges[1:]) / 2,
-            y=counts / max(1, len(values)) * 100,
+    kinds = (("dissimilar", DISSIMILAR, dissimilar), ("similar", SIMILAR, similar))
+    traces = [
+        bars(
+            (edges[:-1] + edges[1:]) / 2,
+            np.histogram(values, edges)[0] / max(1, len(values)) * 100,
+            colour,
+            f"{name}: %{{y:.2g}}%<br>around %{{x:.3f}}",
             width=np.diff(edges),
             name=f"{name} ({len(values):,})",
-            marker={"color": colour, "opacity": 0.6, "line": {"width": 0}},
-            hovertemplate=f"{name}: %{{y:.2g}}%<br>around %{{x:.3f}}<extra></extra>",
         )
-    figure.update_layout(
-        title=title,
-        barmode="overlay",
-        bargap=0,
-        xaxis={"title": "cosine similarity", "nticks": 8},
-        yaxis={"title": "pairs, %"},
-    )
-    return figure
+        for name, colour, values in kinds
+    ]
+    for trace in traces:
+        trace["marker"] |= {"opacity": 0.6, "line": {"width": 0}}
+    x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
+    return draw(traces, title, x, y, barmode="overlay", bargap=0)
 
 
 def overlap_figure(
@@ -303,32 +254,33 @@ def overlap_figure(
     """The share of errors that two methods have in common, as a matrix (Eq. 3).
 
     Args:
-        labels: of the rows.
         share: [row, row] ``I``, 0 … 1; NaN where a row breaks nothing.
-        shared: [row, row] how many.
-        title: of the figure.
     """
     names = shorten_apart(labels, LABEL_LENGTH)
-    figure = go.Figure(
-        go.Heatmap(
-            z=share,
-            x=names,
-            y=names,
-            zmin=0,
-            zmax=1,
-            colorbar={"title": {"text": "I"}},
-            **cell_labels(share),
-            textfont={"size": SMALL_FONT_SIZE},
-            customdata=shared,
-            hovertemplate=("%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared<extra></extra>"),
-        )
+    look = {"colorbar": {"title": {"text": "I"}}, "customdata": shared, **_CELL_FONT}
+    hover = "%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared"
+    matrix = cells(share, names, names, hover, (0, 1), **look, **cell_labels(share))
+    return draw([matrix], title, {"tickangle": -35, **_NAMES}, {**_NAMES, **TOP_DOWN})
+
+
+def confusion_figure(labels: Sequence[str], counts: np.ndarray, title: str) -> go.Figure:
+    """Which labels are taken for which: shares of each label's texts, as a matrix.
+
+    Args:
+        counts: [own label, predicted label] texts; every label has some.
+    """
+    names = shorten_apart(labels, LABEL_LENGTH)
+    share = counts / counts.sum(axis=1, keepdims=True)
+    bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
+    look = {"customdata": counts, **bar, **_CELL_FONT, **cell_labels(share, percent)}
+    hover = "label %{y}<br>predicted %{x}<br>%{customdata:,} texts, %{z:.1%}"
+    axis = {"type": "category", **_NAMES}
+    return draw(
+        [cells(share, names, names, hover, (0, 1), **look)],
+        title,
+        {"tickangle": -35, "title": "predicted label", **axis},
+        {"title": "own label", **axis, **TOP_DOWN},
     )
-    figure.update_layout(
-        title=title,
-        yaxis={"autorange": "reversed", "showgrid": False, "ticks": ""},
-        xaxis={"showgrid": False, "ticks": "", "tickangle": -35},
-    )
-    return figure
 
 
 def quality_figure(
@@ -342,10 +294,7 @@ def quality_figure(
     """A heatmap for each quality that varies, over the values of the two others (section 3.1).
 
     Args:
-        qualities: names.
         matrices: [fixed1, fixed2] tau-c, or ratios of two methods' tau-c.
-        fixed: values of the two others.
-        title: of the figure.
         is_ratio: colours centred at 1, cut to 0.5 … 1.5.
     """
     figure = make_subplots(
@@ -353,36 +302,187 @@ def quality_figure(
         subplot_titles=[f"{escape(shorten(name, 20))} varies" for name in qualities],
         horizontal_spacing=0.08,
     )
+    hover = "others fixed at %{y} and %{x}: %{text}"
     for column, (matrix, (rows, columns)) in enumerate(zip(matrices, fixed, strict=True), 1):
+        x, y = ([f"{value:g}" for value in values] for values in (columns, rows))
         # a diverging scale is centred at 0: ratios are drawn as what they are above 1
         drawn = matrix - 1 if is_ratio else matrix
-        figure.add_trace(
-            go.Heatmap(
-                z=drawn,
-                x=[f"{value:g}" for value in columns],
-                y=[f"{value:g}" for value in rows],
-                coloraxis="coloraxis",
-                **cell_labels(matrix),
-                hovertemplate="others fixed at %{y} and %{x}: %{text}<extra></extra>",
-            ),
-            row=1,
-            col=column,
-        )
-    finite = np.concatenate([np.zeros(1), *(np.ravel(matrix) for matrix in matrices)])
-    finite = finite[np.isfinite(finite)]
-    if is_ratio:
-        low, high = -0.5, 0.5
-    elif finite.min() < 0:
-        low, high = symmetric_range(finite)
-    else:
-        low, high = 0.0, float(finite.max()) or 1.0
-    bar: dict[str, Any] = {"title": {"text": "ratio" if is_ratio else "tau-c"}}
-    if is_ratio:
-        bar |= {"tickvals": [-0.5, -0.25, 0, 0.25, 0.5],
-                "ticktext": ["≤ 0.5", "0.75", "1", "1.25", "≥ 1.5"]}  # fmt: skip
+        look = {"coloraxis": "coloraxis", **cell_labels(matrix)}
+        figure.add_trace(cells(drawn, x, y, hover, **look), row=1, col=column)
     figure.update_layout(
-        title=title, coloraxis={"cmin": low, "cmax": high, "colorbar": bar}, margin={"t": 90}
+        title=title, coloraxis=_quality_colours(matrices, is_ratio), margin={"t": 90}
     )
-    figure.update_xaxes(showgrid=False, ticks="", type="category")
-    figure.update_yaxes(showgrid=False, ticks="", type="category")
+    figure.update_xaxes(type="category", **_NAMES)
+    return figure.update_yaxes(type="category", **_NAMES)
+
+
+def _quality_colours(matrices: Sequence[np.ndarray], is_ratio: bool) -> dict[str, Any]:
+    if is_ratio:
+        names = {"tickvals": [-0.5, -0.25, 0, 0.25, 0.5],
+                 "ticktext": ["≤ 0.5", "0.75", "1", "1.25", "≥ 1.5"]}  # fmt: skip
+        return {"cmin": -0.5, "cmax": 0.5, "colorbar": {"title": {"text": "ratio"}, **names}}
+    values = np.concatenate([np.zeros(1), *map(np.ravel, matrices)])
+    finite = values[np.isfinite(values)]
+    low, high = 0.0, float(finite.max()) or 1.0
+    if finite.min() < 0:
+        low, high = symmetric_range(finite)
+    return {"cmin": low, "cmax": high, "colorbar": {"title": {"text": "tau-c"}}}
+
+
+# --- sweeps ------------------------------------------------------------------------------------
+
+
+def line_figure(
+    setting: str,
+    values: Sequence[float],
+    measured: Sequence[float],
+    intervals: Sequence[Interval],
+    title: str,
+    axis: str,
+    published: Sequence[Published] = (),
+    baselines: Mapping[str, float] = NO_BASELINES,
+) -> go.Figure:
+    """A measure over one setting, with its intervals as a band.
+
+    Args:
+        measured: the measure; NaN where there is none, and the line goes on behind.
+        intervals: lower and upper bound at 95%; None where there is none.
+        published: what a paper has for a value, and the model there; None where it has nothing.
+        baselines: what is reached without embeddings, by name: a line each.
+    """
+    order = [index for index in np.argsort(values) if np.isfinite(measured[index])]
+    x, y = [values[index] for index in order], [measured[index] for index in order]
+    known = [interval for index in order if (interval := intervals[index]) is not None]
+    traces = _band(x, known) if known and len(known) == len(order) else []
+    hover = f"{escape(setting)} %{{x}}: %{{y:.3f}}"
+    traces.append(line(x, y, BLUE, hover, width=2.5, name=axis, showlegend=False))
+    traces[-1]["marker"]["color"] = BLUE
+    diamonds = [(value, *entry) for value, entry in zip(values, published, strict=False) if entry]
+    written = {}
+    if min(values) > 0 and max(values) > WIDE_RANGE * min(values):
+        written = {"type": "log", "tickvals": x, "ticktext": [f"{value:g}" for value in x]}
+    figure = draw(
+        traces + published_traces(diamonds, value="y"),
+        title,
+        {"title": escape(setting), **written},
+        {"title": axis, "nticks": 6},
+    )
+    for place, (name, value) in enumerate(baselines.items()):
+        beside = {"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"}
+        figure.add_hline(y=value, line=_baseline_look(place), annotation=beside)
+    if baselines and x:
+        ends = [end for interval in known for end in interval]
+        figure.update_yaxes(range=widen([*baselines.values(), *y, *ends]))
     return figure
+
+
+def _band(x: Sequence[float], intervals: Sequence[tuple[float, float]]) -> list[Trace]:
+    low, high = zip(*intervals, strict=True)
+    look: Trace = {"width": 0, "size": 0, "name": "95% interval"}
+    filled: Trace = {"fill": "tonexty", "fillcolor": _BAND}
+    return [
+        line(x, low, BLUE, showlegend=False, **look),
+        line(x, high, BLUE, showlegend=True, **filled, **look),
+    ]
+
+
+def grid_figure(
+    settings: tuple[str, str],
+    values: tuple[Sequence[float], Sequence[float]],
+    measured: Sequence[float],
+    title: str,
+    axis: str,
+) -> go.Figure:
+    """A measure over two settings, as a heatmap.
+
+    Args:
+        measured: the measure, one a row; NaN where there is none.
+    """
+    down, across = (sorted(set(setting_values)) for setting_values in values)
+    matrix = np.full((len(down), len(across)), np.nan)
+    for a, b, value in zip(*values, measured, strict=True):
+        matrix[down.index(a), across.index(b)] = value
+    x, y = ([f"{value:g}" for value in ends] for ends in (across, down))
+    y_name, x_name = map(escape, settings)
+    look: Trace = {"colorbar": {"title": {"text": axis}}, **_CELL_FONT}
+    labels = cell_labels(matrix, lambda value: number(value, "#.3g").rstrip("."))
+    hover = f"{y_name} %{{y}}, {x_name} %{{x}}: %{{text}}"
+    return draw(
+        [cells(matrix, x, y, hover, **look, **labels)],
+        title,
+        {"title": x_name, "type": "category", **_NAMES},
+        {"title": y_name, "type": "category", **_NAMES, **TOP_DOWN},
+    )
+
+
+# --- neighbours of a corpus --------------------------------------------------------------------
+
+
+def label_accuracy_figure(
+    methods: Sequence[str],
+    accuracies: Mapping[str, np.ndarray],
+    baselines: Mapping[str, float],
+    *,
+    title: str = "k-NN accuracy",
+) -> go.Figure:
+    """Accuracy of the k nearest neighbours, a bar for each method, a group for each label column.
+
+    Args:
+        accuracies: by label column, [method, 3] accuracy, and the lower and upper end of its
+            interval, 0 … 1; NaN where there is none.
+        baselines: by label column, the accuracy of always saying the most frequent label.
+    """
+    colours, names = method_colours(methods), shorten_apart(methods, 40)
+    values = 100 * np.array([np.asarray(shares, dtype=float) for shares in accuracies.values()])
+    looks = [colours[method] for method in methods]
+    traces = [
+        _method_bars(name, values[:, i], looks[i], _PATTERNS[looks[:i].count(looks[i]) % 4])
+        for i, name in enumerate(names)
+    ]
+    for place, column in enumerate(accuracies):
+        traces.append(
+            line(
+                [place - 0.45, place + 0.45],
+                [100 * baselines[column]] * 2,
+                GROUND,
+                "majority baseline: %{y:.1f}%",
+                dash="dash",
+                size=0,
+                name="majority baseline",
+                legendgroup="baseline",
+                showlegend=place == 0,
+            )
+        )
+    ends = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
+    return draw(
+        traces,
+        escape(title),
+        name_axis(list(accuracies), 16, **ends),
+        {"title": "accuracy (higher is better)", "range": [0, 100], "ticksuffix": "%"},
+        barmode="group",
+        bargap=0.2,
+        showlegend=True,
+    )
+
+
+def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Trace:
+    """[column, 3] bars of a method, with their intervals."""
+    share, low, high = values.T
+    look = {"shape": pattern, "fillmode": "overlay", "fgcolor": "white", "fgopacity": 0.4}
+    trace = bars(
+        np.arange(len(values)),
+        share,
+        colour,
+        "%{fullData.name}<br>%{y:.1f}% (95% interval: %{customdata[0]:.1f}% to "
+        "%{customdata[1]:.1f}%)",
+        name=name,
+        error_y=_error_bar(share, low, high, thickness=2, width=5, color=GROUND),
+        customdata=values[:, 1:],
+        text=[percent(value / 100) for value in share],
+        textposition="inside",
+        insidetextanchor="middle",  # above the line of the baseline
+        textangle=0,
+        insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
+    )
+    trace["marker"]["pattern"] = look
+    return trace

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
@@ -14,20 +13,31 @@ from neuralviz.evaluation.ladder_table import PUBLISHED_OF
 from neuralviz.evaluation.normal_plot import normal_plot
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.room import spaced_ticks
+from neuralviz.plots.parts import (
+    NAMES_OF_BARS,
+    Trace,
+    bars,
+    dots,
+    draw,
+    label_bars,
+    line,
+    number_axis,
+    widen,
+)
 from neuralviz.plots.theme import (
     BEFORE,
     BLUE,
     FONT_SIZE,
     RUNG_COLOURS,
     SKY,
-    SMALL_FONT_SIZE,
     VERMILLION,
 )
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.words import number
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from neuralviz.evaluation.ladder_events import Curve
     from neuralviz.evaluation.ladder_table import LadderLine, Prediction
     from neuralviz.training.similarity.settings import Rung
@@ -37,7 +47,7 @@ _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILL
 _MOST_BINS = 24
 _LOSSES = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 3)]  # on a log axis
 _ON_DEV = "On the dev pairs"
-_ROOM = 0.06  # beside the outermost dot
+_DASHED: Trace = {"width": 2, "dash": "dash", "size": 0}
 
 
 def ladder_height(n_lines: int) -> int:
@@ -50,10 +60,6 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
 
     Diamonds are drawn where the lines have what was published: on the pairs that it is of.
     A rung that is not there yet has its line already.
-
-    Args:
-        lines: of baselines and of the rungs that are there.
-        rungs: all that are to be climbed.
     """
     by_name = {line.name: line for line in lines}
     names = [line.name for line in lines if line.rung is None]
@@ -78,23 +84,21 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         trace.marker.symbol = "circle" if rung else "square"
     several = [(line.name, score) for line in lines for score in line.seeds if len(line.seeds) > 1]
     if several:
-        figure.add_scatter(
-            x=[score for _, score in several],
-            y=[name for name, _ in several],
-            mode="markers",
+        marks = dots(
+            [score for _, score in several],
+            [name for name, _ in several],
+            BEFORE,
+            "one seed: %{x:.3f}",
+            marker={"symbol": "line-ns-open", "line": {"width": 2}},
             name="single seeds",
-            marker={"size": 9, "symbol": "line-ns-open", "color": BEFORE, "line": {"width": 2}},
-            hovertemplate="one seed: %{x:.3f}<extra></extra>",
         )
-    ends = [
-        value for line in lines for value in (line.spearman, *(line.interval or ()), *line.seeds)
-    ]
-    ends = [value for value in [*ends, *(p[0] for p in published if p)] if np.isfinite(value)]
-    if ends:
-        room = _ROOM * (max(ends) - min(ends) or 1)
-        figure.update_xaxes(range=[min(ends) - room, max(ends) + room])
-    figure.update_layout(showlegend=True, title=None, margin={"t": 16})
-    return figure
+        figure.add_trace(marks)
+    ends = [entry[0] for entry in published if entry]
+    for row in lines:
+        ends += [row.spearman, *(row.interval or ()), *row.seeds]
+    if finite := [value for value in ends if np.isfinite(value)]:
+        figure.update_xaxes(range=widen(finite, 0.06))
+    return figure.update_layout(showlegend=True, title=None, margin={"t": 16})
 
 
 def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
@@ -111,26 +115,9 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
     )
     drawn_rungs: set[Rung] = set()
     for (rung, seed), curve in curves.items():
-        dev, losses = np.asarray(curve.dev, float), np.asarray(curve.losses, float)
-        if not len(losses):
-            continue
-        if rung == "log-variance":
-            losses = np.exp(losses)
-        for row, values, quantity in ((1, dev, "Spearman"), (2, losses, "loss")):
-            figure.add_scatter(
-                x=np.arange(1, len(values) + 1), y=values, mode="lines", row=row, col=1,
-                opacity=0.5 if rung in drawn_rungs else 1,
-                line={"color": RUNG_COLOURS[rung], "width": 3},
-                hovertemplate=f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {quantity} "
-                "%{y:.3f}<extra></extra>",
-            )  # fmt: skip
-        if np.isfinite(dev).any():
-            best = int(np.nanargmax(dev))
-            figure.add_scatter(
-                x=[best + 1], y=[dev[best]], mode="markers", hoverinfo="skip", row=1, col=1,
-                marker={"size": 11, "color": RUNG_COLOURS[rung]},
-            )  # fmt: skip
-        drawn_rungs.add(rung)
+        if curve.losses:
+            figure.add_traces(_learning_lines(rung, seed, curve, pale=rung in drawn_rungs))
+            drawn_rungs.add(rung)
     figure.update_annotations(x=0, xanchor="left", font={"size": FONT_SIZE})
     figure.update_layout(
         xaxis={"rangemode": "tozero"},
@@ -147,187 +134,140 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
     return figure
 
 
-def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
-    """The layers that a rung listens to, as bars.
+def _learning_lines(rung: Rung, seed: int, curve: Curve, *, pale: bool) -> list[Trace]:
+    """The dev score above the loss, and a dot at the best epoch."""
+    dev, losses = np.asarray(curve.dev, float), np.asarray(curve.losses, float)
+    colour = RUNG_COLOURS[rung]
+    if rung == "log-variance":
+        losses = np.exp(losses)
+    traces = []
+    for axis, values, quantity in (("", dev, "Spearman"), ("2", losses, "loss")):
+        hover = f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {quantity} %{{y:.3f}}"
+        look: Trace = {"size": 0, "opacity": 0.5 if pale else 1}
+        look |= {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+        traces.append(line(np.arange(1, len(values) + 1), values, colour, hover, **look))
+    if np.isfinite(dev).any():
+        best = int(np.nanargmax(dev))
+        traces.append(dots([best + 1], [dev[best]], colour, size=11, xaxis="x", yaxis="y"))
+    return traces
 
-    Args:
-        rung: that was trained.
-        shares: [layer] shares, together 1.
-    """
+
+def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
+    """[layer] the shares, together 1, in which a rung listens to the layers."""
     layers = np.arange(len(shares))
-    figure = go.Figure(
-        go.Bar(
-            x=layers,
-            y=shares,
-            marker={"color": RUNG_COLOURS[rung]},
-            hovertemplate="layer %{x}: %{y:.1%}<extra></extra>",
-        )
-    )
-    figure.update_layout(
-        title="What the score depends on",
-        xaxis={"title": "layer", "tickvals": spaced_ticks(layers), "showgrid": False},
-        yaxis={"title": "share", "tickformat": ".0%", "rangemode": "tozero"},
+    return draw(
+        [bars(layers, shares, RUNG_COLOURS[rung], "layer %{x}: %{y:.1%}")],
+        "What the score depends on",
+        number_axis("layer", layers, showgrid=False),
+        {"title": "share", "tickformat": ".0%", "rangemode": "tozero"},
         bargap=0.3,
     )
-    return figure
 
 
 def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.Figure:
-    """What the autoencoders lose at each layer, after the first and the last epoch (Figure 3).
-
-    Args:
-        rebuilt: [epoch, layer] of all epochs, if they are known.
-        losses: [layer] after the last one.
-    """
+    """What the autoencoders lose at each layer, after the first and the last epoch (Figure 3)."""
     layers = np.arange(len(losses))
-    figure = go.Figure()
     drawn = [("after the last epoch", losses, "solid")]
     if len(rebuilt) > 1:
         drawn.insert(0, ("after the first epoch", rebuilt[0], "dot"))
+    traces = []
     for name, values, dash in drawn:
-        figure.add_scatter(
-            x=layers,
-            y=values,
-            name=name,
-            mode="lines+markers",
-            line={"color": RUNG_COLOURS["autoencoder"], "width": 3, "dash": dash},
-            marker={"size": 9},
-            hovertemplate=f"{name}<br>layer %{{x}}: %{{y:.1%}}<extra></extra>",
-        )
-    figure.update_layout(
-        title="What the autoencoders lose",
-        xaxis={"title": "layer", "tickvals": spaced_ticks(layers)},
-        yaxis={"title": "share of variance ↓", "tickformat": ".0%", "rangemode": "tozero"},
+        hover = f"{name}<br>layer %{{x}}: %{{y:.1%}}"
+        colour = RUNG_COLOURS["autoencoder"]
+        traces.append(line(layers, values, colour, hover, dash=dash, name=name))
+    return draw(
+        traces,
+        "What the autoencoders lose",
+        number_axis("layer", layers),
+        {"title": "share of variance ↓", "tickformat": ".0%", "rangemode": "tozero"},
         showlegend=len(drawn) > 1,
     )
-    return figure
 
 
 def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     """A histogram of the errors of predictions (Figure 4).
 
     Args:
-        rung: whose predictions.
         errors: [pair] prediction minus people's score.
     """
     edges = np.histogram_bin_edges(errors, bins="auto" if np.ptp(errors) else 1)
     if len(edges) > _MOST_BINS + 1:
         edges = np.linspace(edges[0], edges[-1], _MOST_BINS + 1)
-    counts, _ = np.histogram(errors, edges)
-    figure = go.Figure(
-        go.Bar(
-            x=(edges[1:] + edges[:-1]) / 2,
-            y=counts,
-            width=np.diff(edges),
-            marker={"color": RUNG_COLOURS[rung], "line": {"width": 1, "color": "white"}},
-            customdata=np.stack([edges[:-1], edges[1:]], axis=1),
-            hovertemplate="%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}<extra></extra>",
-        )
+    histogram = bars(
+        (edges[1:] + edges[:-1]) / 2,
+        np.histogram(errors, edges)[0],
+        RUNG_COLOURS[rung],
+        "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}",
+        width=np.diff(edges),
+        customdata=np.stack([edges[:-1], edges[1:]], axis=1),
     )
-    figure.add_vline(x=0, line={"color": BEFORE, "width": 2, "dash": "dash"})
-    figure.update_layout(
-        title="Errors",
-        xaxis={"title": "prediction − human score"},
-        yaxis={"title": "pairs"},
-    )
-    return figure
+    histogram["marker"]["line"] = {"width": 1, "color": "white"}
+    x, y = {"title": "prediction − human score"}, {"title": "pairs"}
+    figure = draw([histogram], "Errors", x, y)
+    return figure.add_vline(x=0, line={"color": BEFORE, "width": 2, "dash": "dash"})
 
 
 def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     """The errors in order against those of a normal distribution of their spread (Figure 4).
 
     Args:
-        rung: whose predictions.
         errors: [pair] prediction minus people's score.
     """
     plot = normal_plot(errors)
-    expected, ordered = plot.normal, plot.values
-    mean, spread = float(errors.mean()), float(errors.std())
-    figure = go.Figure()
-    ends = expected[[0, -1]]
-    figure.add_scatter(
-        x=ends, y=mean + spread * ends, mode="lines", hoverinfo="skip",
-        line={"color": BEFORE, "width": 2, "dash": "dash"},
-    )  # fmt: skip
-    figure.add_scatter(
-        x=expected, y=ordered, mode="markers", marker={"size": 8, "color": RUNG_COLOURS[rung]},
-        hovertemplate="error %{y:.2f}, normal %{x:.2f}<extra></extra>",
-    )  # fmt: skip
-    figure.update_layout(
-        title="Q–Q plot",
-        xaxis={"title": "if they were normal", "zeroline": False},
-        yaxis={"title": "error", "zeroline": False},
-        showlegend=False,
+    ends = plot.normal[[0, -1]]
+    hover = "error %{y:.2f}, normal %{x:.2f}"
+    traces = [
+        line(ends, float(errors.mean()) + float(errors.std()) * ends, BEFORE, **_DASHED),
+        dots(plot.normal, plot.values, RUNG_COLOURS[rung], hover, size=8),
+    ]
+    x, y = (
+        {"title": "if they were normal", "zeroline": False},
+        {"title": "error", "zeroline": False},
     )
-    return figure
+    return draw(traces, "Q–Q plot", x, y, showlegend=False)
 
 
 def predictions_figure(rung: Rung, pairs: Sequence[Prediction]) -> go.Figure:
-    """Predictions against people's scores; the pair is named where one points.
-
-    Args:
-        rung: whose predictions.
-        pairs: at least one.
-    """
+    """Predictions against people's scores; the pair is named where one points."""
     predicted = np.array([pair.predicted for pair in pairs])
     scores = np.array([pair.score for pair in pairs])
-    figure = scatter_figure(
-        predicted,
-        scores,
-        [pair.sentences for pair in pairs],
-        None,
-        "Predictions and human scores",
-        axis="prediction",
-    )
+    sentences, title = [pair.sentences for pair in pairs], "Predictions and human scores"
+    figure = scatter_figure(predicted, scores, sentences, None, title, axis="prediction")
     figure.update_traces(marker={"color": RUNG_COLOURS[rung]})
     ends = [min(predicted.min(), scores.min()), max(predicted.max(), scores.max())]
-    figure.add_scatter(
-        x=ends, y=ends, mode="lines", hoverinfo="skip", showlegend=False,
-        line={"color": BEFORE, "width": 2, "dash": "dash"},
-    )  # fmt: skip
-    return figure
+    return figure.add_trace(line(ends, ends, BEFORE, showlegend=False, **_DASHED))
 
 
 def pair_scores_figure(
     pair: Mapping[Rung, float], equal: Mapping[Rung, float], low: float, high: float
 ) -> go.Figure:
-    """The scores of two texts by every rung as bars, with a line at that of identical texts.
-
-    Args:
-        pair: the scores.
-        equal: of two identical texts.
-        low, high: ends of people's scale.
-    """
+    """The scores of two texts by every rung as bars, with a line at that of identical texts."""
     names = [RUNG_NAMES[rung] for rung in pair]
-    figure = go.Figure(
-        go.Bar(
-            x=[value - low for value in pair.values()],
-            base=low,
-            y=names,
-            orientation="h",
-            marker={"color": [RUNG_COLOURS[rung] for rung in pair]},
-            text=[number(value, ".2f") for value in pair.values()],
-            textposition="auto",
-            textfont={"size": SMALL_FONT_SIZE},
-            insidetextfont={"color": "white"},
-            customdata=list(pair.values()),
-            hovertemplate="%{y}: %{customdata:.2f}<extra></extra>",
-            showlegend=False,
-        )
+    scores = label_bars(
+        [value - low for value in pair.values()],
+        names,
+        [RUNG_COLOURS[rung] for rung in pair],
+        "%{y}: %{customdata:.2f}",
+        [number(value, ".2f") for value in pair.values()],
+        base=low,
+        customdata=list(pair.values()),
+        showlegend=False,
     )
-    figure.add_scatter(
-        x=list(equal.values()),
-        y=names,
-        mode="markers",
+    identical = dots(
+        list(equal.values()),
+        names,
+        BEFORE,
+        "identical texts: %{x:.2f}",
+        size=26,
+        marker={"symbol": "line-ns-open", "line": {"width": 3}},
         name="two identical texts",
-        marker={"size": 26, "symbol": "line-ns-open", "color": BEFORE, "line": {"width": 3}},
-        hovertemplate="identical texts: %{x:.2f}<extra></extra>",
     )
-    figure.update_layout(
-        xaxis={"title": "score ↑", "range": [low, high + 0.02 * (high - low)]},
-        yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
+    return draw(
+        [scores, identical],
+        None,
+        {"title": "score ↑", "range": [low, high + 0.02 * (high - low)]},
+        NAMES_OF_BARS,
         bargap=0.35,
         showlegend=True,
         margin={"t": 16},
     )
-    return figure

@@ -1,14 +1,29 @@
-"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights."""
+"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, words, changed blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
-from neuralviz.plots.room import FEW_COLUMNS, cell_labels, cell_values, spaced_ticks
+from neuralviz.plots.parts import (
+    BARE,
+    CIVIDIS,
+    FEW_COLUMNS,
+    GROUND,
+    TOP_DOWN,
+    bar_title,
+    cell_labels,
+    cell_values,
+    cells,
+    dots,
+    draw,
+    line,
+    name_axis,
+    number_axis,
+)
 from neuralviz.plots.theme import (
     DISSIMILAR,
     GREEN,
@@ -17,56 +32,42 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
+from neuralviz.words import many
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from neuralviz.layers.geometry import FollowedWord
 
 MAX_TOKENS = 60
 MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
-_MARK = "#FFFFFF"
+DIMMEST = 0.3  # place along the scale from which its colours are seen on dark pages
+_WORD_HEIGHT, _AROUND_WORDS = 24, 110  # px
 
 
-def floor_to(value: float, step: float) -> float:
+def _floor_to(value: float, step: float) -> float:
     """``value`` rounded down to a multiple of ``step``."""
     return float(np.floor(value / step + 1e-9) * step)
 
 
-def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
-    """Layer by layer cosines (SBERT-WK, Figure 1 a-d).
+def _lowest(cosines: np.ndarray, step: float) -> float:
+    """Where a scale of cosines begins, so that differences without meaning are not blown up."""
+    return min(_floor_to(float(cosines.min()), step), 1 - step)
 
-    Args:
-        cosines: [layer, layer], -1 … 1.
-        subject: whose they are, e.g. "token mean"; escaped here.
-    """
-    n_layers = len(cosines)
-    layers = np.arange(n_layers)
-    figure = go.Figure(
-        go.Heatmap(
-            z=cosines,
-            x=layers,
-            y=layers,
-            zmin=min(floor_to(float(cosines.min()), 0.1), 0.9),
-            zmax=1.0,
-            colorscale="Cividis",
-            autocolorscale=False,
-            **cell_values(cosines),
-            colorbar={"title": {"text": "cosine", "side": "right"}},
-            hovertemplate="layers %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
-        )
+
+def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
+    """[layer, layer] cosines (SBERT-WK, Figure 1 a-d) of a ``subject``, e.g. "token mean"."""
+    layers = np.arange(len(cosines))
+    hover = "layers %{y} and %{x}<br>cosine %{z:.3f}"
+    look = {**CIVIDIS, **cell_values(cosines), **bar_title("cosine")}
+    axis = number_axis("layer", layers, constrain="domain", **BARE)
+    return draw(
+        [cells(cosines, layers, layers, hover, (_lowest(cosines, 0.1), 1.0), **look)],
+        f"Cosine between layers: {escape(subject)}",
+        axis,
+        {**axis, **TOP_DOWN, "scaleanchor": "x"},
     )
-    axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
-    figure.update_layout(
-        title=f"Cosine between layers: {escape(subject)}",
-        xaxis={**axis, "tickvals": spaced_ticks(layers)},
-        yaxis={
-            **axis,
-            "tickvals": spaced_ticks(layers),
-            "autorange": "reversed",
-            "scaleanchor": "x",
-        },
-    )
-    return figure
 
 
 def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
@@ -77,46 +78,42 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
         named: so many of them, and the least important, have names; the others are grey.
         first_layer: the first that counts; what lies before it is shaded.
     """
-    figure = go.Figure()
     coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
     if len(words) > named:
         coloured[len(words) - 1] = LAYER_COLOURS[named]
-    for place in [*(i for i in range(len(words)) if i not in coloured), *coloured][-MAX_WORDS:]:
-        word, colour = words[place], coloured.get(place)
-        name = escape(shorten(word.word, 20))
-        figure.add_scatter(
-            x=np.arange(1, len(word.turns) + 1),
-            y=word.turns,
-            mode="lines+markers" if colour else "lines",
-            name=name,
-            line={"color": colour or DISSIMILAR, "width": 4 if colour else 1.5},
-            marker={"size": 9},
-            opacity=1 if colour else 0.6,
-            hovertemplate=f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}<extra></extra>",
-            showlegend=colour is not None,
-            legendrank=place + 1,
-        )
+    grey = [place for place in range(len(words)) if place not in coloured]
     n_steps = len(words[0].turns) if words else 1
+    figure = draw(
+        [_turns_line(words[i], i, coloured.get(i)) for i in [*grey, *coloured][-MAX_WORDS:]],
+        "How far each layer turns a word",
+        number_axis("layer", range(1, n_steps + 1), zeroline=False, range=[0.7, n_steps + 0.3]),
+        {"title": "cosine (1: no turn)", "zeroline": False},
+        showlegend=True,
+    )
     if first_layer > 0:
-        figure.add_vrect(
-            x0=0.7, x1=first_layer + 0.5, fillcolor=DISSIMILAR, opacity=0.12, line_width=0
-        )
+        shade = {"fillcolor": DISSIMILAR, "opacity": 0.12, "line_width": 0}
+        figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade)
         figure.add_annotation(
             text="does not count", x=0.75, xanchor="left", y=0, yref="paper", yanchor="bottom",
             showarrow=False,
         )  # fmt: skip
-    figure.update_layout(
-        title="How far each layer turns a word",
-        xaxis={
-            "title": "layer",
-            "zeroline": False,
-            "range": [0.7, n_steps + 0.3],
-            "tickvals": spaced_ticks(range(1, n_steps + 1)),
-        },
-        yaxis={"title": "cosine (1: no turn)", "zeroline": False},
-        showlegend=True,
-    )
     return figure
+
+
+def _turns_line(word: FollowedWord, place: int, colour: str | None) -> dict[str, Any]:
+    name = escape(shorten(word.word, 20))
+    return line(
+        np.arange(1, len(word.turns) + 1),
+        word.turns,
+        colour or DISSIMILAR,
+        f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}",
+        width=4 if colour else 1.5,
+        size=9 if colour else 0,
+        name=name,
+        opacity=1 if colour else 0.6,
+        showlegend=colour is not None,
+        legendrank=place + 1,
+    )
 
 
 def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
@@ -124,33 +121,26 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Fi
 
     Args:
         diagonals: by offset, [layer - offset] cosines.
-        subject: as of `cosine_map_figure`.
     """
-    figure = go.Figure()
-    for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
-        figure.add_scatter(
-            x=np.arange(len(values)),
-            y=values,
-            mode="lines+markers",
+    traces = [
+        line(
+            np.arange(len(values)),
+            values,
+            colour,
+            "layers %{x} and %{customdata}<br>cosine %{y:.3f}",
             name=f"distance {offset}",
-            line={"color": colour, "width": 3},
-            marker={"size": 9},
             customdata=np.arange(len(values)) + offset,
-            hovertemplate="layers %{x} and %{customdata}<br>cosine %{y:.3f}<extra></extra>",
         )
-    n_layers = max((len(values) + offset for offset, values in diagonals.items()), default=2)
-    figure.update_layout(
-        title=f"Cosine by layer distance: {escape(subject)}",
-        xaxis={
-            "title": "earlier layer",
-            "zeroline": False,
-            "range": [-0.3, n_layers - 1.7],
-            "tickvals": spaced_ticks(range(n_layers - 1)),
-        },
-        yaxis={"title": "cosine", "zeroline": False},
+        for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False)
+    ]
+    n = max((len(values) + offset for offset, values in diagonals.items()), default=2)
+    return draw(
+        traces,
+        f"Cosine by layer distance: {escape(subject)}",
+        number_axis("earlier layer", range(n - 1), zeroline=False, range=[-0.3, n - 1.7]),
+        {"title": "cosine", "zeroline": False},
         showlegend=True,
     )
-    return figure
 
 
 def weights_figure(
@@ -160,71 +150,45 @@ def weights_figure(
 
     Args:
         weights: by name, [token, layer]; the first 60 tokens are drawn.
-        layers: [layer] their numbers.
-        tokens: [token].
     """
-    drawn_tokens = tokens[:MAX_TOKENS]
-    drawn = {name: values[: len(drawn_tokens)] for name, values in weights.items()}
+    tokens = tokens[:MAX_TOKENS]
+    drawn = {name: values[: len(tokens)] for name, values in weights.items()}
     all_weights = np.stack(list(drawn.values()))
-    low, high = (
-        (0.0, float(all_weights.max())) if all_weights.min() >= 0 else symmetric_range(all_weights)
-    )
-    names = [escape(shorten(token, 14)) for token in drawn_tokens]
-    places = np.arange(len(drawn_tokens))
-    figure = go.Figure()
-    axes: dict[str, dict] = {}
-    gap, n = 0.04, len(drawn)
-    width = (1 - gap * (n - 1)) / n
-    for i, (name, values) in enumerate(drawn.items()):
-        axis = "x" if i == 0 else f"x{i + 1}"
-        figure.add_heatmap(
-            z=values,
-            x=layers,
-            y=places,
-            xaxis=axis,
-            coloraxis="coloraxis",
-            **(cell_labels(values) if len(layers) <= FEW_COLUMNS else {}),
-            customdata=[[escape(token)] * len(layers) for token in drawn_tokens],
-            hovertemplate=f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}"
-            "<extra></extra>",
+    low, high = 0.0, float(all_weights.max())
+    if all_weights.min() < 0:
+        low, high = symmetric_range(all_weights)
+    is_narrow = len(layers) <= FEW_COLUMNS
+    gap = 0.04
+    width = (1 + gap) / len(drawn) - gap
+    traces, heads, axes = [], [], {}
+    for number, (name, values) in enumerate(drawn.items(), 1):
+        start = (number - 1) * (width + gap)
+        axis = str(number) if number > 1 else ""
+        traces.append(
+            cells(
+                values,
+                layers,
+                np.arange(len(tokens)),
+                f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}",
+                xaxis=f"x{axis}",
+                coloraxis="coloraxis",
+                customdata=[[escape(token)] * len(layers) for token in tokens],
+                **(cell_labels(values) if is_narrow else {}),
+            )
         )
-        start = i * (width + gap)
-        axes[f"xaxis{i + 1 if i else ''}"] = {
-            "domain": [start, start + width],
-            "title": "layer",
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": spaced_ticks(layers),
-        }
-        figure.add_annotation(
-            text=f"<b>{name}</b>",
-            x=start,
-            y=1,
-            xref="paper",
-            yref="paper",
-            xanchor="left",
-            yanchor="bottom",
-            showarrow=False,
-        )
-    figure.update_layout(
-        title="Layer weights by token",
+        axes[f"xaxis{axis}"] = number_axis("layer", layers, domain=[start, start + width], **BARE)
+        place = {"x": start, "y": 1, "xref": "paper", "yref": "paper"}
+        anchors = {"xanchor": "left", "yanchor": "bottom", "showarrow": False}
+        heads.append({"text": f"<b>{name}</b>", **place, **anchors})
+    scale = {"colorscale": "Cividis"} if low >= 0 else {}
+    return draw(
+        traces,
+        "Layer weights by token",
+        y=name_axis(tokens, 14, **TOP_DOWN, **BARE),
         margin={"t": 78},
-        coloraxis={
-            "cmin": low,
-            "cmax": high,
-            "colorscale": "Cividis" if low >= 0 else None,
-            "showscale": len(layers) > FEW_COLUMNS,
-        },
-        yaxis={
-            "tickvals": places,
-            "ticktext": names,
-            "autorange": "reversed",
-            "showgrid": False,
-            "zeroline": False,
-        },
-        **axes,
-    )
-    return figure
+        coloraxis={"cmin": low, "cmax": high, "showscale": not is_narrow, **scale},
+        annotations=heads,
+    ).update_layout(axes)
 
 
 def weights_height(n_tokens: int) -> int:
@@ -233,87 +197,175 @@ def weights_height(n_tokens: int) -> int:
 
 
 def settings_figure(
-    cosines: np.ndarray,
-    windows: np.ndarray,
-    layer_starts: np.ndarray,
-    chosen: tuple[int, int],
+    cosines: np.ndarray, windows: np.ndarray, layer_starts: np.ndarray, chosen: tuple[int, int]
 ) -> go.Figure:
-    """The sentence vector at other windows and first layers, against the chosen (Figure 3).
-
-    Args:
-        cosines: [window, layer_start].
-        windows, layer_starts: what the rows and columns stand for.
-        chosen: window and first layer that all are compared with.
-    """
-    figure = go.Figure(
-        go.Heatmap(
-            z=cosines,
-            x=layer_starts,
-            y=windows,
-            zmin=min(floor_to(float(cosines.min()), 0.05), 0.95),
-            zmax=1.0,
-            colorscale="Cividis",
-            autocolorscale=False,
-            **cell_values(cosines),
-            colorbar={"title": {"text": "cosine", "side": "right"}},
-            hovertemplate="layer window %{y}, first layer %{x}<br>cosine %{z:.4f}<extra></extra>",
-        )
+    """[window, layer_start] the sentence vector against that at the ``chosen`` ones (Figure 3)."""
+    hover = "layer window %{y}, first layer %{x}<br>cosine %{z:.4f}"
+    look = {**CIVIDIS, **cell_values(cosines), **bar_title("cosine")}
+    figure = draw(
+        [cells(cosines, layer_starts, windows, hover, (_lowest(cosines, 0.05), 1.0), **look)],
+        "Effect of layer window and first layer",
+        number_axis("first layer", layer_starts, **BARE),
+        {"title": "layer window", "tickvals": windows, **BARE},
     )
     window, start = chosen
     if window in windows and start in layer_starts:
-        for width, colour in ((5, "#000000"), (2, _MARK)):  # seen on every colour
-            figure.add_shape(
-                type="rect",
-                x0=start - 0.48,
-                x1=start + 0.48,
-                y0=window - 0.48,
-                y1=window + 0.48,
-                line={"color": colour, "width": width},
-            )
-    figure.update_layout(
-        title="Effect of layer window and first layer",
-        xaxis={
-            "title": "first layer",
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": spaced_ticks(layer_starts),
-        },
-        yaxis={
-            "title": "layer window",
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": windows,
-        },
-    )
+        corners = {"x0": start - 0.48, "x1": start + 0.48, "y0": window - 0.48, "y1": window + 0.48}
+        for width, colour in ((5, "#000000"), (2, "#FFFFFF")):  # seen on every colour
+            figure.add_shape(type="rect", **corners, line={"color": colour, "width": width})
     return figure
 
 
 def omega_figure(omegas: np.ndarray, cosines: np.ndarray, chosen: float) -> go.Figure:
-    """The sentence vector at other omegas, against the chosen.
-
-    Args:
-        omegas: [omega] 0 … 1.
-        cosines: [omega].
-        chosen: the omega that all are compared with.
-    """
-    figure = go.Figure(
-        go.Scatter(
-            x=omegas,
-            y=cosines,
-            mode="lines+markers",
-            line={"color": GREEN, "width": 3},
-            marker={"size": 9},
-            hovertemplate="omega %{x:.1f}<br>cosine %{y:.4f}<extra></extra>",
-        )
+    """[omega] cosines of the sentence vector at other omegas to that at the ``chosen`` one."""
+    figure = draw(
+        [line(omegas, cosines, GREEN, "omega %{x:.1f}<br>cosine %{y:.4f}")],
+        "Effect of omega",
+        {"title": "omega (0: novelty only, 1: alignment only)", "zeroline": False},
+        {"title": "cosine", "zeroline": False, "range": [_lowest(cosines, 0.05), 1.005]},
     )
     figure.add_vline(x=chosen, line={"dash": "dot", "width": 2, "color": DISSIMILAR})
-    figure.update_layout(
-        title="Effect of omega",
-        xaxis={"title": "omega (0: novelty only, 1: alignment only)", "zeroline": False},
-        yaxis={
-            "title": "cosine",
-            "zeroline": False,
-            "range": [min(floor_to(float(cosines.min()), 0.05), 0.95), 1.005],
-        },
-    )
     return figure
+
+
+# --- changed blocks ----------------------------------------------------------------------------
+
+
+def marks_figure(
+    norms: np.ndarray,
+    kinds: Sequence[str],
+    blocks: Sequence[int],
+    *,
+    measure: str,
+    moment: str,
+    full_kinds: Sequence[str] | None = None,
+) -> go.Figure:
+    """The delta of each kind of layer in each block.
+
+    Args:
+        norms: [kind, block]; NaN where a block has no such layer.
+    """
+    finite = norms[np.isfinite(norms)]
+    high = float(finite.max(initial=0.0)) or 1.0
+    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
+    rows = np.arange(len(kinds))
+    hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"
+    names = [[escape(kind)] * len(blocks) for kind in full_kinds or kinds]
+    look = {**CIVIDIS, **cell_values(norms, _format_two_digits), "customdata": names}
+    return draw(
+        [cells(norms, list(blocks), rows, hover, (low, high), **look)],
+        f"{measure}, {moment}",
+        number_axis("block", blocks, **BARE),
+        name_axis(kinds, 28, **TOP_DOWN, **BARE),
+    )
+
+
+def block_totals_figure(
+    totals: np.ndarray, blocks: Sequence[int], *, measure: str, epochs: int
+) -> go.Figure:
+    """The delta of each whole block over the epochs.
+
+    Args:
+        totals: [epoch, block] after each epoch; NaN where not known.
+    """
+    traces = [
+        line(
+            np.arange(epochs + 1),
+            np.append(0.0, totals[:, i]),
+            colour,
+            f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}",
+            size=7 if epochs <= 30 else 0,
+            name=f"block {block}",
+        )
+        for i, (block, colour) in enumerate(zip(blocks, _shades(len(blocks)), strict=True))
+    ]
+    ends = {"range": [-0.04 * epochs, epochs * 1.04], "tickformat": "d"}
+    return draw(
+        traces,
+        "Change of each block by epoch",
+        number_axis("epoch", range(epochs + 1), **ends),
+        {"title": measure, "rangemode": "tozero"},
+        showlegend=1 < len(blocks) <= FEW_COLUMNS,
+    )
+
+
+def _format_two_digits(value: float) -> str:
+    """Two digits that count: ``0.034``, ``120``."""
+    return np.format_float_positional(value, 2, unique=False, fractional=False, trim="-")
+
+
+def _shades(n: int) -> list[str]:
+    """A colour for each of ``n`` blocks: categories while they are few, else from low to high."""
+    if n <= len(LAYER_COLOURS):
+        return list(LAYER_COLOURS[:n])
+    return sample_colorscale("Viridis", np.linspace(0.3, 0.8, n).tolist())
+
+
+# --- words of a corpus -------------------------------------------------------------------------
+
+
+def words_figure(
+    words: Sequence[str],
+    variance: np.ndarray,
+    occurrences: np.ndarray,
+    limits: tuple[float, float],
+    title: str,
+    gap: int | None = None,
+) -> go.Figure:
+    """Words as dots along the variance of their change from layer to layer, the first at the top.
+
+    Args:
+        occurrences: [word] in the corpus; the more, the larger the dot.
+        limits: smallest and largest variance among all groups, so that their figures compare.
+        gap: number of the word before which a row is left empty.
+    """
+    rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
+    is_logarithmic = limits[0] > 0 and limits[1] > 4 * limits[0]
+    places = DIMMEST + (1 - DIMMEST) * _scale_places(variance, limits, is_logarithmic)
+    hovered = [
+        [escape(shorten(word, 60)), many(count, "occurrence")]
+        for word, count in zip(words, occurrences.tolist(), strict=True)
+    ]
+    variances = dots(
+        variance,
+        rows,
+        sample_colorscale("Cividis", places.tolist()),
+        "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}",
+        size=9 + 3 * np.log10(np.maximum(occurrences, 1)),
+        marker={"line": {"width": 1, "color": GROUND}},
+        customdata=hovered,
+        cliponaxis=False,
+    )
+    ends = {"range": [len(words) + bool(gap) - 0.4, -0.6], "zeroline": False}
+    y = name_axis(words, 16, ticklabelstandoff=6, **ends) | {"tickvals": rows}
+    return draw([variances], title, _variance_axis(limits, is_logarithmic), y, showlegend=False)
+
+
+def words_height(n_words: int) -> int:
+    """Height in px of `words_figure` with so many words."""
+    return _AROUND_WORDS + _WORD_HEIGHT * max(n_words, 3)
+
+
+def _scale_places(
+    variance: np.ndarray, limits: tuple[float, float], is_logarithmic: bool
+) -> np.ndarray:
+    """[word] places between the limits, 0 … 1."""
+    scaled = np.log if is_logarithmic else np.asarray
+    low, high, values = scaled(limits[0]), scaled(limits[1]), scaled(variance)
+    return np.clip((values - low) / (high - low), 0, 1) if high > low else np.full(len(values), 0.5)
+
+
+def _variance_axis(limits: tuple[float, float], is_logarithmic: bool) -> dict[str, Any]:
+    axis = {"title": "variance", "zeroline": False, "nticks": 4}
+    if not is_logarithmic:
+        room = 0.06 * (limits[1] - limits[0]) or 0.5 * limits[1] or 1.0
+        return axis | {"range": [limits[0] - room, limits[1] + room], "tickformat": ".2~g"}
+    low, high = np.log10(limits)
+    room = 0.06 * (high - low)
+    ticks = [
+        digit * 10.0**power
+        for power in range(int(np.floor(low)), int(np.ceil(high)) + 1)
+        for digit in ((1, 2, 5) if high - low < 2 else (1,))
+    ]
+    written = {"tickvals": ticks, "ticktext": [f"{tick:.4g}" for tick in ticks]}
+    return axis | {"type": "log", "range": [low - room, high + room], **written}

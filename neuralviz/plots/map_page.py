@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
 from neuralviz.plots.corpus_map import (
@@ -18,8 +18,7 @@ from neuralviz.plots.corpus_map import (
     map_figure,
     marker_look,
 )
-from neuralviz.plots.point_colours import PointColour
-from neuralviz.plots.point_groups import PointGroup, point_groups
+from neuralviz.plots.point_colours import PointColour, PointGroup, point_groups
 from neuralviz.plots.standalone import About, page_html
 from neuralviz.plots.theme import style
 
@@ -44,11 +43,9 @@ class PageMap:
 
     Attributes:
         title: plain text.
-        coordinates: [text, 2 or 3].
         colours: by what they are called, what its points can be coloured by; the first one is
             chosen at the start.
         names: of clusters, and their [2 or 3] coordinates.
-        axes: names of the axes where they mean something.
     """
 
     title: str
@@ -63,11 +60,6 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
 
     Points that contain what is searched for stand out on all maps. Of long texts the page holds the
     beginnings, and says so.
-
-    Args:
-        maps: of the same texts.
-        texts: [text].
-        provenance: title and settings.
     """
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
@@ -86,7 +78,7 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
         )
         for page_map in maps
     ]
-    data = {
+    data = {  # no text ends the script in it: plotly escapes what could
         "texts": [text[:max_characters] for text in texts],
         "faded": FADED,
         "maps": [
@@ -102,7 +94,7 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
 <p class="note">Each point is a text. Point at it to read it.{note}</p>
 <main>{sections}</main>
 <script>{get_plotlyjs()}</script>
-<script id="data" type="application/json">{_embed_json(data)}</script>
+<script id="data" type="application/json">{to_json_plotly(data)}</script>
 <script>{_SCRIPT.read_text("utf-8")}</script>
 """
     return page_html(provenance, body, style=_STYLE)
@@ -146,21 +138,9 @@ def _group(group: PointGroup) -> dict[str, Any]:
     hover = trace.pop("hovertemplate", "")
     entry = {"at": group.positions.tolist(), "trace": trace, "marker": group.marker, "says": hover}
     if group.values is not None:
-        entry["values"] = [
-            _short(value) if np.isfinite(value) else None for value in group.values.tolist()
-        ]
+        entry["values"] = [_short(value) for value in group.values.tolist()]
     return entry
 
 
 def _short(value: float) -> float:
     return float(f"{value:.5g}")
-
-
-def _embed_json(data: object) -> str:
-    """JSON that ends no script element, whatever the texts are."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=_plain)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value.to_plotly_json()

@@ -1,25 +1,45 @@
-"""Figures of a micro-tuning run: losses, deltas, cosine similarities."""
+"""Figures of a micro-tuning run: losses, deltas, cosine similarities, word shares, blanks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from neuralviz.plots.room import cell_values
+from neuralviz.headlines.micro_tuning import describe_progress
+from neuralviz.micro_tuning.blanks import percent
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.plots.parts import (
+    CIVIDIS,
+    TOP_DOWN,
+    Trace,
+    bar_title,
+    bars,
+    cell_values,
+    cells,
+    draw,
+    line,
+    token_bars,
+)
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import (
     AFTER,
     BEFORE,
     LAYER_COLOURS,
     escape,
-    make_live_figure,
     shorten,
     symmetric_range,
 )
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from neuralviz.micro_tuning.blanks import FilledBlank
+    from neuralviz.micro_tuning.record import RunRecord
 
 MAX_LINES = 8
 PALE, PALE_WIDTH = 0.4, 11  # of the lines of an earlier run: seen also where both runs agree
@@ -27,6 +47,44 @@ EXTREME = 15  # neurons of either end
 MAX_CELLS = 100_000  # of a heatmap that moves
 MAX_WRITTEN = 12  # texts whose similarities are written into the cells
 FEW_EPOCHS = 12
+ALL_NAMED = 60  # words: of a longer text only the largest bars have theirs
+MOST_NAMED = 10
+LINES = 16  # written upwards, so many words stand beside each other on a phone
+UPRIGHT_WORDS = 14  # more are written upwards
+FLAT_CHARACTERS = 36  # of words beside each other in half a page
+ON_STAGE = 6  # tokens of a blank whose bars have room for large letters
+
+
+def describe_run(record: RunRecord, text: int = 0) -> About:
+    """The description of a run for its figures and tables, named after the ``text`` in view."""
+    settings = record.settings
+    masking = "none: every token is predicted"
+    if not settings.predict_unmasked:
+        masking = ", ".join(map(str, settings.blueprints))
+    return About(
+        f"Micro-tuning on {many(len(record.texts), 'text')}",
+        {
+            "model": record.model_id,
+            "texts": f"{len(record.texts):,}",
+            "layers": ", ".join(short_layer_names(settings.layers)),
+            "blueprints": masking,
+            "epochs": f"{settings.epochs:,}",
+            "learning rate": f"{settings.learning_rate:g}",
+            "precision": settings.precision_in_words,
+        }
+        | ({"so far": progress} if (progress := describe_progress(record)) else {}),
+        files=(record.texts[text], *_changed_settings(settings)),
+    )
+
+
+def _changed_settings(settings: TuningSettings) -> list[str]:
+    """Settings in the names of a run's files, behind the text."""
+    parts = [many(settings.epochs, "epoch")]
+    if settings.learning_rate != TuningSettings.learning_rate:
+        parts.append(f"rate {settings.learning_rate:g}")
+    if settings.precision != TuningSettings.precision:
+        parts.append(settings.precision)
+    return parts + ["no masks"] * settings.predict_unmasked
 
 
 def short_layer_names(names: Sequence[str]) -> list[str]:
@@ -42,6 +100,9 @@ def short_layer_names(names: Sequence[str]) -> list[str]:
     return out
 
 
+# --- losses ------------------------------------------------------------------------------------
+
+
 def loss_figure(
     curves: np.ndarray,
     texts: Sequence[str],
@@ -54,43 +115,20 @@ def loss_figure(
     Args:
         curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known, and of
             texts that should not be drawn.
-        texts: what the curves are of.
-        chosen: the text that stands out.
         earlier: the same of another run on the same texts, which lies wide and pale below.
-        runs: numbers of the run and of the earlier one.
     """
-    traces: list[dict[str, Any]] = []
-    for run_curves, pale in ((earlier, True), (curves, False)):
-        if run_curves is None:
-            continue
-        if len(run_curves) > MAX_LINES:
-            traces += _band(run_curves, pale)
-        else:
-            traces += _other_curves(run_curves, chosen, pale)
-        name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
-        if earlier is not None:
-            name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
-        traces.append(
-            _curve(
-                run_curves[chosen],
-                name=_pale_name(runs) if pale else name,
-                line={"color": AFTER, "width": PALE_WIDTH if pale else 4},
-                opacity=PALE if pale else 1,
-                mode="lines" if pale else "lines+markers",
-                marker={"size": 8},
-            )
-        )
-    n_epochs = (
-        max(len(run_curves[0]) for run_curves in (curves, earlier) if run_curves is not None) - 1
-    )
-    return make_live_figure(
+    name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
+    if earlier is not None:
+        name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
+    traces = [] if earlier is None else _run_curves(earlier, chosen, _pale_name(runs), pale=True)
+    traces += _run_curves(curves, chosen, name, pale=False)
+    n_epochs = max(len(run[0]) for run in (curves, earlier) if run is not None) - 1
+    return draw(
         traces,
-        {
-            "title": "Loss at the masked positions",
-            "xaxis": _epoch_axis(n_epochs),
-            "yaxis": {"title": "loss, nats", "rangemode": "tozero"},
-            "showlegend": len(curves) > 1 or earlier is not None,
-        },
+        "Loss at the masked positions",
+        _epoch_axis(n_epochs),
+        {"title": "loss, nats", "rangemode": "tozero"},
+        showlegend=len(curves) > 1 or earlier is not None,
     )
 
 
@@ -98,32 +136,45 @@ def _pale_name(runs: tuple[int, int]) -> str:
     return f"run {runs[1]} (wide line)"
 
 
-def _curve(curve: np.ndarray, *, hover_name: str = "", **settings: Any) -> dict[str, Any]:
+def _run_curves(curves: np.ndarray, chosen: int, name: str, *, pale: bool) -> list[Trace]:
+    """The lines of one run, the chosen text's on top."""
+    below = _band(curves, pale) if len(curves) > MAX_LINES else _other_curves(curves, chosen, pale)
+    width, size = (PALE_WIDTH, 0) if pale else (4, 8)
+    return [*below, _curve(curves[chosen], name, AFTER, width, pale, size=size)]
+
+
+def _curve(
+    curve: np.ndarray,
+    name: str,
+    colour: str,
+    width: float,
+    pale: bool = False,
+    *,
+    hover_name: str = "",
+    size: int = 0,
+    **more: Any,
+) -> Trace:
     """A line of losses; ``hover_name`` stands in its hover box, by default its own name."""
-    hover = f"{hover_name or settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
-    x = np.arange(len(curve))
-    return {"type": "scatter", "x": x, "y": curve, "hovertemplate": hover, **settings}
+    hover = f"{hover_name or name}<br>epoch %{{x}}: loss %{{y:.3f}}"
+    look: Trace = {"width": width, "size": size, "opacity": PALE if pale else 1}
+    return line(np.arange(len(curve)), curve, colour, hover, name=name, **look, **more)
 
 
-def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[dict[str, Any]]:
+def _other_curves(curves: np.ndarray, chosen: int, pale: bool) -> list[Trace]:
     """A grey line for every other text, with one entry in the legend."""
     other_texts = [i for i in range(len(curves)) if i != chosen]
+    name = "the other text" if len(other_texts) == 1 else "the other texts"
     return [
         _curve(
-            curves[i],
-            hover_name=f"text {i + 1}",
-            name="the other text" if len(other_texts) == 1 else "the other texts",
-            mode="lines",
-            line={"color": BEFORE, "width": PALE_WIDTH / 2 if pale else 2},
-            opacity=PALE if pale else 1,
-            legendgroup="others",
+            curves[i], name, BEFORE, PALE_WIDTH / 2 if pale else 2, pale,
+            hover_name=f"text {i + 1}", legendgroup="others",
             showlegend=not pale and i == other_texts[0],
         )
         for i in other_texts
-    ]
+    ]  # fmt: skip
 
 
-def _band(curves: np.ndarray, pale: bool) -> list[dict[str, Any]]:
+def _band(curves: np.ndarray, pale: bool) -> list[Trace]:
     """Median of the texts; of the newer run the range from the lowest to the highest, too."""
     n_texts = int(np.isfinite(curves).any(axis=1).sum())
     if n_texts < 2:
@@ -133,28 +184,19 @@ def _band(curves: np.ndarray, pale: bool) -> list[dict[str, Any]]:
         np.ma.filled(values.astype(float), np.nan)
         for values in (finite.min(axis=0), np.ma.median(finite, axis=0), finite.max(axis=0))
     )
-    edge = {"color": BEFORE, "width": 1}
-    ends = [
-        _curve(high, name="highest", mode="lines", line=edge, showlegend=False),
-        _curve(
-            low,
-            hover_name="lowest",
-            name="lowest to highest",
-            mode="lines",
-            line=edge,
-            fill="tonexty",
-            fillcolor="rgba(138, 144, 150, 0.18)",
-        ),
+    name, width = f"median of {n_texts:,} texts", PALE_WIDTH if pale else 3
+    middle = _curve(median, name, BEFORE, width, pale, showlegend=not pale)
+    if pale:
+        return [middle]
+    filled: Trace = {"fill": "tonexty", "fillcolor": "rgba(138, 144, 150, 0.18)"}
+    return [
+        _curve(high, "highest", BEFORE, 1, showlegend=False),
+        _curve(low, "lowest to highest", BEFORE, 1, hover_name="lowest", **filled),
+        middle,
     ]
-    middle = _curve(
-        median,
-        name=f"median of {n_texts:,} texts",
-        mode="lines",
-        line={"color": BEFORE, "width": PALE_WIDTH if pale else 3},
-        opacity=PALE if pale else 1,
-        showlegend=not pale,
-    )
-    return [middle] if pale else [*ends, middle]
+
+
+# --- deltas ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,64 +215,40 @@ class Norms:
 def delta_norm_figure(
     norms: Norms, earlier: Norms | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
-    """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale.
-
-    Args:
-        norms, earlier: of the two runs.
-        runs: their numbers.
-    """
-    traces: list[dict[str, Any]] = []
-    all_layers = [*norms.layers, *(earlier.layers if earlier else ())]
-    layers = list(dict.fromkeys(all_layers))  # a layer has one colour in both runs
-    names = dict(zip(layers, _names_of_kind(layers), strict=True))
-    has_few_layers = len(norms.layers) <= MAX_LINES
-    for run_norms, pale in ((earlier, True), (norms, False)):
-        if run_norms is None:
-            continue
-        epochs = np.arange(len(run_norms.values) + 1)
-        for i, layer in enumerate(run_norms.layers):
-            name = escape(names[layer])
-            traces.append(
-                {
-                    "type": "scatter",
-                    "x": epochs,
-                    "y": np.append(0.0, run_norms.values[:, i]),
-                    "mode": "lines+markers" if has_few_layers and not pale else "lines",
-                    "name": name,
-                    "legendgroup": name,
-                    "showlegend": not pale and 1 < len(norms.layers) <= MAX_LINES,
-                    "line": {
-                        "color": _layer_colour(layers.index(layer), len(layers)),
-                        "width": PALE_WIDTH if pale else 3 if has_few_layers else 2,
-                    },
-                    "opacity": PALE if pale else 1,
-                    "marker": {"size": 8},
-                    "hovertemplate": f"{name}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
-                }
-            )
-    if earlier is not None:
-        traces.append(
-            {
-                "type": "scatter",
-                "x": [None],
-                "y": [None],
-                "mode": "lines",
-                "name": _pale_name(runs),
-                "line": {"color": BEFORE, "width": PALE_WIDTH},
-                "opacity": PALE,
-            }
+    """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale."""
+    # a layer has one colour in both runs
+    layers = list(dict.fromkeys([*norms.layers, *(earlier.layers if earlier else ())]))
+    colours = dict(zip(layers, _layer_colours(len(layers)), strict=True))
+    names = dict(zip(layers, map(escape, _names_of_kind(layers)), strict=True))
+    n_layers = len(norms.layers)
+    width, size = (3, 8) if n_layers <= MAX_LINES else (2, 0)
+    pale: Trace = {"width": PALE_WIDTH, "size": 0, "opacity": PALE}
+    clear: Trace = {"width": width, "size": size, "opacity": 1}
+    traces = [
+        line(
+            np.arange(len(run.values) + 1),
+            np.append(0.0, run.values[:, i]),
+            colours[layer],
+            f"{names[layer]}<br>epoch %{{x:.3~g}}: %{{y:.4f}}",
+            name=names[layer],
+            legendgroup=names[layer],
+            showlegend=run is norms and 1 < n_layers <= MAX_LINES,
+            **(clear if run is norms else pale),
         )
-    n_epochs = max(len(run_norms.values) for run_norms in (norms, earlier) if run_norms is not None)
+        for run in (earlier, norms)
+        if run is not None
+        for i, layer in enumerate(run.layers)
+    ]
+    if earlier is not None:
+        traces.append(line([None], [None], BEFORE, name=_pale_name(runs), **pale))
+    n_epochs = max(len(run.values) for run in (norms, earlier) if run is not None)
     kind = _shared_kind(layers)
-    subject = f"each block's {escape(kind)}" if kind else "each layer's delta"
-    return make_live_figure(
+    return draw(
         traces,
-        {
-            "title": f"Norm of {subject}",
-            "xaxis": _epoch_axis(n_epochs),
-            "yaxis": {"title": "norm of the delta", "rangemode": "tozero"},
-            "showlegend": earlier is not None or 1 < len(norms.layers) <= MAX_LINES,
-        },
+        f"Norm of each block's {escape(kind)}" if kind else "Norm of each layer's delta",
+        _epoch_axis(n_epochs),
+        {"title": "norm of the delta", "rangemode": "tozero"},
+        showlegend=earlier is not None or 1 < n_layers <= MAX_LINES,
     )
 
 
@@ -246,62 +264,62 @@ def _names_of_kind(layers: Sequence[str]) -> list[str]:
     return [name.partition(" · ")[0] for name in names] if _shared_kind(layers) else names
 
 
+def _layer_colours(n: int) -> list[str]:
+    if n <= len(LAYER_COLOURS):
+        return list(LAYER_COLOURS[:n])
+    return sample_colorscale("Cividis", np.linspace(0, 1, n).tolist())
+
+
 def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False) -> go.Figure:
     """The delta of one layer, neurons × epochs, sorted by the latest delta; epochs run upwards.
 
     Args:
         deltas: [epoch, dim] the delta after each epoch; NaN where not known.
-        layer: its full name.
         all_neurons: all neurons, rather than those that fell and those that rose most.
     """
     n_epochs, dim = deltas.shape
     order = neurons_in_order(deltas, all_neurons=all_neurons)
     n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
-    low, high = symmetric_range(deltas)
-    heatmap = {
-        "type": "heatmap",
-        "z": np.round(deltas[drawn][:, order], 5),
-        "x": [str(neuron) for neuron in order],
-        "y": drawn + 1,
-        "zmin": low,
-        "zmax": high,
-        "colorbar": {"title": {"text": "delta", "side": "right"}},
-        "hovertemplate": "neuron %{x}<br>after epoch %{y}: %{z:+.4f}<extra></extra>",
-    }
+    heatmap = cells(
+        np.round(deltas[drawn][:, order], 5),
+        [str(neuron) for neuron in order],
+        drawn + 1,
+        "neuron %{x}<br>after epoch %{y}: %{z:+.4f}",
+        symmetric_range(deltas),
+        **bar_title("delta"),
+    )
     shapes = []
     name = escape(short_layer_names([layer])[0])
-    title, wide_title = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
+    wide_title = f"All neurons of {name}, sorted by their delta"
     if len(order) < dim:
         wide_title = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
-        position = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
-        line = {"dash": "dot", "width": 2, "color": BEFORE}
-        shapes = [{"type": "line", "xref": "x", **position, "line": line}]
+        ends = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
+        look = {"line": {"dash": "dot", "width": 2, "color": BEFORE}}
+        shapes = [{"type": "line", "xref": "x", **ends, **look}]
     if len(drawn) < n_epochs:
         wide_title += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
-    return make_live_figure(
+    return draw(
         [heatmap],
+        f"Neurons of {name}",
         {
-            "title": title,
-            "shapes": shapes,
-            "xaxis": {
-                "title": "neuron, sorted by its delta",
-                "type": "category",
-                "showgrid": False,
-                "showticklabels": len(order) <= 2 * EXTREME,
-                "tickangle": -90,
-                "tickfont": {"size": 13},
-            },
-            "yaxis": {
-                "title": "epoch",
-                "range": [0.5, n_epochs + 0.5],
-                "showgrid": False,
-                "tickvals": _labelled_epochs(n_epochs),
-            },
-            "meta": {
-                "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
-                "stage": {"xaxis.tickfont.size": 18},
-            },
+            "title": "neuron, sorted by its delta",
+            "type": "category",
+            "showgrid": False,
+            "showticklabels": len(order) <= 2 * EXTREME,
+            "tickangle": -90,
+            "tickfont": {"size": 13},
+        },
+        {
+            "title": "epoch",
+            "range": [0.5, n_epochs + 0.5],
+            "showgrid": False,
+            "tickvals": _labelled_epochs(n_epochs),
+        },
+        shapes=shapes,
+        meta={
+            "from_width": [[560, {"title.text": wide_title, "xaxis.dtick": 1}]],
+            "stage": {"xaxis.tickfont.size": 18},
         },
     )
 
@@ -309,52 +327,14 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, all_neurons: bool = False)
 def neurons_in_order(deltas: np.ndarray, *, all_neurons: bool = False) -> np.ndarray:
     """Numbers of the neurons that `neurons_figure` draws, from left to right."""
     finite_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
-    order = np.argsort(
-        deltas[finite_epochs[-1]] if len(finite_epochs) else deltas[0], kind="stable"
-    )
+    latest = finite_epochs[-1] if len(finite_epochs) else 0
+    order = np.argsort(deltas[latest], kind="stable")
     if all_neurons or len(order) <= 2 * EXTREME:
         return order
     return np.concatenate([order[:EXTREME], order[-EXTREME:]])
 
 
-def products_figure(
-    texts: Sequence[str], products: np.ndarray, numbers: Sequence[int]
-) -> go.Figure:
-    """Cosine similarities [text, text] of embeddings, -1 … 1; ``numbers`` of the texts from 0."""
-    names = [f"{i + 1}" for i in numbers]
-    hover = [
-        [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in texts] for a in texts
-    ]
-    figure = go.Figure(
-        go.Heatmap(
-            z=products,
-            x=names,
-            y=names,
-            zmin=min(0.0, float(products.min())),
-            zmax=1.0,
-            colorscale="Cividis",
-            autocolorscale=False,
-            customdata=hover,
-            **cell_values(products, most_columns=MAX_WRITTEN),
-            hovertemplate="%{customdata}<br>cosine similarity %{z:.3f}<extra></extra>",
-        )
-    )
-    figure.update_layout(
-        title="Cosine similarity of the embeddings",
-        xaxis={"title": "text", "type": "category", "showgrid": False, "constrain": "domain"},
-        yaxis={
-            "title": "text",
-            "type": "category",
-            "autorange": "reversed",
-            "showgrid": False,
-            "scaleanchor": "x",
-            "constrain": "domain",
-        },
-    )
-    return figure
-
-
-def _epoch_axis(n: int) -> dict:
+def _epoch_axis(n: int) -> dict[str, Any]:
     return {
         "title": "epoch",
         "range": [-0.04 * n, n * 1.04],
@@ -371,7 +351,127 @@ def _labelled_epochs(n: int) -> list[int]:
     return sorted({1, *inner_epochs, n})
 
 
-def _layer_colour(i: int, n: int) -> str:
-    if n <= len(LAYER_COLOURS):
-        return LAYER_COLOURS[i]
-    return sample_colorscale("Cividis", [i / (n - 1)])[0]
+# --- results -----------------------------------------------------------------------------------
+
+
+def products_figure(
+    texts: Sequence[str], products: np.ndarray, numbers: Sequence[int]
+) -> go.Figure:
+    """Cosine similarities [text, text] of embeddings, -1 … 1; ``numbers`` of the texts from 0."""
+    names = [f"{i + 1}" for i in numbers]
+    short = [escape(shorten(text, 60)) for text in texts]
+    look = {**CIVIDIS, **cell_values(products, most_columns=MAX_WRITTEN)}
+    matrix = cells(
+        products,
+        names,
+        names,
+        "%{customdata}<br>cosine similarity %{z:.3f}",
+        (min(0.0, float(products.min())), 1.0),
+        customdata=[[f"{a}<br>{b}" for b in short] for a in short],
+        **look,
+    )
+    axis = {"title": "text", "type": "category", "showgrid": False, "constrain": "domain"}
+    upright = {**axis, **TOP_DOWN, "scaleanchor": "x"}
+    return draw([matrix], "Cosine similarity of the embeddings", axis, upright)
+
+
+def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
+    """Each word's share of the delta, in the order of the text; negative ones pulled back.
+
+    Of more than `ALL_NAMED` words, only those of the largest bars are written below them.
+    """
+    percents = np.asarray(shares) * 100
+    low, high = symmetric_range(percents)
+    hover, names = "%{customdata}: %{y:,.1f}%", [escape(word) for word in words]
+    share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
+    # around 0 a bar has the ground's colour
+    share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
+    named = _named_places(percents)
+    is_upright = len(words) > UPRIGHT_WORDS
+    return draw(
+        [share_bars],
+        title,
+        {
+            "tickvals": named,
+            "ticktext": [escape(shorten(words[place], 14)) for place in named],
+            "tickangle": _word_angle(words),
+            "tickfont": {"size": 13} if is_upright else None,
+            "showgrid": False,
+        },
+        {"title": "share of the delta, %", "zeroline": True},
+        coloraxis={"cmin": low, "cmax": high, "showscale": False},
+        bargap=0.15,
+        meta={"stage": {"xaxis.tickangle": -45}} if is_upright and len(words) <= 30 else None,
+    )
+
+
+def _named_places(shares: np.ndarray) -> list[int]:
+    """Places of the words to write: all, or the largest that have room for a line of text."""
+    if len(shares) <= ALL_NAMED:
+        return list(range(len(shares)))
+    named: list[int] = []
+    for place in np.argsort(-np.abs(shares), kind="stable").tolist():
+        if all(abs(place - named_place) * LINES >= len(shares) for named_place in named):
+            named.append(place)
+        if len(named) == MOST_NAMED:
+            break
+    return sorted(named)
+
+
+def _word_angle(words: Sequence[str]) -> int:
+    """Degrees at which words do not run into each other, also in half a page."""
+    if len(words) > UPRIGHT_WORDS:
+        return -90
+    fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
+    return 0 if fits else -45
+
+
+def shares_width(words: Sequence[str]) -> int:
+    """px below which the words of `shares_figure` would stand on each other."""
+    return 80 + 13 * len(words) if len(words) <= ALL_NAMED else 300
+
+
+def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
+    """Two bars for each of the likeliest tokens, those of ``blank.candidates`` from top to bottom.
+
+    On the stage there are the likeliest after micro-tuning, and the likeliest before it.
+    """
+    entries = blank.candidates
+    names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
+    before, after = ([getattr(entry, when) for entry in entries] for when in ("before", "after"))
+    traces = [
+        token_bars(
+            values,
+            names,
+            colour,
+            f"%{{customdata}} {name}: %{{text}}",
+            [percent(value).replace("less than ", "&lt; ") for value in values],
+            name=name,
+        )
+        for name, colour, values in (("before", BEFORE, before), ("after", AFTER, after))
+    ]
+    highest = max(before + after)
+    return draw(
+        traces,
+        title,
+        {
+            "title": "probability",
+            "tickformat": ".0%" if highest > 0.05 else "~p",
+            "range": [0, min(highest * 1.25, 1.1)],
+            "nticks": 6,
+        },
+        {
+            "tickvals": list(range(len(entries))),
+            "ticktext": names,
+            "range": [len(entries) - 0.4, -0.6],
+            "showgrid": False,
+        },
+        barmode="group",
+        bargap=0.25,
+        meta={"stage": {"yaxis.range": [min(len(entries), ON_STAGE) - 0.4, -0.6]}},
+    )
+
+
+def blank_height(blank: FilledBlank) -> int:
+    """px at which the bars of `blank_figure` can be read."""
+    return 140 + 44 * len(blank.candidates)

@@ -1,10 +1,11 @@
-"""What the points of a map are coloured by: categories or numbers."""
+"""What the points of a map are coloured by, and the groups of those that look alike."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,19 +15,25 @@ from neuralviz.plots.theme import (
     LAYER_COLOURS,
     ORANGE,
     PURPLE,
+    SIGNED_POINTS,
     SKY,
     VERMILLION,
+    escape,
     shorten,
+    symmetric_range,
 )
 from neuralviz.reading.cells import cell_text, finite_number
 
 # Those seen on light and on dark pages, those that are told apart best first.
 COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, *LAYER_COLOURS)
 SYMBOLS = ("circle", "diamond", "square", "x")
+SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 PER_SYMBOL = 6  # categories with one symbol: up to 12 have a colour of their own, and half of them
 MAX_CATEGORIES = PER_SYMBOL * len(SYMBOLS)  # another symbol, too
 GREY = "#9A9FA5"
 LABEL_CHARACTERS = 18
+_NAME_CHARACTERS = 16
+_HOVERED_NAME = 40
 EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
 
 
@@ -80,19 +87,13 @@ def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str
 def colour_by_category(
     name: str, labels: Sequence[object], missing: str = "no value"
 ) -> PointColour:
-    """Colours by label: the largest categories first, those that are numbers in their order.
-
-    Args:
-        name: of the labels.
-        labels: [text]; None, NaN and blank ones are missing.
-        missing: what texts without a label are called.
-    """
+    """Colours by label: the largest categories first, those that are numbers in their order."""
     by_label = {label: cell_text(label).strip() for label in set(labels)}
-    names = [by_label[label] for label in labels]
-    ordered = _sort_categories(Counter(label for label in names if label))
-    place = {label: code for code, label in enumerate(ordered)}
-    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
-    return PointColour(name, ordered, codes=codes, missing=missing)
+    texts = [by_label[label] for label in labels]
+    names = list(dict.fromkeys(text for text in texts if text))
+    place = {label: code for code, label in enumerate(names)}
+    codes = np.fromiter((place.get(text, -1) for text in texts), np.int32, len(texts))
+    return colour_by_code(name, codes, names, missing)
 
 
 def colour_by_code(
@@ -101,10 +102,7 @@ def colour_by_code(
     """`colour_by_category` of labels that are numbers already.
 
     Args:
-        name: of the labels.
         codes: [text] which of the names each has, -1 where there is none.
-        names: no two alike.
-        missing: what texts without a label are called.
     """
     sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     ordered = _sort_categories(
@@ -125,12 +123,7 @@ def _sort_categories(sizes: Counter[str]) -> tuple[str, ...]:
 
 
 def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
-    """Colours by a number of each text; what is not finite is missing.
-
-    Args:
-        name: of the numbers.
-        values: [text].
-    """
+    """Colours by a number of each text; what is not finite is missing."""
     numbers = np.asarray(values, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
     if np.abs(finite).max(initial=0) < EXACT_IN_FLOAT32:
@@ -141,3 +134,119 @@ def colour_by_number(name: str, values: Sequence[float] | np.ndarray) -> PointCo
     return PointColour(
         name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
     )
+
+
+# --- groups of points --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PointGroup:
+    """Points that look alike: their positions among all points, and the settings of their trace."""
+
+    positions: np.ndarray
+    trace: dict[str, Any]
+    marker: dict[str, Any]
+    values: np.ndarray | None = None  # [text], of all texts
+
+
+def point_groups(
+    colour: PointColour | None,
+    n: int,
+    flat: bool,
+    axes: bool,
+    everywhere: PointColour | None = None,
+) -> Iterator[PointGroup]:
+    """The groups with points, in the order in which they are drawn: the last ones lie on top.
+
+    Args:
+        everywhere: colour of all points, of which these are some: every group of those is there,
+            with points or without.
+    """
+    all_points = np.arange(n)
+    if colour is None:
+        yield PointGroup(all_points, {"showlegend": False}, {"color": BLUE})
+    elif colour.values is not None:
+        yield from _number_groups(colour, colour.values, axes)
+    else:
+        yield from _category_groups(colour, flat, everywhere)
+
+
+def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
+    is_finite = np.isfinite(values)
+    if not is_finite.all():
+        trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
+        yield PointGroup(np.flatnonzero(~is_finite), trace, {"color": GREY})
+    hover = f"{name}: %{{marker.color:{colour.number_format}}}"
+    trace = {"hovertemplate": hover, "showlegend": False}
+    marker = {"showscale": True, **_scale_of(colour, values, axes)}
+    yield PointGroup(np.flatnonzero(is_finite), trace, marker, values)
+
+
+def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
+    """Range, colours and colour bar of numbers, for a marker."""
+    low, high = colour.ends or scale_ends(values)
+    signed = low < 0 < high
+    if signed:
+        low, high = symmetric_range([low, high])
+    return {
+        "cmin": low,
+        "cmax": high,
+        **({"colorscale": SIGNED_POINTS} if signed else {}),
+        "colorbar": {
+            "title": {"text": escape(shorten(colour.name, 40)), "side": "top"},
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": -0.1 if axes else 0,  # below the name of an axis
+            "yanchor": "top",
+            "len": 1,
+            "nticks": 6,
+            "tickformat": colour.number_format,
+        },
+    }
+
+
+def scale_ends(values: np.ndarray) -> tuple[float, float]:
+    """The ends of the middle 98% of numbers; of all, where these are one."""
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
+    if low == high and len(finite):
+        low, high = float(finite.min()), float(finite.max())
+    return low, high
+
+
+def _category_groups(
+    colour: PointColour, flat: bool, everywhere: PointColour | None
+) -> Iterator[PointGroup]:
+    assert colour.codes is not None
+    all_codes = colour.codes if everywhere is None else everywhere.codes
+    assert all_codes is not None
+    symbols = SYMBOLS if flat else SYMBOLS_3D
+    n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
+    grey = [
+        (colour.codes < 0, all_codes < 0, escape(colour.missing), 2001),
+        (colour.codes >= MAX_CATEGORIES, all_codes >= MAX_CATEGORIES,
+         f"other ({n_others:,} more)", 2000),
+    ]  # fmt: skip
+    for mask, anywhere, name, rank in grey:
+        if anywhere.any():
+            trace = {"name": name, "legendrank": rank}
+            yield PointGroup(np.flatnonzero(mask), trace, {"color": GREY})
+    name = _escape_template(shorten(colour.name, _HOVERED_NAME))
+    for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
+        positions = np.flatnonzero(colour.codes == code)
+        trace = {
+            "name": escape(shorten(category, _NAME_CHARACTERS)),
+            "legendrank": 1000 + code,
+            "hovertemplate": f"{name}: {_escape_template(shorten(category, _HOVERED_NAME))}",
+        }
+        colour_of_category, symbol = category_look(code, symbols)
+        marker = {"color": colour_of_category, "symbol": symbol}
+        if len(positions) or everywhere is not None:
+            yield PointGroup(positions, trace, marker)
+
+
+def _escape_template(name: str) -> str:
+    """A user's name within a hover template, where ``%{`` begins a variable."""
+    return escape(name).replace("%", "&#37;")

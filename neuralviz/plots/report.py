@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,12 +11,12 @@ import plotly.graph_objects as go
 
 from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.claims import spoken_by
-from neuralviz.evaluation.in_words import Table
-from neuralviz.evaluation.leads import compute_leads, format_lead
-from neuralviz.evaluation.verdict import verdict
+from neuralviz.evaluation.in_words import ARROWS, Table
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
 from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explain_measures, yardsticks_of
+from neuralviz.headlines import write_lead
+from neuralviz.headlines.evaluation import describe_verdict, short_name
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
     common_figures,
@@ -26,8 +26,8 @@ from neuralviz.plots.results import (
     quality_figures,
     yardstick_figure,
 )
-from neuralviz.plots.tables import TABLE_STYLE, table_html, texts_html
-from neuralviz.plots.theme import shorten, style
+from neuralviz.plots.standalone import About, figure_html, page_html
+from neuralviz.plots.theme import shorten
 from neuralviz.words import many
 from neuralviz.words import number as written
 
@@ -40,9 +40,20 @@ LEFT_OUT = ("kendall_b", "pearson")  # in the tables only
 MAX_LEADS = 15  # pairs of methods whose difference is listed: those of six methods
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
+# Its colours come from the text around it, so that it fits light and dark pages.
+TABLE_STYLE = """
+.results{overflow-x:auto}.results table{border-collapse:collapse;margin:0 0 .6rem}
+.results th,.results td{padding:.35rem .9rem .35rem 0;text-align:right;white-space:nowrap;
+border-bottom:1px solid color-mix(in srgb,currentColor 16%,transparent);vertical-align:bottom}
+.results th:first-child,.results td:first-child{text-align:left}
+.results th{font-weight:600}.results th small{display:block;font-weight:400;opacity:.72}
+.results .best{font-weight:700;background:rgba(0,158,115,.16);
+box-shadow:inset 0 -2px 0 rgba(0,158,115,.9)}
+.results .text{text-align:left;white-space:normal;min-width:14rem;vertical-align:top}
+"""
 _STYLE = """
-body{font:17px/1.5 'Source Sans 3','Helvetica Neue',Arial,sans-serif;color:#1f2328;background:#fff;
-max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}h1{margin-bottom:.2rem}h2{margin-top:2.6rem}
+body{font-size:17px;line-height:1.5;max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}
+h1{font-size:2em;margin-bottom:.2rem}h2{margin-top:2.6rem}
 .point{font-size:1.45rem;line-height:1.35;margin:1rem 0 1.4rem;max-width:60rem}
 .results{font-size:15px}.note{color:#59616a;font-size:15px}
 """
@@ -53,33 +64,21 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
 
     Everything that a user gave is escaped in it.
 
-    Args:
-        results: of an experiment.
-        should_stop: asked before every figure is written.
-
     Raises:
         Stopped: ``should_stop`` said so.
     """
-    title = "Evaluation"
-    if len(results.data) == 1:
-        title += f": {escape(results.data[0].name)}"
-    drawn = 0
+    n_drawn = 0
 
     def draw(figures: Iterable[tuple[go.Figure, int]]) -> Iterator[str]:
-        nonlocal drawn
+        nonlocal n_drawn
         for figure, height in figures:
             if should_stop():
                 raise Stopped
-            page = style(go.Figure(figure), dark=False)
-            page.update_layout(height=height, paper_bgcolor="white")
-            yield page.to_html(
-                full_html=False,
-                include_plotlyjs=not drawn,
-                config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
-            )
-            drawn += 1
+            figure.update_layout(height=height)
+            yield figure_html(figure, with_library=not n_drawn)
+            n_drawn += 1
 
-    parts = [f"<h1>{title}</h1>{_summary_html(results)}"]
+    parts = [_summary_html(results)]
     for number in range(len(results.data)):
         parts += _finding_html(results, number)
         parts += draw(proof_figures(results, number))
@@ -87,12 +86,13 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
         parts += _tables_html(results, number)
         parts += draw(other_figures(results, number))
         parts += _source_html(results, number)
-    return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{title}</title><style>{_STYLE}{TABLE_STYLE}</style></head><body>{''.join(parts)}"
-        f"{_explanation_html(results)}{_settings_html(results)}</body></html>"
-    )
+    parts += [_explanation_html(results), _settings_html(results)]
+    name = f": {results.data[0].name}" if len(results.data) == 1 else ""
+    return page_html(About(f"Evaluation{name}"), "".join(parts), style=_STYLE + TABLE_STYLE)
+
+
+def _note(text: str) -> str:
+    return f"<p class='note'>{escape(text)}</p>"
 
 
 def _summary_html(results: Results) -> str:
@@ -110,23 +110,27 @@ def _summary_html(results: Results) -> str:
 def _finding_html(results: Results, number: int) -> list[str]:
     """The finding on a data set in a sentence, and a description of the data set."""
     data = results.data[number]
-    finding = verdict(
-        results, number, name=lambda label: f"<strong>{escape(label)}</strong>", quote=escape
-    )
+    finding = describe_verdict(results, number, name=_strong, quote=escape)
     heading = f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else ""
     point = f"<p class='point'>{finding}</p>" if finding else ""
     return [heading, point, f"<p>{escape(data.describe())}.</p>"]
+
+
+def _strong(label: str) -> str:
+    return f"<strong>{escape(label)}</strong>"
 
 
 def _tables_html(results: Results, number: int) -> list[str]:
     """The tables: all values, who is ahead of whom, what was published."""
     parts = ["<h3>All numbers</h3>"]
     parts += [table_html(table) for table in results.tables(number) if table.heads]
-    parts += [f"<p class='note'>{escape(sentence)}</p>" for sentence in results.sentences(number)]
-    if left_out := results.left_out(number):
-        parts.append(f"<p class='note'>{escape(left_out)}</p>")
+    notes = [*results.sentences(number), results.left_out(number)]
+    parts += [_note(note) for note in notes if note]
     parts.append(_leads_html(results, number))
-    parts.append(_published_html(results, number))
+    published = results.published_table(number)
+    if published.lines:
+        parts.append("<h3>Published results, with the model used in the paper</h3>")
+        parts.append(table_html(published))
     return parts
 
 
@@ -139,7 +143,7 @@ def _leads_html(results: Results, number: int) -> str:
         listed = all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]
         lines = []
         for lead in listed:
-            value, bounds = format_lead(yardstick, lead)
+            value, bounds = write_lead(lead.value, lead.interval, yardstick.is_share)
             decided = f"{lead.first} is better" if lead.is_decided else "not decided"
             lines.append([lead.first, lead.second, value, bounds, decided])
         heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
@@ -151,7 +155,7 @@ def _leads_html(results: Results, number: int) -> str:
 def _worst_html(results: Results, number: int) -> list[str]:
     """What each method gets most wrong, in a sentence and as texts, the best method first."""
     data = results.data[number]
-    name = spoken_by(results, lambda label: f"<strong>{escape(label)}</strong>")
+    name = short_name(results, _strong)
     parts = []
     yardstick = next(iter(yardsticks_of(results, number)), None)
     for label, measured in best_first(results, number, yardstick) if yardstick else ():
@@ -175,10 +179,8 @@ def _quote(text: str) -> str:
 def _source_html(results: Results, number: int) -> list[str]:
     """Where the data are from, and what was left out of them."""
     data = results.data[number]
-    parts = [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
     read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
-    parts.append(f"<p class='note'>Data hash: {data.digest}. {escape(read)}</p>")
-    return parts
+    return [_note(note) for note in (*data.notes, f"Data hash: {data.digest}. {read}")]
 
 
 def _digits(value: float) -> str:
@@ -186,16 +188,13 @@ def _digits(value: float) -> str:
 
 
 def _explanation_html(results: Results) -> str:
-    sentences = dict.fromkeys(
-        sentence
-        for number in range(len(results.data))
-        for sentence in explain_measures(results, number)
-    )
+    numbers = range(len(results.data))
+    sentences = dict.fromkeys(line for n in numbers for line in explain_measures(results, n))
     lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in [*sentences, INTERVALS])
     return f"<h2>How to read this</h2>{lines}"
 
 
-def proof_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
+def proof_figures(results: Results, number: int) -> Iterator[tuple[go.Figure, int]]:
     """What proves the verdict on a data set, with heights in px: the values, and the leads."""
     for yardstick in yardsticks_of(results, number)[:1]:
         for drawn in (
@@ -206,7 +205,7 @@ def proof_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, in
                 yield drawn[0], rows_height(drawn[1])
 
 
-def other_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
+def other_figures(results: Results, number: int) -> Iterator[tuple[go.Figure, int]]:
     """The other figures of a data set with their heights in px."""
     for yardstick in yardsticks_of(results, number)[1:]:
         if yardstick.name not in LEFT_OUT and (
@@ -241,18 +240,52 @@ def _settings_html(results: Results) -> str:
     ]
     measures = settings["measures"]
     measure_names = measures if isinstance(measures, str) else ", ".join(measures)
-    return (
-        f"<h2>Settings</h2><p class='note'>Measures: {escape(measure_names)}; "
-        f"{many(settings['neighbours'], 'neighbour')}; "
+    note = _note(
+        f"Measures: {measure_names}; {many(settings['neighbours'], 'neighbour')}; "
         f"{many(settings['bootstrap resamples'], 'bootstrap resample')}, seed "
         f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
-        "ties, and ties count as broken.</p>"
-        + texts_html(["method", "model", "precision", "options"], rows)
+        "ties, and ties count as broken."
+    )
+    return (
+        "<h2>Settings</h2>" + note + texts_html(["method", "model", "precision", "options"], rows)
     )
 
 
-def _published_html(results: Results, number: int) -> str:
-    table = results.published_table(number)
-    if not table.lines:
-        return ""
-    return "<h3>Published results, with the model used in the paper</h3>" + table_html(table)
+# --- tables ------------------------------------------------------------------------------------
+
+
+def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
+    """A table; a column's head says which way is good, and the best values are bold on green.
+
+    Args:
+        table: everything in it is escaped.
+        columns: numbers of those that are shown; all by default.
+    """
+    shown = range(len(table.heads)) if columns is None else columns
+    heads = []
+    for column in shown:
+        better = table.better[column]
+        direction = f"<small>{ARROWS[better]} {better}</small>" if better else ""
+        heads.append(f"<th>{escape(table.heads[column])}{direction}</th>")
+    lines = []
+    for row, line in enumerate(table.lines):
+        looks = [" class='best'" if (row, column) in table.best else "" for column in shown]
+        cells = zip(looks, shown, strict=True)
+        lines.append([f"<td{look}>{escape(line[column])}</td>" for look, column in cells])
+    return _assemble_table(heads, lines)
+
+
+def texts_html(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table whose cells may be long texts, left-aligned and broken into lines."""
+    return _assemble_table(
+        [f"<th class='text'>{escape(title)}</th>" for title in heads],
+        [[f"<td class=text>{escape(cell)}</td>" for cell in line] for line in lines],
+    )
+
+
+def _assemble_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+    return (
+        f"<div class='results'><table><thead><tr>{''.join(heads)}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )

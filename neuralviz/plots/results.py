@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.evaluation.in_words import NAMES
-from neuralviz.evaluation.leads import compute_leads, format_lead
+from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.sweeps import find_swept_options
-from neuralviz.plots.confusion import confusion_figure
+from neuralviz.headlines import write_lead
 from neuralviz.plots.evaluation import (
+    NO_BASELINES,
     WITH_BASELINE,
-    WrittenLead,
+    Interval,
+    Published,
     accuracy_figure,
+    confusion_figure,
     error_figure,
+    grid_figure,
     interval_figure,
     lead_figure,
+    line_figure,
     overlap_figure,
     product_histogram,
     quality_figure,
 )
-from neuralviz.plots.sweeps import NO_BASELINES, grid_figure, line_figure
 from neuralviz.plots.theme import escape
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.data import Measure
+    from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
@@ -45,116 +50,92 @@ BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
 LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
 OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
 
+Drawn = tuple["go.Figure", int] | None  # a figure, and how many rows it is high
 
-def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
-    """A coefficient of all rows with its intervals, and what was published, and how many rows.
 
-    Args:
-        results: of an experiment.
-        data: number of the data set.
-        name: of `Correlation`, e.g. ``spearman``.
-    """
-    measured = [
-        (row, label, result) for row, label, result in results.finished(data) if result.correlations
-    ]
-    if not measured:
+def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> Drawn:
+    """The figure of a yardstick for all rows of an experiment."""
+    if yardstick.measure == "correlations":
+        return correlation_figure(results, data, yardstick.name)
+    if yardstick.measure in ("neighbours", "probe"):
+        return _told_labels_figure(results, data, yardstick)
+    if yardstick.measure in ("pairs", "triplets"):
+        return broken_figure(results, data, yardstick.measure)
+    return None
+
+
+def correlation_figure(results: Results, data: int, name: str) -> Drawn:
+    """A coefficient, e.g. ``spearman``, of all rows with its intervals, and what was published."""
+    rows, labels, measured = _measured(results, data, lambda result: result.correlations and result)
+    if not rows:
         return None
-    papers = [results.published(data, row) for row, _, _ in measured]
+    papers = [results.published(data, row) for row in rows]
     published = [
         (getattr(paper, name), paper.model)
         if paper and getattr(paper, name, None) is not None
         else None
         for paper in papers
     ]
-    values = [getattr(result.correlations, name) for _, _, result in measured]
-    intervals = [
-        getattr(result.intervals, name) if result.intervals else None for _, _, result in measured
-    ]
-    title, axis = COEFFICIENT_NAMES[name], f"{NAMES[name]} ↑"
-    return _swept_figure(
-        results, [row for row, _, _ in measured], values, intervals, title, axis, published
-    ) or (
-        interval_figure(
-            [label for _, label, _ in measured],
-            values,
-            intervals,
-            title,
-            axis,
-            published,
-            among=_labels(results),
-        ),
-        len(measured),
+    values = [getattr(result.correlations, name) for result in measured]
+    intervals = [result.intervals and getattr(result.intervals, name) for result in measured]
+    written = (COEFFICIENT_NAMES[name], f"{NAMES[name]} ↑", published)
+    return _swept_figure(results, rows, values, intervals, *written) or (
+        interval_figure(labels, values, intervals, *written, among=_labels(results)),
+        len(rows),
     )
 
 
-def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
-    """The share of ``pairs`` or ``triplets`` that every row breaks, and how many rows."""
-    counted = [(row, label, getattr(result, name)) for row, label, result in results.finished(data)]
-    measured = [(row, label, result) for row, label, result in counted if result is not None]
-    if not measured:
+def broken_figure(results: Results, data: int, name: str) -> Drawn:
+    """The share of ``pairs`` or ``triplets`` that every row breaks."""
+    rows, labels, counts = _measured(results, data, lambda result: getattr(result, name))
+    if not rows:
         return None
-    errors = [result.error for _, _, result in measured]
-    title = f"{BROKEN_NAMES[name]} (of {measured[0][2].total:,})"
-    return _swept_figure(
-        results, [row for row, _, _ in measured], [100 * error for error in errors],
-        [None] * len(measured), title, "error, % ↓",
-    ) or (
-        error_figure(
-            [label for _, label, _ in measured],
-            errors,
-            [result.wrong_strict / result.total for _, _, result in measured],
-            title,
-            _labels(results),
-        ),
-        len(measured),
-    )  # fmt: skip
+    errors = [count.error for count in counts]
+    strict = [count.wrong_strict / count.total for count in counts]
+    title = f"{BROKEN_NAMES[name]} (of {counts[0].total:,})"
+    percents, unknown = [100 * error for error in errors], [None] * len(rows)
+    return _swept_figure(results, rows, percents, unknown, title, "error, % ↓") or (
+        error_figure(labels, errors, strict, title, _labels(results)),
+        len(rows),
+    )
 
 
-def shares_figure(
-    results: Results, data: int, yardstick: Yardstick
-) -> tuple[go.Figure, int] | None:
-    """How often labels are told, by the nearest texts or by a probe, and how many rows."""
-    shares = [
-        (row, label, result.accuracy_of(yardstick.measure))
-        for row, label, result in results.finished(data)
-    ]
-    measured = [(row, label, result) for row, label, result in shares if result is not None]
-    if not measured:
+def _told_labels_figure(results: Results, data: int, yardstick: Yardstick) -> Drawn:
+    """How often labels are told, by the nearest texts or by a probe."""
+    rows, labels, shares = _measured(
+        results, data, lambda result: result.accuracy_of(yardstick.measure)
+    )
+    if not rows:
         return None
-    accuracies = [result.accuracy for _, _, result in measured]
-    intervals = [result.interval for _, _, result in measured]
-    first = measured[0][2]
-    baselines = {"majority baseline": first.baseline}
-    if isinstance(first, Probed) and first.tfidf is not None:
-        baselines["TF-IDF baseline"] = first.tfidf
+    accuracies = [share.accuracy for share in shares]
+    intervals = [share.interval for share in shares]
+    baselines = {"majority baseline": shares[0].baseline}
+    if isinstance(shares[0], Probed) and shares[0].tfidf is not None:
+        baselines["TF-IDF baseline"] = shares[0].tfidf
     title = yardstick.title[:1].upper() + yardstick.title[1:]
     return _swept_figure(
-        results, [row for row, _, _ in measured], accuracies, intervals, title, "accuracy ↑",
-        baselines=baselines,
+        results, rows, accuracies, intervals, title, "accuracy ↑", (), baselines
     ) or (
-        accuracy_figure(
-            [label for _, label, _ in measured], accuracies, intervals, baselines, title,
-            _labels(results),
-        ),
-        len(measured),
-    )  # fmt: skip
+        accuracy_figure(labels, accuracies, intervals, baselines, title, _labels(results)),
+        len(rows),
+    )
 
 
-def yardstick_figure(
-    results: Results, data: int, yardstick: Yardstick
-) -> tuple[go.Figure, int] | None:
-    """The figure of a yardstick for all rows, and how many rows it is high."""
-    if yardstick.measure == "correlations":
-        return correlation_figure(results, data, yardstick.name)
-    if yardstick.measure in ("neighbours", "probe"):
-        return shares_figure(results, data, yardstick)
-    if yardstick.measure in ("pairs", "triplets"):
-        return broken_figure(results, data, yardstick.measure)
-    return None
+def _measured(
+    results: Results, data: int, read: Callable[[Measured], Any]
+) -> tuple[list[int], list[str], list[Any]]:
+    """Rows, their labels, and what is read of them, where there is something."""
+    known = [
+        (row, label, value)
+        for row, label, result in results.finished(data)
+        if (value := read(result)) is not None
+    ]
+    rows, labels, values = zip(*known, strict=True) if known else ((), (), ())
+    return list(rows), list(labels), list(values)
 
 
-def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.Figure, int] | None:
-    """How far the best row is ahead of the others, and how many rows it is high.
+def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> Drawn:
+    """How far the best row is ahead of the others.
 
     None where there are fewer than two rows, where nobody knows an interval, or where the rows are
     a sweep, whose figure is a line.
@@ -163,18 +144,21 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> tuple[go.
     best_leads = [lead for lead in all_leads if lead.first == all_leads[0].first]
     if not any(lead.interval for lead in best_leads) or find_swept_options(results.rows):
         return None
-    scale, unit = (100, "percentage points") if yardstick.is_share else (1, "")
-    written = [
-        WrittenLead(
-            scale * lead.value,
-            None if lead.interval is None else (scale * lead.interval[0], scale * lead.interval[1]),
-            unit,
-            format_lead(yardstick, lead)[0].partition(" ")[0],
-        )
-        for lead in best_leads
-    ]
+    scale, unit = (100, "percentage points") if yardstick.is_share else (1, "lead")
     figure = lead_figure(
-        all_leads[0].first, [lead.second for lead in best_leads], written, _labels(results)
+        all_leads[0].first,
+        [lead.second for lead in best_leads],
+        [scale * lead.value for lead in best_leads],
+        [
+            lead.interval and (scale * lead.interval[0], scale * lead.interval[1])
+            for lead in best_leads
+        ],
+        [
+            write_lead(lead.value, lead.interval, yardstick.is_share)[0].partition(" ")[0]
+            for lead in best_leads
+        ],
+        unit=unit,
+        among=_labels(results),
     )
     if yardstick.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
@@ -190,24 +174,23 @@ def _swept_figure(
     results: Results,
     rows: Sequence[int],
     values: Sequence[float],
-    intervals: Sequence[tuple[float, float] | None],
+    intervals: Sequence[Interval],
     title: str,
     axis: str,
-    published: Sequence[tuple[float, str] | None] = (),
+    published: Sequence[Published] = (),
     baselines: Mapping[str, float] = NO_BASELINES,
-) -> tuple[go.Figure, int] | None:
-    """A measure over the options by which all rows differ, and how many rows it is high.
+) -> Drawn:
+    """A measure over the options by which all rows differ, with gaps for rows that are missing.
 
-    None where they are no sweep. Rows that are missing leave a gap.
+    None where they are no sweep.
     """
     options = find_swept_options(results.rows)
     names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (all_values,) = options.values()
-        option_values = [all_values[row] for row in rows]
-        references = published or [None] * len(rows)
+        settings = [all_values[row] for row in rows]
         figure = line_figure(
-            names[0], option_values, values, intervals, title, axis, references, baselines
+            names[0], settings, values, intervals, title, axis, published, baselines
         )
         if baselines:
             figure.update_yaxes(tickformat=".0%")

@@ -50,33 +50,36 @@ dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top:
 
 
 def standalone_html(figure: go.Figure, provenance: About = NOTHING) -> str:
-    """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it.
+    """A page with ``figure`` that needs no network: plotly.js, about 5 MB, is in it.
 
     Title and settings stand above it, the day and the version below it. There is room for what
     ``layout.meta.from_width`` says of wide pages.
     """
-    page = style(go.Figure(figure), dark=False)
-    page.update_layout(autosize=True, paper_bgcolor="white", width=None)
+    page = go.Figure(figure).update_layout(autosize=True, width=None)
     for _, changes in (page.layout.meta or {}).get("from_width", ()):
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
-    config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
-    drawn = page.to_html(full_html=False, include_plotlyjs=True, config=config)
+    drawn = figure_html(page, with_library=True)
     return page_html(provenance, drawn, title=figure.layout.title.text or "")
+
+
+def figure_html(figure: go.Figure, *, with_library: bool) -> str:
+    """A figure on white, in place, as part of a page; plotly.js only if it is not there yet."""
+    style(figure, dark=False).update_layout(paper_bgcolor="white")
+    config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
+    return figure.to_html(full_html=False, include_plotlyjs=with_library, config=config)
 
 
 def page_html(provenance: About, body: str, *, style: str = "", title: str = "") -> str:
     """A page that says what it shows, how it was made, and when.
 
     Args:
-        provenance: title and settings, above the body.
-        body: HTML.
-        style: CSS beside that of all pages.
         title: in the browser's tab where ``provenance`` has none.
     """
     settings = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
         for name, value in provenance.settings.items()
     )
+    settings = f"<dl>{settings}</dl>" if settings else ""
     heading = f"<h1>{escape(provenance.title)}</h1>" if provenance.title else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -88,7 +91,7 @@ def page_html(provenance: About, body: str, *, style: str = "", title: str = "")
 </head>
 <body>
 {heading}
-<dl>{settings}</dl>
+{settings}
 {body}
 <footer>neuralviz {__version__}, {datetime.now(UTC):%Y-%m-%d}</footer>
 </body>

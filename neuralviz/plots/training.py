@@ -1,4 +1,4 @@
-"""Figures of a training: loss, accuracy by layer and step, and where the texts moved."""
+"""Figures of trainings: loss, accuracy by layer and step, where the texts moved, tables."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
+from neuralviz.evaluation.training_frames import training_numbers
+from neuralviz.headlines.training import trained_part
 from neuralviz.maps.frames import find_moved_most
+from neuralviz.plots.parts import (
+    BARE,
+    FEW_COLUMNS,
+    TOP_DOWN,
+    Trace,
+    bar_title,
+    bars,
+    cells,
+    dots,
+    draw,
+    line,
+    number_axis,
+    spaced_ticks,
+)
 from neuralviz.plots.point_colours import COLOURS
-from neuralviz.plots.room import FEW_COLUMNS, spaced_ticks
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import BEFORE, PAIR_COLOURS, escape, shorten
-from neuralviz.training.in_words import trained_part
+from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
@@ -45,33 +62,24 @@ def describe_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> 
 
 
 def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
-    """Loss by step, a line for every way to make pairs, over the loss of each batch.
-
-    Args:
-        lessons: so far.
-    """
-    figure = go.Figure()
+    """Loss by step, a line for every way to make pairs, over the loss of each batch."""
+    traces = []
     for lesson in lessons:
         kind = lesson.settings.pairs.kind
-        steps = np.arange(1, lesson.step + 1)
-        colour = PAIR_COLOURS[kind]
-        figure.add_scatter(
-            x=steps, y=lesson.loss, mode="markers", showlegend=False,
-            marker={"color": colour, "size": 5, "opacity": 0.35},
-            hovertemplate=f"{kind}<br>step %{{x}}: loss %{{y:.3f}}<extra></extra>",
-        )  # fmt: skip
-        figure.add_scatter(
-            x=steps, y=smooth(lesson.loss), name=kind, mode="lines",
-            line={"color": colour, "width": 4}, hoverinfo="skip",
-        )  # fmt: skip
+        steps, colour = np.arange(1, lesson.step + 1), PAIR_COLOURS[kind]
+        hover, look = f"{kind}<br>step %{{x}}: loss %{{y:.3f}}", {"opacity": 0.35}
+        traces += [
+            dots(steps, lesson.loss, colour, hover, size=5, marker=look, showlegend=False),
+            line(steps, smooth(lesson.loss), colour, width=4, size=0, name=kind),
+        ]
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    figure.update_layout(
-        title="Loss",
-        xaxis={"title": "step", "range": [0, max(n_steps, 1) + 0.5]},
-        yaxis={"title": "loss, nats", "rangemode": "tozero"},
+    return draw(
+        traces,
+        "Loss",
+        {"title": "step", "range": [0, max(n_steps, 1) + 0.5]},
+        {"title": "loss, nats", "rangemode": "tozero"},
         showlegend=len(lessons) > 1,
     )
-    return figure
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
@@ -85,31 +93,38 @@ def smooth(values: np.ndarray) -> np.ndarray:
     return np.where(n > 0, (sums[ends] - sums[starts]) / np.maximum(n, 1), np.nan)
 
 
+# --- accuracy ----------------------------------------------------------------------------------
+
+
 def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     """10-NN accuracy at every layer, before and as far as the training is (crops paper, Fig. 4b).
 
     Args:
         lessons: those with at least one snapshot with an accuracy are drawn.
-        label: what texts are told apart by.
     """
-    figure = go.Figure()
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
-    if measured:
-        before = measured[0].accuracy[0]
-        _add_layers(figure, before, "before", BEFORE, "dot")
+    traces = [
+        _accuracy_line(lesson.accuracy[0], "before", BEFORE, "dot") for lesson in measured[:1]
+    ]
     for lesson in measured:
         if len(lesson.accuracy) > 1:
             kind = lesson.settings.pairs.kind
             name = kind if lesson.is_over else f"{kind}, so far"
-            _add_layers(figure, lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid")
+            traces.append(_accuracy_line(lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid"))
     n_layers = measured[0].accuracy.shape[1] if measured else 1
-    figure.update_layout(
-        title=f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
-        xaxis={"title": "layer", "tickvals": spaced_ticks(range(n_layers))},
-        yaxis=_accuracy_axis(lessons),
+    return draw(
+        traces,
+        f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
+        number_axis("layer", range(n_layers)),
+        _accuracy_axis(lessons),
         showlegend=True,
     )
-    return figure
+
+
+def _accuracy_line(accuracy: np.ndarray, name: str, colour: str, dash: str) -> Trace:
+    """[layer] accuracies of one moment."""
+    hover = f"{name}<br>layer %{{x}}: %{{y:.1%}}"
+    return line(np.arange(len(accuracy)), accuracy, colour, hover, width=4, dash=dash, name=name)
 
 
 def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
@@ -117,35 +132,27 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
 
     Args:
         lessons: those with at least one snapshot with an accuracy are drawn.
-        label: what texts are told apart by.
     """
-    figure = go.Figure()
+    traces = []
     for lesson in lessons:
-        if not len(lesson.accuracy):
-            continue
-        kind = lesson.settings.pairs.kind
-        figure.add_scatter(
-            x=[snapshot.step for snapshot in lesson.snapshots], y=lesson.accuracy[:, -1], name=kind,
-            mode="lines+markers", line={"color": PAIR_COLOURS[kind], "width": 4},
-            marker={"size": 9},
-            hovertemplate=f"{kind}<br>step %{{x}}: %{{y:.1%}}<extra></extra>",
-        )  # fmt: skip
-    steps = max([lesson.steps for lesson in lessons] or [1])
-    if whole := next(
-        (lesson.untrained for lesson in lessons if lesson.untrained is not None), None
-    ):
-        figure.add_scatter(
-            x=[0, steps], y=[whole, whole], name="whole model, untrained", mode="lines",
-            line={"color": BEFORE, "width": 3, "dash": "dot"},
-            hovertemplate="whole model, untrained: %{y:.1%}<extra></extra>",
-        )  # fmt: skip
-    figure.update_layout(
-        title=f"10-NN accuracy of “{escape(shorten(label, 20))}”",
-        xaxis={"title": "step", "range": [-0.02 * steps, 1.02 * steps]},
-        yaxis=_accuracy_axis(lessons, -1),
-        showlegend=len(figure.data) > 1,
+        if len(lesson.accuracy):
+            kind = lesson.settings.pairs.kind
+            steps = [snapshot.step for snapshot in lesson.snapshots]
+            hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
+            traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
+    n_steps = max([lesson.steps for lesson in lessons] or [1])
+    for untrained in [lesson.untrained for lesson in lessons if lesson.untrained][:1]:
+        name = "whole model, untrained"
+        look: Trace = {"dash": "dot", "size": 0, "name": name}
+        ends, level = [0, n_steps], [untrained, untrained]
+        traces.append(line(ends, level, BEFORE, f"{name}: %{{y:.1%}}", **look))
+    return draw(
+        traces,
+        f"10-NN accuracy of “{escape(shorten(label, 20))}”",
+        {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
+        _accuracy_axis(lessons, -1),
+        showlegend=len(traces) > 1,
     )
-    return figure
 
 
 def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[str, Any]:
@@ -153,25 +160,13 @@ def _accuracy_axis(lessons: Sequence[Lesson], layer: int | None = None) -> dict[
     chosen = slice(None) if layer is None else layer
     accuracies = [lesson.accuracy[:, chosen].ravel() for lesson in lessons if len(lesson.accuracy)]
     if layer is not None:
-        accuracies += [
-            np.array([lesson.untrained]) for lesson in lessons if lesson.untrained is not None
-        ]
-    values = np.concatenate(accuracies or [np.array([0.5])])
+        untrained = [lesson.untrained for lesson in lessons if lesson.untrained is not None]
+        accuracies.append(np.array(untrained))
+    values = np.concatenate(accuracies) if accuracies else np.array([])
+    values = values if len(values) else np.array([0.5])
     margin = max(ACCURACY_ROOM / 2, 0.06 * float(np.ptp(values)))
     low, high = float(values.min()) - margin, float(values.max()) + margin
     return {"title": "accuracy", "tickformat": ".0%", "range": [max(low, -0.02), min(high, 1.02)]}
-
-
-def _add_layers(figure: go.Figure, accuracy: np.ndarray, name: str, colour: str, dash: str) -> None:
-    figure.add_scatter(
-        x=np.arange(len(accuracy)),
-        y=accuracy,
-        name=name,
-        mode="lines+markers",
-        line={"color": colour, "width": 4, "dash": dash},
-        marker={"size": 9},
-        hovertemplate=f"{name}<br>layer %{{x}}: %{{y:.1%}}<extra></extra>",
-    )
 
 
 def accuracy_map_figure(
@@ -180,55 +175,43 @@ def accuracy_map_figure(
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
     Args:
-        lesson: with at least one snapshot with an accuracy.
         drawn_lessons: all that are drawn side by side, to share their colours.
         name: of the training; by default how its pairs are made.
     """
     name = escape(shorten(name, 40)) or lesson.settings.pairs.kind.capitalize()
-    accuracy = lesson.accuracy
     accuracies = [drawn.accuracy for drawn in drawn_lessons if len(drawn.accuracy)]
     steps = [snapshot.step for snapshot in lesson.snapshots]
+    n_layers = lesson.accuracy.shape[1]
     is_narrow = len(steps) <= FEW_COLUMNS
     columns = np.arange(len(steps))
     ticks = spaced_ticks(columns)
-    figure = go.Figure(
-        go.Heatmap(
-            z=accuracy.T,
-            x=columns,
-            y=np.arange(accuracy.shape[1]),
-            customdata=np.tile(steps, (accuracy.shape[1], 1)),
-            zmin=min(values.min() for values in accuracies),
-            zmax=max(values.max() for values in accuracies),
-            texttemplate="%{z:.0%}" if is_narrow else None,
-            showscale=not is_narrow,
-            colorbar={"tickformat": ".0%"},
-            hovertemplate="step %{customdata}, layer %{y}: %{z:.1%}<extra></extra>",
-        )
+    accuracy_map = cells(
+        lesson.accuracy.T,
+        columns,
+        np.arange(n_layers),
+        "step %{customdata}, layer %{y}: %{z:.1%}",
+        (min(map(np.min, accuracies)), max(map(np.max, accuracies))),
+        customdata=np.tile(steps, (n_layers, 1)),
+        texttemplate="%{z:.0%}" if is_narrow else None,
+        showscale=not is_narrow,
+        colorbar={"tickformat": ".0%"},
     )
-    figure.update_layout(
-        title=f"{name}: accuracy at every layer",
-        xaxis={
-            "title": "step",
-            "tickvals": ticks,
-            "ticktext": [f"{steps[i]:,}" if steps[i] else "before" for i in ticks],
-            "showgrid": False,
-        },
-        yaxis={
-            "title": "layer",
-            "tickvals": spaced_ticks(range(accuracy.shape[1])),
-            "showgrid": False,
-            "zeroline": False,
-        },
+    moments = [f"{steps[i]:,}" if steps[i] else "before" for i in ticks]
+    return draw(
+        [accuracy_map],
+        f"{name}: accuracy at every layer",
+        {"title": "step", "tickvals": ticks, "ticktext": moments, "showgrid": False},
+        number_axis("layer", range(n_layers), **BARE),
     )
-    return figure
+
+
+# --- the map -----------------------------------------------------------------------------------
 
 
 def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
     """Colours of the largest groups, by name; all others are grey."""
-    largest = [
-        name for name, _ in Counter(group for group in groups if group).most_common(len(_GROUPS))
-    ]
-    return dict(zip(sorted(largest), _GROUPS, strict=False))
+    largest = Counter(group for group in groups if group).most_common(len(_GROUPS))
+    return dict(zip(sorted(name for name, _ in largest), _GROUPS, strict=False))
 
 
 def moving_map_figure(
@@ -241,47 +224,119 @@ def moving_map_figure(
 ) -> go.Figure:
     """The texts after some steps, with trails of those that moved most from before till then.
 
-    The frame is that of all snapshots, but for a few points that are far from all others.
+    The frame is that of all ``maps`` [snapshot, text, 2], but for a few points that are far from
+    all others.
 
     Args:
-        maps: [snapshot, text, 2] in one frame.
-        snapshot: number of the snapshot.
-        steps: [snapshot] that were made.
-        texts, groups: of every point; the groups have ``colours``.
         colours: by group; what has none is grey.
     """
-    figure = go.Figure()
-    if snapshot:
-        for text in find_moved_most(maps[: snapshot + 1], TRAILS):
-            trail = maps[: snapshot + 1, text]
-            figure.add_scatter(
-                x=trail[:, 0], y=trail[:, 1], mode="lines", showlegend=False, hoverinfo="skip",
-                line={"color": colours.get(groups[text], BEFORE), "width": 1.5},
-                opacity=0.6,
-            )  # fmt: skip
+    so_far = maps[: snapshot + 1]
+    look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
+    traces = [
+        line(so_far[:, text, 0], so_far[:, text, 1], colours.get(groups[text], BEFORE), **look)
+        for text in (find_moved_most(so_far, TRAILS) if snapshot else ())
+    ]
+    hover = "%{customdata[1]}<br>%{customdata[0]}"
     for name in [*colours, ""]:
         members = [
-            i for i, group in enumerate(groups) if (group if group in colours else "") == name
+            i for i, group in enumerate(groups) if name == (group if group in colours else "")
         ]
-        if not members:
-            continue
-        figure.add_scatter(
-            x=maps[snapshot, members, 0],
-            y=maps[snapshot, members, 1],
-            mode="markers",
-            name=escape(shorten(name, 24)) if name else "others",
-            marker={"color": colours.get(name, BEFORE), "size": 7, "opacity": 0.85},
-            customdata=[[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members],
-            hovertemplate="%{customdata[1]}<br>%{customdata[0]}<extra></extra>",
-        )
+        hovered = [[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members]
+        (x, y), colour = maps[snapshot, members].T, colours.get(name, BEFORE)
+        look = {"size": 7, "marker": {"opacity": 0.85}, "customdata": hovered}
+        if members:
+            name = escape(shorten(name, 24)) if name else "others"
+            traces.append(dots(x, y, colour, hover, name=name, **look))
     low, high = np.quantile(maps, FAR, axis=(0, 1)), np.quantile(maps, 1 - FAR, axis=(0, 1))
     margin = 0.08 * (high - low)
-    axis = {"visible": False}
+    ends = np.stack([low - margin, high + margin], axis=1)
+    x_axis, y_axis = ({"visible": False, "range": axis_ends} for axis_ends in ends)
     moment = f"after {many(steps[snapshot], 'step')}" if steps[snapshot] else "before"
-    figure.update_layout(
-        title=f"Map {moment}",
-        xaxis={**axis, "range": [low[0] - margin[0], high[0] + margin[0]]},
-        yaxis={**axis, "range": [low[1] - margin[1], high[1] + margin[1]]},
-        showlegend=True,
+    return draw(traces, f"Map {moment}", x_axis, y_axis, showlegend=True)
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def training_table_figure(
+    table: TrainingTable, training_cells: Sequence[TrainingCell], label: str
+) -> go.Figure:
+    """A table as far as it is filled, with the range of the seeds.
+
+    Bars of the last layer's accuracy; for tables of layers and epochs, lines; for one of spaces,
+    a map.
+    """
+    numbers = training_numbers(table, training_cells)
+    numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
+    by_columns = {"accuracy": _row_bars, "spaces": _row_map}
+    figure = by_columns.get(table.columns, _row_lines)(numbers)
+    place = "last layer" if table.columns == "accuracy" else table.columns
+    title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
+    return figure.update_layout(title=title)
+
+
+def _row_colour(row: str) -> str:
+    """A row's colour: that of its kind of pairs on the page, grey before training."""
+    if "before" in row:
+        return BEFORE
+    return next((PAIR_COLOURS[kind] for kind in PAIR_COLOURS if kind in row), AFTER)
+
+
+def _seed_range(low: Any, mean: Any, high: Any, *, visible: bool) -> dict[str, Any]:
+    return {"type": "data", "array": high - mean, "arrayminus": mean - low, "visible": visible}
+
+
+def _row_bars(numbers: pd.DataFrame) -> go.Figure:
+    accuracies = numbers.groupby("row", sort=False)["last layer"]
+    mean, low, high = accuracies.mean(), accuracies.min(), accuracies.max()
+    rows = bars(
+        mean,
+        [escape(row) for row in mean.index],
+        [_row_colour(row) for row in mean.index],
+        "%{y}: %{x:.1%}",
+        orientation="h",
+        error_x=_seed_range(low, mean, high, visible=bool((high > low).any())),
+        texttemplate="%{x:.1%}",
+        textposition="inside",
+        insidetextanchor="start",
     )
-    return figure
+    x = {"tickformat": ".0%", "rangemode": "tozero", "title": "accuracy"}
+    return draw([rows], None, x, TOP_DOWN, showlegend=False)
+
+
+def _row_lines(numbers: pd.DataFrame) -> go.Figure:
+    names = [name for name in numbers.columns if name not in ("row", "seed")]
+    traces = []
+    for row, row_numbers in numbers.groupby("row", sort=False):
+        values = row_numbers[names].to_numpy(float)
+        low, mean, high = (f(values, axis=0) for f in (np.nanmin, np.nanmean, np.nanmax))
+        traces.append(
+            line(
+                np.arange(len(names)),
+                mean,
+                _row_colour(str(row)),
+                f"{escape(str(row))}<br>%{{x}}: %{{y:.1%}}",
+                width=4,
+                dash="dot" if row == "before" else "solid",
+                name=escape(str(row)),
+                error_y=_seed_range(low, mean, high, visible=len(values) > 1),
+            )
+        )
+    axis = "layer" if names[-1].startswith("layer") else "epoch"
+    ticks = spaced_ticks(range(len(names)))
+    written = [names[place].removeprefix(f"{axis} ") for place in ticks]
+    x = {"tickvals": ticks, "ticktext": written, "title": axis}
+    return draw(traces, None, x, {"tickformat": ".0%", "title": "accuracy"}, showlegend=True)
+
+
+def _row_map(numbers: pd.DataFrame) -> go.Figure:
+    mean = numbers.drop(columns="seed").groupby("row", sort=False).mean()
+    x = [name.replace(" ", "<br>") for name in mean.columns]
+    y = [escape(row) for row in mean.index]
+    bar = bar_title("accuracy")
+    bar["colorbar"]["tickformat"] = ".0%"
+    accuracies = cells(
+        mean.to_numpy(float), x, y, "%{y}, %{x}: %{z:.1%}", texttemplate="%{z:.1%}", **bar
+    )
+    no_grid = {"showgrid": False}
+    return draw([accuracies], None, no_grid, {**no_grid, **TOP_DOWN})

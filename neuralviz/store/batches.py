@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,33 +35,24 @@ def _estimate_tokens(text: str) -> float:
     return len(_PIECE.findall(text)) + len(text) / 20
 
 
-class DistinctTexts(Protocol):
-    """Texts that are embedded together, no two alike, with their places among all texts."""
+class UniqueTexts:
+    """Texts that are embedded together, no two alike, each with its first row among ``n_texts``."""
 
-    texts: Sequence[str]
-    keys: np.ndarray
-    n_texts: int
+    def __init__(self, texts: Sequence[str], rows: np.ndarray, n_texts: int) -> None:
+        self.texts, self.n_texts = texts, n_texts
+        self.keys = text_keys(texts)
+        self._rows = rows
 
     def first_places(self, indices: np.ndarray) -> np.ndarray:
         """Where some of them come first among all."""
+        return self._rows[indices]
 
 
-class DifferentTexts:
-    """The different ones of some texts, portion by portion, the longest of each first.
-
-    Attributes:
-        texts, keys: [text] of the different ones.
-        n_texts: of all, equal ones included.
-
-    Args:
-        texts: all of them, in their order.
-        portion: how many of them are put in order at once.
-    """
+class DifferentTexts(UniqueTexts):
+    """The different ones of some texts, portion by portion, the longest of each first."""
 
     def __init__(self, texts: Sequence[str], portion: int = PORTION) -> None:
-        self.n_texts = len(texts)
         number: dict[str, int] = {}
-        distinct: list[str] = []
         place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
         for start in range(0, len(texts), portion):
             within = list(dict.fromkeys(texts[start : start + portion]))
@@ -71,26 +62,19 @@ class DifferentTexts:
             )
             for place, i in enumerate(order):
                 if within[i] not in number:
-                    number[within[i]] = len(distinct)
-                    distinct.append(within[i])
+                    number[within[i]] = len(number)
                     place_of.append((start // portion, place))
-        self.texts: Sequence[str] = distinct
-        self.keys = text_keys(distinct)
         self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
         of_text = np.array([number[text] for text in texts], dtype=np.int64)
         self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
-        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(distinct) + 1))
+        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(number) + 1))
+        super().__init__(list(number), self._by_text[self._starts[:-1]], len(texts))
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def batches(self, mask: np.ndarray, batch_size: int) -> list[np.ndarray]:
-        """The batches in which some of them go together, whatever was done before of the others.
-
-        Args:
-            mask: [text] true for those.
-            batch_size: texts of a batch, at most.
-        """
+        """The batches in which those of a [text] mask go, whatever was done of the others."""
         indices = np.flatnonzero(mask)
         portion, place = self._place[indices].T
         batch = place // batch_size
@@ -104,38 +88,9 @@ class DifferentTexts:
         within = np.arange(len(origins)) - np.repeat(np.cumsum(counts) - counts, counts)
         return self._by_text[self._starts[:-1][indices][origins] + within], origins
 
-    def first_places(self, indices: np.ndarray) -> np.ndarray:
-        """Where some different texts come first among all."""
-        return self._by_text[self._starts[indices]]
-
-
-class UniqueTexts:
-    """`DistinctTexts` of which others know that no two are alike.
-
-    Args:
-        texts: of them.
-        rows: [text] their places among all texts.
-    """
-
-    def __init__(self, texts: Sequence[str], rows: np.ndarray) -> None:
-        self.texts = texts
-        self.keys = text_keys(texts)
-        self.n_texts = int(rows.max(initial=-1)) + 1
-        self._rows = rows
-
-    def first_places(self, indices: np.ndarray) -> np.ndarray:
-        """Where some of them come first among all."""
-        return self._rows[indices]
-
 
 class Keeper:
-    """Keeps the vectors of one embedder, not every batch on its own.
-
-    Args:
-        store, kept: where, and under what.
-        before: called before vectors are kept.
-        every: seconds.
-    """
+    """Keeps the vectors of one embedder, at most every ``interval`` seconds, after ``before``."""
 
     def __init__(
         self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], interval: float
@@ -143,18 +98,15 @@ class Keeper:
         self.kept = kept
         self._store = store
         self._before = before
-        self._every = interval
+        self._interval = interval
         self._waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self._last = time.monotonic()
         self._pieces = 0
 
     def add(self, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> None:
-        """Vectors to be kept soon."""
+        """Vectors to be kept, now if the last time is long ago."""
         self._waiting.append((keys, vectors, loss))
-
-    def keep_in_time(self) -> None:
-        """Keep what waits when the last time is long ago."""
-        if time.monotonic() - self._last > self._every:
+        if time.monotonic() - self._last > self._interval:
             self.keep()
 
     def keep(self) -> None:
@@ -191,16 +143,14 @@ def keep_finished(keepers: Sequence[Keeper]) -> Iterator[None]:
         with suppress(StoreError) if failed else nullcontext(), ExitStack() as stack:
             for keeper in keepers:
                 stack.callback(keeper.keep)
+    for keeper in keepers:
+        keeper.compact()
 
 
 class Part:
     """An embedder at work on a block of texts: what is kept of them, and what is read of the rest.
 
-    Args:
-        embedder: a single one.
-        keeper: of its vectors.
-        store: where it may have vectors of texts that have none by the whole; None where it is the
-            whole.
+    ``store`` may have vectors of texts that have none by the whole; None where it is the whole.
     """
 
     def __init__(
@@ -214,23 +164,15 @@ class Part:
 
     def open(
         self,
-        different: DistinctTexts,
+        different: UniqueTexts,
         indices: np.ndarray,
         should_stop: ShouldStop,
         left_out: dict[int, str] | None = None,
     ) -> None:
         """Look for the vectors of some texts, and read the texts that have none.
 
-        Args:
-            different: of them.
-            indices: which.
-            should_stop: asked after every few texts.
-            left_out: where texts that cannot be read are put, with the reason; without it, the
-                first of them ends the work.
-
-        Raises:
-            UnreadableTextError: a text cannot be read.
-            Stopped: ``should_stop`` said so.
+        Texts that cannot be read are put into ``left_out``, with the reason; without it, the first
+        of them ends the work by an UnreadableTextError.
         """
         self._vectors, self._read = {}, {}
         if self._store is not None:
@@ -245,7 +187,7 @@ class Part:
             self._read_some(different, indices[start : start + READ_AT_ONCE], left_out)
 
     def _read_some(
-        self, different: DistinctTexts, indices: np.ndarray, left_out: dict[int, str] | None
+        self, different: UniqueTexts, indices: np.ndarray, left_out: dict[int, str] | None
     ) -> None:
         while len(indices):
             try:
@@ -262,7 +204,7 @@ class Part:
                 return
 
     def embed(
-        self, different: DistinctTexts, indices: np.ndarray, should_stop: ShouldStop
+        self, different: UniqueTexts, indices: np.ndarray, should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors and [text, 2] losses of a batch of the block."""
         lacking = np.array([i for i in indices.tolist() if i in self._read], dtype=np.int64)
@@ -282,12 +224,8 @@ class Part:
 class EmbeddingWork:
     """An embedder at work: its parts, and what keeps what they come to.
 
-    Args:
-        embedder: a single one, or a concatenation, whose parts are kept on their own, too.
-        kept: its place in the store.
-        store: where vectors are looked for and kept.
-        before: called before vectors are kept.
-        every: seconds.
+    The parts of a concatenation are kept on their own, too. ``before`` and ``interval`` are those
+    of `Keeper`.
     """
 
     def __init__(
@@ -319,7 +257,7 @@ class EmbeddingWork:
 
 
 def embed_batches(
-    different: DistinctTexts,
+    different: UniqueTexts,
     batches: Sequence[np.ndarray],
     parts: Sequence[Part],
     should_stop: ShouldStop,
@@ -327,14 +265,7 @@ def embed_batches(
 ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
     """Batch by batch: which of the different texts, and the vectors and losses by each part.
 
-    Args:
-        different: the texts.
-        batches: which go together.
-        parts: at work on them.
-        should_stop, left_out: as of `Part.open`; a batch goes without what is left out.
-
-    Raises:
-        As of `Part.open` and `Embedder.embed_read`.
+    A batch goes without what is put into ``left_out``, as of `Part.open`.
     """
     for block in _group_blocks(batches):
         for part in parts:

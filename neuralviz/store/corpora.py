@@ -7,36 +7,46 @@ half-done is ever seen.
 from __future__ import annotations
 
 import json
+import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
-from neuralviz.store.corpus_reader import CorpusReader, describe_deleted, texts_table
+from neuralviz.reading.cells import cell_text
 from neuralviz.store.database import PATIENCE, WAIT, Database, current_time, key_in
-from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.rows import (
     Column,
+    Rows,
     corpus_rows,
     corpus_schema,
+    describe_deleted,
+    encode_labels,
+    find_rows_with,
     label_columns,
+    read_column,
     split_batches,
     text_ids,
+    texts_table,
+    to_numbers,
 )
-from neuralviz.store.vectors import KeptVectors, text_keys
-from neuralviz.words import free_name
+from neuralviz.store.vectors import KeptVectors, keys_of, text_keys
+from neuralviz.words import free_name, search_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from neuralviz.reading.texts import ReadTexts
+
+KEYS_AT_ONCE = 1 << 22  # that are counted in one pass
+MAX_NAME = 80  # characters
 
 
 @dataclass(frozen=True)
@@ -64,11 +74,7 @@ class Corpus:
     source: str = ""
 
     def column(self, name: str) -> Column:
-        """The column of labels of this name.
-
-        Raises:
-            StoreError: there is none.
-        """
+        """The column of labels of this name; else a StoreError that names those there are."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -76,15 +82,11 @@ class Corpus:
         raise StoreError(f"“{self.name}” has no column “{name[:40]}”. Its columns are: {names}.")
 
 
-class CorpusStore(CorpusReader):
+class CorpusStore:
     """Everything of corpora that is kept in one folder.
 
-    Any thread may call any method; nothing is held open between calls.
-
-    Attributes:
-        folder: where it is kept.
-        database: in which others keep what belongs to a corpus: its maps.
-        vectors: by embedder and text, shared by the corpora.
+    Any thread may call any method; nothing is held open between calls. What is read of a corpus is
+    in the order of its rows, or of the rows that are asked for.
 
     Args:
         folder: made when something is first kept in it; by default the user's own.
@@ -114,11 +116,7 @@ class CorpusStore(CorpusReader):
         return tuple(_read_corpus(row) for row in reversed(self.database.entries("corpora")))
 
     def corpus(self, name_or_id: str) -> Corpus:
-        """A corpus by its name or id.
-
-        Raises:
-            StoreError: there is none; the message names those there are.
-        """
+        """A corpus by its name or id; else a StoreError that names those there are."""
         corpora = self.corpora()
         for corpus in corpora:
             if name_or_id in (corpus.name, corpus.id):
@@ -130,13 +128,8 @@ class CorpusStore(CorpusReader):
     def add(self, name: str, read: ReadTexts) -> Corpus:
         """Keep texts as a corpus; nothing is embedded yet.
 
-        Args:
-            name: one that is taken gets a number behind it.
-            read: the texts with ids and labels; columns whose values are all numbers are kept as
-                numbers.
-
-        Raises:
-            StoreError: the name is none, or it cannot be written; nothing is kept then.
+        A name that is taken gets a number behind it. Columns whose values are all numbers are kept
+        as numbers. Raises StoreError where the name is none or nothing can be written.
         """
         labels = label_columns(read)
         rows = corpus_rows(read.texts, [values for _, values in labels], read.ids)
@@ -145,13 +138,7 @@ class CorpusStore(CorpusReader):
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
         """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.
 
-        Args:
-            name: one that is taken gets a number behind it.
-            columns: of labels.
-            source: as of `Corpus`.
-
-        Raises:
-            StoreError: the name is none.
+        A name that is taken gets a number behind it; ``source`` is as of `Corpus`.
         """
         return Corpus(
             id=secrets.token_hex(6),
@@ -179,9 +166,6 @@ class CorpusStore(CorpusReader):
 
         Returns:
             The corpus that is there.
-
-        Raises:
-            StoreError: it cannot be written; nothing is kept then.
         """
 
         def write() -> Corpus:
@@ -199,24 +183,14 @@ class CorpusStore(CorpusReader):
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
     ) -> Corpus:
-        """`add` for more texts than memory holds.
-
-        Args:
-            name: one that is taken gets a number behind it.
-            columns: of labels.
-            blocks: of `corpus_rows`, in the order of the rows; read one by one.
-
-        Raises:
-            StoreError: the name is none, or it cannot be written; nothing is kept then.
-        """
+        """`add` for more texts than memory holds: blocks of `corpus_rows`, read one by one."""
         corpus = self.new(name, tuple(columns))
         keys_written: list[np.ndarray] = []
 
         def write() -> None:
             table = texts_table(corpus)
-            self.database.create_from(
-                table, corpus_schema(columns), split_batches(blocks, keys_written)
-            )
+            rows = split_batches(blocks, keys_written)
+            self.database.create(table, rows, corpus_schema(columns))
             keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
             counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
             self.database.registry("corpora").add([_registry_row(counted)])
@@ -233,11 +207,7 @@ class CorpusStore(CorpusReader):
         return corpus
 
     def check_kept(self, corpus: Corpus) -> None:
-        """Find out whether a corpus is still there.
-
-        Raises:
-            StoreError: it was deleted.
-        """
+        """Raises StoreError where a corpus was deleted."""
         if corpus.id not in {kept_corpus.id for kept_corpus in self.corpora()}:
             raise StoreError(describe_deleted(corpus))
 
@@ -245,9 +215,6 @@ class CorpusStore(CorpusReader):
         """The corpus that `add` made of just these texts, ids and labels under this name.
 
         One that got a number behind its name counts.
-
-        Raises:
-            StoreError: the name is none.
         """
         named = name_pattern(name)
         labels = label_columns(read)
@@ -264,11 +231,7 @@ class CorpusStore(CorpusReader):
         return None
 
     def find_source(self, name: str, source: str) -> Corpus | None:
-        """The corpus that was made of just these files under this name, as of `find`.
-
-        Raises:
-            StoreError: the name is none.
-        """
+        """The corpus that was made of just these files under this name, as of `find`."""
         named = name_pattern(name)
         for corpus in self.corpora():
             if named.fullmatch(corpus.name) and corpus.source == source:
@@ -276,11 +239,7 @@ class CorpusStore(CorpusReader):
         return None
 
     def rename(self, corpus: Corpus, name: str) -> Corpus:
-        """Give a corpus another name.
-
-        Raises:
-            StoreError: the name is none or taken, or the corpus is gone.
-        """
+        """Give a corpus another name; a StoreError where it is none, or taken."""
         name = tidy_name(name)
         if any(rival.name == name and rival.id != corpus.id for rival in self.corpora()):
             raise StoreError(f"A corpus named “{name}” already exists. Choose another name.")
@@ -292,11 +251,7 @@ class CorpusStore(CorpusReader):
         return self.corpus(corpus.id)
 
     def leave_out(self, corpus: Corpus, keys: np.ndarray) -> Corpus | None:
-        """Take the texts of some keys out of a corpus; None where it has maps, which show them.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Take texts out of a corpus by their keys; None where maps show them."""
         condition = key_in(keys)
 
         def write() -> Corpus | None:
@@ -309,11 +264,7 @@ class CorpusStore(CorpusReader):
         return self.database.write(write, PATIENCE)
 
     def recount(self, corpus: Corpus) -> Corpus:
-        """The corpus with its numbers of texts, corrected where `leave_out` was cut off.
-
-        Raises:
-            StoreError: the corpus is gone, or cannot be written.
-        """
+        """The corpus with its numbers of texts, corrected where `leave_out` was cut off."""
         with self.database.reading(missing=describe_deleted(corpus)):
             n_texts = self.database.open(texts_table(corpus)).count_rows()
         if n_texts == corpus.n_texts:
@@ -329,11 +280,7 @@ class CorpusStore(CorpusReader):
         return counted
 
     def delete(self, corpus: Corpus) -> None:
-        """Forget a corpus, its maps and results, and the vectors of texts that no other corpus has.
-
-        Raises:
-            StoreError: it is gone already, or what is kept cannot be written.
-        """
+        """Forget a corpus, its maps and results, and vectors of texts no other corpus has."""
         mine, registry = np.unique(self.keys(corpus)), self.database.registry
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
@@ -351,6 +298,99 @@ class CorpusStore(CorpusReader):
             raise StoreError(
                 f"The results of “{corpus.name}” could not be deleted: {error}."
             ) from error
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
+        """The texts."""
+        return self._column(corpus, "text", rows).to_pylist()
+
+    def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
+        """The ids."""
+        ids = self._column(corpus, "id", rows)
+        if not ids.null_count:
+            return ids.to_pylist()
+        positions = np.arange(len(ids)) if rows is None else np.asarray(rows)
+        numbers = zip(ids.to_pylist(), positions.tolist(), strict=True)
+        return [str(row + 1) if text_id is None else text_id for text_id, row in numbers]
+
+    def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
+        """[text] the values of a column: strings, or float64 with NaN where there is none."""
+        column = corpus.column(name)
+        values = self._label(corpus, column, rows)
+        if column.kind == "number":
+            return values.to_numpy(zero_copy_only=False).astype(float)
+        return np.array(values.to_pylist(), dtype=object)
+
+    def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """A column as numbers: of many millions of texts, too, it takes little room.
+
+        Returns:
+            [text] int32 which of the names each has, -1 where there is none; and the names, in the
+            order in which they first come. Names of numbers are as in `label_names`.
+        """
+        return encode_labels(self._label(corpus, corpus.column(name)))
+
+    def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
+        """Rows of the texts that hold every word of a query, in their order.
+
+        As `neuralviz.maps.filtering.find_words`, without reading the texts into memory.
+        """
+        terms = search_terms(query)
+        if not terms:
+            return np.zeros(0, dtype=np.int64)
+        with self.database.reading(missing=describe_deleted(corpus)):
+            return find_rows_with(self.database.open(texts_table(corpus)), terms)
+
+    def label_names(self, corpus: Corpus, name: str) -> list[str]:
+        """The values of a column as names of labels, a text each; ``""`` where there is none."""
+        return [cell_text(value).strip() for value in self.labels(corpus, name).tolist()]
+
+    def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
+        """[text] hashes of the texts, by which their vectors are kept."""
+        return keys_of(self._column(corpus, "key", rows))
+
+    def key_batches(self, corpus: Corpus) -> Iterator[np.ndarray]:
+        """The same piece by piece, in the order of the rows."""
+        for batch in self.database.batches(texts_table(corpus), ["key"]):
+            yield keys_of(batch["key"])
+
+    def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
+        """Different texts of a corpus, counted by ranges of their keys: memory stays what it is."""
+        passes = min(256, -(-n_texts // KEYS_AT_ONCE))
+        edges = sorted({round(256 * step / max(passes, 1)) for step in range(passes + 1)})
+        n = 0
+        for low, high in pairwise(edges):
+            within: list[np.ndarray] = [np.zeros(0, "S16")]
+            for keys in self.key_batches(corpus):
+                first = keys.view(np.uint8).reshape(-1, keys.itemsize)[:, 0]
+                within.append(keys[(first >= low) & (first < high)])
+            n += len(np.unique(np.concatenate(within)))
+        return n
+
+    def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
+        """A column of labels: strings, or doubles."""
+        values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
+        return to_numbers(values) if column.kind == "number" else values
+
+    def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
+        """A column in the order of the rows, which is that in which they were written."""
+        with self.database.reading(missing=describe_deleted(corpus)):
+            return read_column(self.database.open(texts_table(corpus)), name, rows)
+
+
+def tidy_name(name: str) -> str:
+    """A name without what cannot be printed, and not too long; a StoreError where it is empty."""
+    printable = "".join(c if c.isprintable() else " " for c in name)
+    tidied = " ".join(printable.split())[:MAX_NAME].strip()
+    if not tidied:
+        raise StoreError("Enter a name for the corpus.")
+    return tidied
+
+
+def name_pattern(name: str) -> re.Pattern[str]:
+    """The names that something called like this may have got: a number behind it counts."""
+    return re.compile(rf"{re.escape(tidy_name(name))}( \(\d+\))?")
 
 
 def _read_corpus(row: Mapping[str, Any]) -> Corpus:

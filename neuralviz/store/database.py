@@ -58,11 +58,8 @@ INTERVAL = 3600.0  # seconds between two looks of a process at a store
 class Database:
     """Tables by name. Any thread may call any method; nothing is held open between calls.
 
-    Args:
-        folder: made when something is first kept in it.
-
-    Raises:
-        StoreError: a newer neuralviz wrote the folder, or it cannot be read.
+    Raises StoreError where a newer neuralviz wrote the folder, or it cannot be read. The folder is
+    made when something is first kept in it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,9 +70,14 @@ class Database:
         """A table as it is now."""
         return self._connect().open_table(table)
 
-    def create(self, table: str, rows: pa.Table) -> None:
-        """Make a table with rows, within a `write`; its name is nobody else's."""
-        self._connect().create_table(table, rows)
+    def create(
+        self,
+        table: str,
+        rows: pa.Table | Iterator[pa.RecordBatch] | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        """Make a table within a `write`; one without rows only if it is not there yet."""
+        self._connect().create_table(table, data=rows, schema=schema, exist_ok=rows is None)
 
     def place(self, table: str) -> Path:
         """Where a table lies, for those that read and write it without this class."""
@@ -84,14 +86,6 @@ class Database:
     def tables(self) -> list[str]:
         """The names of all tables that are there, also of those that a killed process left."""
         return sorted(path.stem for path in (self.folder / "tables").glob("*.lance"))
-
-    def create_from(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        """`create` from rows that are made as they are written."""
-        self._connect().create_table(table, data=batches, schema=schema)
-
-    def make_room(self, table: str, schema: pa.Schema) -> None:
-        """Make a table without rows, within a `write`, if it is not there yet."""
-        self._connect().create_table(table, schema=schema, exist_ok=True)
 
     def drop(self, table: str) -> None:
         """Delete a table, if it is there."""
@@ -103,7 +97,7 @@ class Database:
         types = {"dim": pa.int32(), "fitted": pa.binary()}
         columns = [(column, types.get(column, pa.string())) for column in _REGISTRIES[name]]
         if not self._is_there(name):
-            self.make_room(name, pa.schema(columns))
+            self.create(name, schema=pa.schema(columns))
         return self.open(name)
 
     def entries(self, registry: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -115,11 +109,7 @@ class Database:
             return sorted(query.to_arrow().to_pylist(), key=lambda row: row["created"])
 
     def forget(self, registry: str, **values: str) -> None:
-        """Delete the rows of a registry that have these values, and the tables that they name.
-
-        Raises:
-            StoreError: what is kept cannot be written.
-        """
+        """Delete the rows of a registry that have these values, and the tables that they name."""
         if not self._is_there(registry):
             return
         forgotten = [
@@ -156,12 +146,7 @@ class Database:
     def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
         """Do what writes when no other thread or process does; not from within another write.
 
-        Args:
-            action: what writes.
-            wait: seconds for others who do.
-
-        Raises:
-            StoreError: it cannot be done; the message says why.
+        Raises StoreError where it cannot be done, or others write for ``wait`` seconds.
         """
         try:
             self._prepare()
@@ -233,10 +218,8 @@ class Database:
 
 
 def all_rows(query: LanceQueryBuilder) -> pa.Table:
-    """What a query finds, in large pieces.
-
-    The database hands over a thousand rows at a time unless it is told otherwise: of millions that
-    takes seconds, and many times as long where other threads work.
+    """What a query finds, in large pieces; by default the database hands over a thousand rows at
+    a time, which is slow where other threads work.
     """
     return query.to_batches(ROWS_AT_ONCE).read_all()
 
@@ -266,16 +249,9 @@ def _describe_error(message: str) -> str:
 def rows_with_keys(
     table: Table, keys: np.ndarray, columns: Sequence[str], *, with_places: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that have some keys, and others where it is faster to read them all.
+    """Batches of the rows that have some keys, and of others where it is faster to read them all.
 
-    Args:
-        table: with a column ``key``.
-        keys: [key] of `neuralviz.store.vectors.text_keys`, no two alike.
-        columns: wanted, beside the key.
-        with_places: whether each row comes with its ``_rowid``.
-
-    Yields:
-        Batches of the rows as they are in the table now.
+    The keys are no two alike. With places, each row comes with its ``_rowid``.
     """
     queries = [table.search()]
     if len(keys) * AS_LONG_AS <= table.count_rows() and has_index(table, "key"):
@@ -298,14 +274,7 @@ def key_in(keys: np.ndarray) -> str:
 
 
 def tidy_soon(folder: Path) -> threading.Thread:
-    """`tidy` a store in the background, at most once an hour in a process.
-
-    Args:
-        folder: of its database.
-
-    Returns:
-        The thread that does it, or did it within the hour.
-    """
+    """`tidy` a store in the background, at most once an hour in a process."""
     return _start_thread(folder, int(time.monotonic() / INTERVAL))
 
 
@@ -319,8 +288,7 @@ def _start_thread(folder: Path, _hour: int) -> threading.Thread:
 def tidy(folder: Path) -> None:
     """Delete the files of tables that compaction replaced an hour ago or earlier.
 
-    Nothing depends on it: what cannot be done now, for somebody is writing, is left to another
-    time.
+    What cannot be done now, for somebody is writing, is left to another time.
     """
     with suppress(StoreError, OSError):
         database = Database(folder)

@@ -107,16 +107,14 @@ def embed(
 
     Portion by portion, the longest texts go first, in batches that depend on the texts alone: a run
     that was ended in any way goes on where it was, and comes to the same vectors, bit by bit, as
-    one that was not.
-    The parts of a concatenation are kept on their own, too, so that none is computed twice.
+    one that was not. The parts of a concatenation are kept on their own, too.
 
     Args:
         texts: in any order; the same one twice is computed once.
         method: an embedder, or what to make one of.
         store: where vectors are looked for and kept.
         loaders: where models come from, by kind.
-        batch_size: texts that go together, and after which there is an event; by default 32, and 8
-            where a model is tuned on every text.
+        batch_size: texts of a batch; by default 32, and 8 where a model is tuned on every text.
         with_vectors: whether events bring the vectors; without them, only progress is told.
         before_keeping: called each time before vectors are kept; may raise `StoreError`.
         keep_every: seconds after which finished vectors are kept; also at the end, however it
@@ -141,27 +139,43 @@ def embed(
     different = DifferentTexts(texts)
     kept = store.register(embedder)
     missing = ~store.has_vectors(kept, different.keys)
-    tally = _Tally(kept, different, with_vectors, describe_unread(embedder, texts))
+    done = n_found = n_rose = 0
+    unread = describe_unread(embedder, texts)
+
+    def make_event(
+        indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray
+    ) -> EmbeddingEvent:
+        nonlocal done, n_rose
+        done += len(indices)
+        n_rose += int(has_risen(loss).sum())
+        places, origins = different.places(indices)
+        return EmbeddingEvent(
+            kept,
+            places,
+            vectors[origins] if vectors is not None and with_vectors else None,
+            loss[origins],
+            done,
+            len(different),
+            n_found,
+            n_rose,
+            unread,
+        )
+
     has_vector = np.flatnonzero(~missing)
     for start in range(0, max(len(has_vector), 1), BLOCK):
         indices = has_vector[start : start + BLOCK]
         match = store.find(kept, different.keys[indices], with_vectors=with_vectors)
         missing[indices[~match.mask]] = True  # forgotten meanwhile
-        tally.found += int(match.mask.sum())
-        yield tally.event(indices[match.mask], match.vectors, match.loss)
+        n_found += int(match.mask.sum())
+        yield make_event(indices[match.mask], match.vectors, match.loss)
 
     at_work = EmbeddingWork(embedder, kept, store, before_keeping, keep_every)
-    keepers = at_work.keepers
-    with keep_finished(keepers):
+    with keep_finished(at_work.keepers):
         for new_indices, vectors, losses in embed_batches(
             different, different.batches(missing, batch_size), at_work.parts, should_stop
         ):
             combined, loss = at_work.combine(different.keys[new_indices], vectors, losses)
-            for keeper in keepers:
-                keeper.keep_in_time()
-            yield tally.event(new_indices, combined, loss)
-    for keeper in keepers:
-        keeper.compact()
+            yield make_event(new_indices, combined, loss)
 
 
 def embed_at_once(
@@ -176,17 +190,8 @@ def embed_at_once(
     """Embed by embedders that differ by their epochs alone, in one run for all (`share_epochs`).
 
     Those that lack the vectors of the same texts go together. One that lacks others than every
-    other does is left to `embed`, which finds what came of this.
-
-    Args:
-        texts, store, batch_size, keep_every, should_stop: as of `embed`.
-        embedders: none of them fast.
-
-    Yields:
-        After every batch.
-
-    Raises:
-        As `embed`; SettingsError also where the embedders cannot share a run.
+    other does is left to `embed`, which finds what came of this. Arguments and errors are those of
+    `embed`; none of the embedders may be fast. There is an event after every batch.
     """
     from neuralviz.embedders.neural import share_epochs  # loads torch
 
@@ -205,17 +210,12 @@ def embed_at_once(
         ]
         missing = ~masks[together[0]]
         n_finished = len(together) * int((~missing).sum())
-        keepers = [part.keeper for part in parts]
-        with keep_finished(keepers):
+        with keep_finished([part.keeper for part in parts]):
             for indices, _, _ in embed_batches(
                 different, different.batches(missing, batch_size), parts, should_stop
             ):
-                for keeper in keepers:
-                    keeper.keep_in_time()
                 n_finished += len(together) * len(indices)
                 yield SharedEvent(together, n_finished, len(together) * len(different))
-        for keeper in keepers:
-            keeper.compact()
 
 
 def embed_corpus(
@@ -228,14 +228,6 @@ def embed_corpus(
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
     """`embed` for the texts of a corpus, without the vectors in the events.
-
-    Args:
-        store: where the corpus is kept.
-        corpus: one of its corpora.
-        method, loaders, keep_every, should_stop: as of `embed`.
-
-    Yields:
-        As `embed`.
 
     Raises:
         As `embed`; StoreError also when the corpus was deleted meanwhile, and TextError with the
@@ -261,36 +253,3 @@ def embed_corpus(
             f"{embedder.name}: the text {error.reason} Remove it and add the corpus again. "
             "Finished embeddings are reused."
         ) from error
-
-
-class _Tally:
-    """Counts what is done, and says so."""
-
-    def __init__(
-        self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool, unread: str
-    ) -> None:
-        self.found = 0
-        self._unread = unread
-        self._kept = kept
-        self._different = different
-        self._with_vectors = with_vectors
-        self._done = self._n_rose = 0
-
-    def event(
-        self, indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray
-    ) -> EmbeddingEvent:
-        """Some of the different texts are done."""
-        self._done += len(indices)
-        self._n_rose += int(has_risen(loss).sum())
-        places, origins = self._different.places(indices)
-        return EmbeddingEvent(
-            self._kept,
-            places,
-            vectors[origins] if vectors is not None and self._with_vectors else None,
-            loss[origins],
-            self._done,
-            len(self._different),
-            self.found,
-            self._n_rose,
-            self._unread,
-        )

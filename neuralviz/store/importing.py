@@ -70,17 +70,7 @@ def import_vectors(
 
 
 def import_by_text(vectors: KeptVectors, read: ReadVectors, texts: Sequence[str]) -> Imported:
-    """Keep the vectors of a file for some texts, by the column that holds all of these.
-
-    Args:
-        vectors: where they are kept.
-        read: the file.
-        texts: every one of which must have a vector.
-
-    Raises:
-        TextError: a text has no vector, or it cannot be told which vector is whose.
-        StoreError: they cannot be kept.
-    """
+    """Keep the vectors of a file for some texts, by the column that holds all of these."""
     keys = text_keys(texts)
     of_texts, n_found = _match_texts(read, keys)
     n = len(np.unique(keys))
@@ -346,25 +336,14 @@ def _normalize(title: str) -> str:
 
 
 def imported_by_label(store: CorpusStore, corpus: Corpus) -> dict[str, EmbedderSpec]:
-    """`imported_specs` of a whole corpus.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
+    """`imported_specs` of a whole corpus."""
     return imported_specs(store.vectors, store.keys(corpus))
 
 
 def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
-    """The imported vectors that all of some texts have, by label, the oldest first.
+    """The imported vectors that all texts of some keys have, by label, the oldest first.
 
     Files of one name have a number behind it, from the second on: ``file: rows.npy (2)``.
-
-    Args:
-        vectors: where they are kept.
-        keys: [text] of `text_keys`.
-
-    Raises:
-        StoreError: the store cannot be read.
     """
     specs: dict[str, EmbedderSpec] = {}
     for kept in vectors.embedders():
@@ -380,12 +359,7 @@ def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, Embedder
 def find_imported(
     stores: Iterable[KeptVectors], spec: EmbedderSpec, keys: np.ndarray
 ) -> tuple[KeptVectors, KeptEmbedder]:
-    """The first store that has the imported vectors of some texts, and its place for them.
-
-    Args:
-        stores: where they may be kept.
-        spec: of a file.
-        keys: [text] of `text_keys`.
+    """The first store that has the imported vectors of the texts of some keys, and their place.
 
     Raises:
         TextError: a text has no vector in any of them.
@@ -408,11 +382,7 @@ def find_imported(
 
 
 def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> str:
-    """What imported vectors are called among those of a corpus.
-
-    Raises:
-        StoreError: the store cannot be read.
-    """
+    """What imported vectors are called among those of a corpus."""
     spec = EmbedderSpec.from_json(kept.spec)
     labels = {imported: label for label, imported in imported_by_label(store, corpus).items()}
     return labels.get(spec, spec.label)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.store.corpus_reader import describe_deleted, texts_table
 from neuralviz.store.database import (
     PATIENCE,
     ROWS_AT_ONCE,
@@ -31,7 +30,8 @@ from neuralviz.store.database import (
     rows_of,
     rows_with_keys,
 )
-from neuralviz.store.vectors import keys_of, vectors_table
+from neuralviz.store.rows import describe_deleted, row_ids, texts_table
+from neuralviz.store.vectors import keys_of, match_keys, vectors_table
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -74,11 +74,7 @@ class VectorIndex:
 
 
 def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
-    """The index of an embedder's vectors; None where there is none, and search is exact.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
+    """The index of an embedder's vectors; None where there is none, and search is exact."""
     entries = [row for row in database.entries("indexes") if row["id"] == embedder.id]
     if not entries:
         return None
@@ -91,22 +87,11 @@ def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None
 def build_index(
     database: Database, embedder: KeptEmbedder, *, smallest: int = INDEXED_FROM
 ) -> VectorIndex | None:
-    """Make the index of an embedder's vectors, or bring it up to date.
+    """Make the index of an embedder's vectors, or bring it up to date; None where they are few.
 
     What is there already stays, and what came later is put in. Others that write wait meanwhile,
     and readers do not; others that would build it wait too, and find it there. When it is killed
     nothing is lost: the next call does what is left.
-
-    Args:
-        database: that keeps the vectors.
-        embedder: whose they are.
-        smallest: vectors, below which there is no index.
-
-    Returns:
-        The index; None where there are too few vectors.
-
-    Raises:
-        StoreError: it cannot be written.
     """
     work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":
@@ -115,11 +100,7 @@ def build_index(
 
 
 def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
-    """Make the index by which rows of a large corpus are found by the keys of their texts.
-
-    Raises:
-        StoreError: it cannot be written, or the corpus was deleted.
-    """
+    """Make the index by which rows of a large corpus are found by the keys of their texts."""
 
     def lacks_index() -> bool:
         with store.database.reading(missing=describe_deleted(corpus)):
@@ -137,13 +118,7 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
 def nearest_keys(
     table: Table, index: VectorIndex, query: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What an index finds near a vector, by cosine.
-
-    Args:
-        table: of the vectors.
-        index: of them.
-        query: [dim] not all zeros.
-        n: wanted; there may be fewer.
+    """The ``n`` vectors that an index finds nearest to a query by cosine, or fewer.
 
     Returns:
         [found] keys of texts, the nearest first, and [found, dim] their vectors.
@@ -167,15 +142,9 @@ def nearest_keys(
 def vectors_of_keys(
     database: Database, embedder: KeptEmbedder, keys: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Vectors piece by piece, in the order in which they are kept, and others than wanted too.
+    """[piece] keys and [piece, dim] vectors, piece by piece, in the order in which they are kept.
 
-    Args:
-        database: that keeps them.
-        embedder: whose they are.
-        keys: [key] that are wanted, no two alike; by default all.
-
-    Yields:
-        [piece] keys, and [piece, dim] vectors.
+    With ``keys``, no two alike, those come at least, and others too; by default all.
     """
     with database.reading():
         table = database.open(vectors_table(embedder))
@@ -193,59 +162,34 @@ def vectors_of_keys(
 def rows_of_keys(
     store: CorpusStore, corpus: Corpus, keys: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a corpus whose texts have some keys.
-
-    Args:
-        store: that keeps the corpus.
-        corpus: whose rows are wanted.
-        keys: [key] no two alike, in any order.
+    """The rows of a corpus whose texts have some keys, no two alike, in any order.
 
     Returns:
         [found] places among ``keys``, rising, and [found] rows, rising for each of them: several
         where texts are equal, none where the corpus lacks a text.
     """
     order = np.argsort(keys)
-    sorted_keys = keys[order]
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if not len(keys):
         return places[0], rows[0]
     with store.database.reading(missing=describe_deleted(corpus)):
         table = store.database.open(texts_table(corpus))
-        firsts, starts = _find_runs(store.folder, texts_table(corpus), table.version)
-        for batch in rows_with_keys(table, sorted_keys, [], with_places=True):
-            stored = keys_of(batch[_KEY])
-            nearest = np.minimum(np.searchsorted(sorted_keys, stored), len(sorted_keys) - 1)
-            matched = sorted_keys[nearest] == stored
-            places.append(order[nearest[matched]])
-            row_ids = batch["_rowid"].to_numpy()[matched].astype(np.int64)
-            run = np.searchsorted(firsts, row_ids, side="right") - 1
-            rows.append(starts[run] + row_ids - firsts[run])
+        all_ids = _row_ids(store.folder, texts_table(corpus), table.version)
+        for batch in rows_with_keys(table, keys[order], [], with_places=True):
+            positions, matched = match_keys(keys[order], keys_of(batch[_KEY]))
+            places.append(order[positions])
+            rows.append(np.searchsorted(all_ids, batch["_rowid"].to_numpy()[matched]))
     key_places, row_numbers = np.concatenate(places), np.concatenate(rows)
     by_place = np.lexsort((row_numbers, key_places))
     return key_places[by_place], row_numbers[by_place]
 
 
-@lru_cache(maxsize=64)
-def _find_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the database's own numbers of the rows of a table rise by one from row to row.
-
-    In another version of the table, rows may be deleted or moved.
-
-    Returns:
-        [run] the first number of each, rising, and [run] the position of its row.
-    """
-    firsts, lengths = [], []
+@lru_cache(maxsize=4)
+def _row_ids(folder: Path, name: str, version: int) -> np.ndarray:
+    """`row_ids`, of which another version of the table may have others."""
     table = Database(folder).open(name)
     table.checkout(version)
-    query = table.search().select([_KEY]).with_row_id(True)
-    for batch in query.to_batches(ROWS_AT_ONCE):
-        numbers = np.sort(batch["_rowid"].to_numpy()).astype(np.int64)
-        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
-        firsts.append(numbers[starts])
-        lengths.append(np.diff(starts, append=len(numbers)))
-    first, length = np.concatenate(firsts), np.concatenate(lengths)
-    order = np.argsort(first)
-    return first[order], np.cumsum(length[order]) - length[order]
+    return row_ids(table)
 
 
 # --- making and measuring ------------------------------------------------------------------------

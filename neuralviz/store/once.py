@@ -29,9 +29,6 @@ def add_once(
         name: of the mark that is left in its folder.
         add: makes the corpus, and uses what is there of it.
         made_of: says what is added with the corpus.
-
-    Raises:
-        StoreError: the mark cannot be written.
     """
     mark = store.folder / f"{name}.json"
     with _adding:

@@ -67,14 +67,8 @@ class Piece:
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:
     """Write rows beside a table, and say what Lance knows of them, as JSON.
 
-    Args:
-        database: of the table.
-        table: its name.
-        rows: in memory: of what comes as a stream, a writer that tries again would lose rows.
-        mode: ``append``, or ``create`` where the table is not there yet.
-
-    Raises:
-        StoreError: they cannot be written.
+    They are in memory: of a stream, a writer that tries again would lose rows. The mode is
+    ``append``, or ``create`` where the table is not there yet.
     """
     try:
         path = database.place(table)
@@ -85,29 +79,14 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
 
 
 def make_table(database: Database, table: str, schema: pa.Schema, fragments: Sequence[str]) -> None:
-    """Make a table of what `write_piece` wrote beside it, within a `write`.
-
-    Args:
-        database: of the table.
-        table: its name.
-        schema: of its rows.
-        fragments: in the order of the rows.
-    """
+    """Make a table of what `write_piece` wrote beside it, in its order, within a `write`."""
     pieces = [lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
     overwrite = lance.LanceOperation.Overwrite(schema, pieces)
     lance.LanceDataset.commit(database.place(table), overwrite)
 
 
 class PieceVectors:
-    """A `VectorStore` for one of many processes: looks in the store, and writes pieces.
-
-    Attributes:
-        pieces: written since they were last taken.
-
-    Args:
-        database: in which the embedders are registered.
-        vectors: of the same database.
-    """
+    """A `VectorStore` for one of many processes: looks in the store, and writes ``pieces``."""
 
     def __init__(self, database: Database, vectors: KeptVectors) -> None:
         self.pieces: list[Piece] = []
@@ -115,11 +94,7 @@ class PieceVectors:
         self._vectors = vectors
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
-        """The place of an embedder's vectors, which has been made before.
-
-        Raises:
-            StoreError: it has not.
-        """
+        """The place of an embedder's vectors, which must have been made before."""
         kept = self._vectors.find_embedder(embedder)
         if kept is None:
             raise StoreError(f"No place was made for the embeddings by {embedder.name}.")
@@ -138,11 +113,7 @@ class PieceVectors:
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        """Write vectors as a piece.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Write vectors as a piece."""
         rows = vector_rows(keys, vectors, loss)
         (fragment,) = write_piece(self._database, vectors_table(embedder), rows)
         self.pieces.append(Piece(embedder.id, fragment, keys.tobytes()))
@@ -151,89 +122,51 @@ class PieceVectors:
         """Nothing: whoever commits does it."""
 
 
-class Committer:
-    """Puts pieces into the tables of some embedders, nothing twice, whoever else writes to them.
+def commit_pieces(
+    database: Database,
+    vectors: KeptVectors,
+    embedders: Sequence[KeptEmbedder],
+    pieces: Sequence[Piece],
+) -> None:
+    """Put pieces into the tables of some embedders, by one commit each, and nothing twice.
 
-    Args:
-        database: whose tables they are.
-        vectors: of the same database.
-        embedders: whose pieces come.
+    A piece whose file is gone is left out: its texts are missing as before.
+
+    Raises:
+        StoreError: they cannot be put in; what was there is still there.
     """
+    for embedder in embedders:
+        mine = [piece for piece in pieces if piece.embedder == embedder.id]
+        if mine:
+            database.write(partial(_commit, database, vectors, embedder, mine), PATIENCE)
 
-    def __init__(
-        self, database: Database, vectors: KeptVectors, embedders: Sequence[KeptEmbedder]
-    ) -> None:
-        self._database = database
-        self._vectors = vectors
-        self._embedders = {kept.id: kept for kept in embedders}
-        self._version: dict[str, int] = {}  # of each table, when nobody else had written to it
-        self._others: set[str] = set(self._embedders)  # whose tables somebody else has written to
 
-    def look(self) -> None:
-        """Before it is found out what is missing: what is put in from now on by others is minded.
-
-        Without it, all that is committed is compared with what is there.
-        """
-        for embedder in self._embedders.values():
-            self._version[embedder.id] = self._vectors.version(embedder)
-        self._others.clear()
-
-    def commit(self, pieces: Sequence[Piece]) -> None:
-        """Put pieces in, by one commit a table.
-
-        A piece whose file is gone is left out: its texts are missing as before.
-
-        Raises:
-            StoreError: they cannot be put in; what was there is still there.
-        """
-        for embedder in self._embedders.values():
-            mine = [piece for piece in pieces if piece.embedder == embedder.id]
-            if mine:
-                self._database.write(partial(self._commit, embedder, mine), PATIENCE)
-
-    def _commit(self, embedder: KeptEmbedder, pieces: Sequence[Piece]) -> None:
-        """Within a write."""
-        path = self._database.place(vectors_table(embedder))
-        version = lance.dataset(path).version
-        pieces = [
-            piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))
-        ]
-        new, mixed = pieces, list[Piece]()
-        if version != self._version.get(embedder.id):
-            self._others.add(embedder.id)
-        if embedder.id in self._others:
-            new, mixed = self._separate_new(embedder, pieces)
-        if new:
-            fragments = [lance.FragmentMetadata.from_json(piece.fragment) for piece in new]
-            append = lance.LanceOperation.Append(fragments)
-            version = lance.LanceDataset.commit(path, append, read_version=version).version
-        for piece in mixed:
-            self._merge(embedder, path, piece)
-            version = lance.dataset(path).version
-        self._version[embedder.id] = version
-
-    def _separate_new(
-        self, embedder: KeptEmbedder, pieces: Sequence[Piece]
-    ) -> tuple[list[Piece], list[Piece]]:
-        """Pieces that hold nothing that is there already, nor in one before, and the others."""
-        of_pieces = list(map(_read_keys, pieces))
-        keys = np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *of_pieces])
-        is_new = ~self._vectors.find(embedder, keys, with_vectors=False).mask
-        first = np.zeros(len(keys), dtype=bool)
-        first[np.unique(keys, return_index=True)[1]] = True
-        ends = np.cumsum(list(map(len, of_pieces)))[:-1]
-        new: list[Piece] = []
-        mixed: list[Piece] = []
-        for piece, fresh in zip(pieces, np.split(is_new & first, ends), strict=True):
-            (new if fresh.all() else mixed).append(piece)
-        return new, mixed
-
-    def _merge(self, embedder: KeptEmbedder, path: Path, piece: Piece) -> None:
-        """Put those rows of a piece in that are not there; its own file is left to `sweep`."""
-        table = self._database.open(vectors_table(embedder))
-        for file in _list_files(path, piece):
+def _commit(
+    database: Database, vectors: KeptVectors, embedder: KeptEmbedder, pieces: Sequence[Piece]
+) -> None:
+    """Within a write: pieces of new texts are appended, the new rows of others are merged."""
+    path = database.place(vectors_table(embedder))
+    version = lance.dataset(path).version
+    pieces = [piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))]
+    of_pieces = [np.frombuffer(piece.keys, f"S{KEY_BYTES}") for piece in pieces]
+    keys = np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *of_pieces])
+    is_new = ~vectors.has_vectors(embedder, keys)
+    is_first = np.zeros(len(keys), dtype=bool)
+    is_first[np.unique(keys, return_index=True)[1]] = True
+    ends = np.cumsum(list(map(len, of_pieces)))[:-1]
+    is_whole = [part.all() for part in np.split(is_new & is_first, ends)]
+    fragments = [
+        lance.FragmentMetadata.from_json(piece.fragment)
+        for piece, whole in zip(pieces, is_whole, strict=False)
+        if whole
+    ]
+    if fragments:
+        append = lance.LanceOperation.Append(fragments)
+        lance.LanceDataset.commit(path, append, read_version=version)
+    for piece, whole in zip(pieces, is_whole, strict=False):
+        for file in [] if whole else _list_files(path, piece):  # left to `sweep`
+            merge = database.open(vectors_table(embedder)).merge_insert("key")
             rows = LanceFileReader(str(file)).read_all().to_table()
-            merge = table.merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
 
 
@@ -241,13 +174,8 @@ class Committer:
 def writing(database: Database) -> Iterator[Path]:
     """For as long as pieces are written: nobody sweeps them away meanwhile.
 
-    What others left behind is swept before and afterwards.
-
-    Yields:
-        A folder that is there as long, for what the processes of the run tell each other.
-
-    Raises:
-        StoreError: the folder cannot be written to.
+    What others left behind is swept before and afterwards. Yields a folder that is there as long,
+    for what the processes of the run tell each other.
     """
     token = secrets.token_hex(6)
     folder = database.folder / _WRITERS
@@ -271,12 +199,7 @@ def writing(database: Database) -> Iterator[Path]:
 def sweep(database: Database, but: str = "") -> None:
     """Delete what was written and never committed, unless somebody may still commit it.
 
-    Args:
-        database: to be swept.
-        but: the name of a writer who has nothing under way.
-
-    Raises:
-        StoreError: it cannot be written to.
+    ``but`` names a writer who has nothing under way.
     """
 
     def clean() -> None:
@@ -327,7 +250,3 @@ def _count_files(dataset: Any) -> int:
 def _list_files(path: Path, piece: Piece) -> list[Path]:
     """The files of a piece."""
     return [path / "data" / file["path"] for file in json.loads(piece.fragment)["files"]]
-
-
-def _read_keys(piece: Piece) -> np.ndarray:
-    return np.frombuffer(piece.keys, f"S{KEY_BYTES}")

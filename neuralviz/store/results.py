@@ -29,13 +29,9 @@ def keep_result(view: str, key: str, content: bytes) -> None:
     """Keep the result of a piece of work, in place of an earlier one.
 
     Args:
-        view: id of the view that the work belongs to.
+        view: id of the view that the work belongs to; a ValueError where it is none.
         key: all that the result depends on.
         content: the result.
-
-    Raises:
-        OSError: the folder cannot be written.
-        ValueError: ``view`` is no id.
     """
     path = _path(view, key)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,11 +66,7 @@ def is_of_corpus(view: str) -> bool:
 
 
 def forget_results(view: str) -> None:
-    """Delete all that is kept under a view's id.
-
-    Raises:
-        OSError: a file cannot be deleted.
-    """
+    """Delete all that is kept under a view's id."""
     for path in (home() / "results").glob(f"{view}.*"):
         path.unlink(missing_ok=True)
 

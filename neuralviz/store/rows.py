@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
     from neuralviz.reading.texts import ReadTexts
+    from neuralviz.store.corpora import Corpus
 
 FIRST_LOOK = 1000  # numbers
 LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
@@ -40,6 +41,16 @@ class Column:
 
     name: str
     kind: ColumnKind
+
+
+def describe_deleted(corpus: Corpus) -> str:
+    """What is said when a corpus is not there any more."""
+    return f"The corpus “{corpus.name}” was deleted in the meantime."
+
+
+def texts_table(corpus: Corpus) -> str:
+    """The name of the table of a corpus's rows, in their order."""
+    return f"texts-{corpus.id}"
 
 
 def corpus_schema(columns: Sequence[Column]) -> pa.Schema:
@@ -85,16 +96,7 @@ def split_batches(blocks: Iterable[pa.Table], keys: list[np.ndarray]) -> Iterato
 
 
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
-    """A column of a table in the order of the rows; strings are `STRINGS`.
-
-    Args:
-        table: of a corpus's rows.
-        name: of the column.
-        rows: only these, in this order; all by default.
-
-    Raises:
-        StoreError: there are not so many rows.
-    """
+    """A column of a table in the order of the rows, or of some alone; strings are `STRINGS`."""
     if rows is None:
         rows_read = all_rows(table.search().select([name]).with_row_id(True))
         place = rows_read["_rowid"].to_numpy()
@@ -121,12 +123,14 @@ def find_rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
     """Rows of a table whose texts hold all of some terms in lower case, in their order."""
     quoted = [term.replace("'", "''") for term in terms]
     condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
-    places = [
-        all_rows(query.select(["key"]).with_row_id(True))["_rowid"].to_numpy()
-        for query in (table.search(), table.search().where(condition))
-    ]
-    everything, matches = map(np.sort, places)
-    return np.searchsorted(everything, matches)
+    matches = all_rows(table.search().where(condition).select(["key"]).with_row_id(True))
+    return np.searchsorted(row_ids(table), np.sort(matches["_rowid"].to_numpy()))
+
+
+def row_ids(table: Table) -> np.ndarray:
+    """[row] the database's own numbers of the rows of a table as it is now, rising."""
+    rows = all_rows(table.search().select(["key"]).with_row_id(True))
+    return np.sort(rows["_rowid"].to_numpy())
 
 
 def to_numbers(values: pa.Array) -> pa.Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
+MAX_BYTES = 1 << 28  # of vectors in memory
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,7 @@ class KeptEmbedder:
 
     Attributes:
         id: hash of the embedder's `cache_key`; imported vectors have one of their own.
-        spec: how to make the embedder again, as `EmbedderSpec.to_json` writes it; empty for one
-            that was made by hand.
+        spec: of `EmbedderSpec.to_json`; empty for an embedder that was made by hand.
         dim: values of a vector.
     """
 
@@ -132,7 +134,7 @@ class KeptVectors:
             merge = self._database.registry("embedders").merge_insert("id")
             merge.when_not_matched_insert_all().execute([row])
 
-        self._database.write(lambda: self._database.make_room(vectors_table(kept), schema))
+        self._database.write(lambda: self._database.create(vectors_table(kept), schema=schema))
         self._database.write(register)
         return kept
 
@@ -150,14 +152,7 @@ class KeptVectors:
     ) -> None:
         """Keep vectors, all of them or none; those that are there already stay as they are.
 
-        Args:
-            embedder: whose they are.
-            keys: [text] of `text_keys`, no two alike.
-            vectors: [text, dim] float32.
-            loss: [text, 2] as of `EmbeddedBatch`.
-
-        Raises:
-            StoreError: they cannot be written; what was there is still there.
+        The keys are those of `text_keys`, no two alike, and the losses as of `EmbeddedBatch`.
         """
         rows = vector_rows(keys, vectors, loss)
 
@@ -168,11 +163,7 @@ class KeptVectors:
         self._database.write(put, PATIENCE)
 
     def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        """[text, dim] float32.
-
-        Raises:
-            StoreError: one is missing.
-        """
+        """[text, dim] float32; a StoreError where one is missing."""
         stored = self.find(embedder, keys)
         if stored.vectors is None or not stored.mask.all():
             n_missing = len(np.unique(keys[~stored.mask]))
@@ -209,7 +200,7 @@ class KeptVectors:
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
 
-        Nothing depends on it: it is left to another time when somebody else is just writing.
+        It is left to another time when somebody else is just writing.
         """
         with suppress(StoreError):
             self._database.write(
@@ -243,13 +234,7 @@ class KeptVectors:
 
 
 def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.Table:
-    """Vectors as rows of `vectors_table`.
-
-    Args:
-        keys: [text] of `text_keys`.
-        vectors: [text, dim].
-        loss: [text, 2] as of `EmbeddedBatch`.
-    """
+    """Vectors as rows of `vectors_table`."""
     return pa.table(
         {
             "key": key_array(keys),
@@ -312,16 +297,8 @@ def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray,
 class LocatedVectors:
     """The vectors of some texts as of one moment; in memory are only their places.
 
-    Attributes:
-        were_learnt: whether a loss is kept of one of the texts.
-
-    Args:
-        database: that keeps the vectors.
-        embedder: whose they are.
-        keys: of the texts.
-
-    Raises:
-        StoreError: one is missing.
+    ``were_learnt`` says whether a loss is kept of one of the texts. Raises StoreError where one is
+    missing.
     """
 
     def __init__(self, database: Database, embedder: KeptEmbedder, keys: np.ndarray) -> None:
@@ -342,14 +319,7 @@ class LocatedVectors:
             raise not_embedded_error(int((~is_located).sum()), len(is_located))
 
     def read(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] float32 vectors, and [text, 2] losses as of `KeptVectors.losses`.
-
-        Args:
-            keys: some of those that were looked up.
-
-        Raises:
-            StoreError: they cannot be read.
-        """
+        """[text, dim] float32 vectors of some of the texts, and [text, 2] their losses."""
         distinct, order = np.unique(keys, return_inverse=True)
         vectors = np.empty((len(distinct), self._embedder.dim), dtype=np.float32)
         loss = np.empty((len(distinct), 2))
@@ -361,3 +331,57 @@ class LocatedVectors:
                 vectors[positions] = rows_of(batch["vector"])[matched]
                 loss[positions] = losses_of(batch)[matched]
         return vectors[order], loss[order]
+
+
+class MemoryVectors:
+    """A `VectorStore` that forgets the vectors used longest ago. Safe to share by threads."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._vectors: OrderedDict[tuple[str, bytes], tuple[np.ndarray, np.ndarray]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def register(self, embedder: Embedder) -> KeptEmbedder:
+        """What an embedder's vectors are kept under."""
+        spec = embedder.spec.to_json() if embedder.spec else ""
+        return KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
+
+    def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+        """[text] whether there is a vector."""
+        with self._lock:
+            return np.array([(embedder.id, key) in self._vectors for key in keys.tolist()], bool)
+
+    def find(
+        self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
+    ) -> StoredVectors:
+        """What is kept of some texts; it is the last to be forgotten now."""
+        rows = []
+        with self._lock:
+            for key in keys.tolist():
+                row = self._vectors.get((embedder.id, key))
+                if row is not None:
+                    self._vectors.move_to_end((embedder.id, key))
+                rows.append(row)
+        kept = [row for row in rows if row is not None]
+        vectors = np.array([vector for vector, _ in kept], np.float32).reshape(-1, embedder.dim)
+        loss = np.array([loss for _, loss in kept], float).reshape(-1, 2)
+        mask = np.array([row is not None for row in rows], bool)
+        return StoredVectors(mask, vectors if with_vectors else None, loss)
+
+    def put(
+        self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
+    ) -> None:
+        """Keep vectors; those that are there already stay as they are."""
+        with self._lock:
+            for key, vector, its_loss in zip(keys.tolist(), vectors, loss, strict=True):
+                place = (embedder.id, key)
+                if place not in self._vectors:
+                    self._vectors[place] = (vector.astype(np.float32), its_loss.copy())
+                    self._bytes += self._vectors[place][0].nbytes
+            while self._bytes > self.max_bytes:
+                _, (dropped, _loss) = self._vectors.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+    def compact(self, embedder: KeptEmbedder) -> None:
+        """Nothing is in pieces here."""

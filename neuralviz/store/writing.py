@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -33,15 +34,9 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_destination(path: Path, *other_endings: str) -> None:
-    """Find out before the work whether a table can be written to ``path``.
+    """Raises NeuralvizError where no table can be written to ``path``, before the work.
 
-    Args:
-        path: of the file.
-        other_endings: endings that are good beside those of tables.
-
-    Raises:
-        NeuralvizError: its ending is none of ours, or its folder does not exist or is not ours
-            to write to.
+    Other endings than those of tables may be good, too.
     """
     endings = (*other_endings, *_WRITERS)
     if path.suffix.lower() not in endings:
@@ -60,42 +55,24 @@ def check_destination(path: Path, *other_endings: str) -> None:
 def write_vectors(
     path: Path, ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray
 ) -> None:
-    """Write columns ``id``, ``text`` and ``vector`` in the format of the ending of ``path``.
-
-    Args:
-        path: as of `write_table`.
-        ids, texts: one a text.
-        vectors: [text, dim].
-
-    Raises:
-        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
-    """
+    """Write columns ``id``, ``text`` and ``vector`` in the format of the ending of ``path``."""
     columns = {"id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())}
     write_table(path, pa.table(columns | {"vector": vector_lists(vectors)}))
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table in the format of the ending of ``path``.
+    """Write a table of strings, numbers and lists of numbers.
 
-    Args:
-        path: ``.parquet``, ``.csv`` (lists of numbers as JSON) or ``.jsonl``.
-        table: of strings, numbers and lists of numbers.
-
-    Raises:
-        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    The ending of ``path`` is ``.parquet``, ``.csv`` (lists as JSON) or ``.jsonl``. Raises
+    NeuralvizError where it cannot be written; what was at ``path`` is still there then.
     """
     write_pieces(path, [table])
 
 
 def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
-    """`write_table` of a table that comes in pieces, which are written as they come.
+    """`write_table` of a table that comes in pieces, one at least, which are written as they come.
 
-    Args:
-        path: as of `write_table`.
-        pieces: one at least, all with the same columns.
-
-    Raises:
-        As `write_table`, and what ``pieces`` raises; what was at ``path`` is still there then.
+    What was at ``path`` is still there where ``pieces`` raises an error.
     """
     with write_beside(path) as file:
         _WRITERS[path.suffix.lower()](file, iter(pieces))
@@ -146,12 +123,7 @@ def vector_lists(vectors: np.ndarray) -> pa.Array:
 
 
 def check_folder(path: Path) -> None:
-    """Find out before the work whether files can be written into the folder ``path``.
-
-    Raises:
-        NeuralvizError: it is a file, or it, or what it would be created in, is not ours to write
-            to.
-    """
+    """Raises NeuralvizError where no files can be written into a folder, before the work."""
     folder = path.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -162,11 +134,7 @@ def check_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8.
-
-    Raises:
-        NeuralvizError: it cannot be written; what was at ``path`` is still there.
-    """
+    """Write a text file in UTF-8, as `write_table`."""
     with write_beside(path) as file:
         file.write(text.encode("utf-8"))
 
@@ -194,40 +162,42 @@ def _write_parquet(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
 
 
 def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
+    first = next(pieces)
     lines = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(lines)
-    first = next(pieces)
     writer.writerow(map(escape_formula, first.column_names))
-    for table in chain([first], pieces):
-        for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-            writer.writerows(zip(*(_csv_values(column) for column in rows.columns), strict=True))
+    writer.writerows(
+        _iterate_cells(chain([first], pieces), lambda text: escape_formula(text or ""))
+    )
     lines.detach()
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _csv_values(column: pa.Array) -> Iterator[object]:
-    if _is_text(column.type):
-        return (escape_formula(value) if value else "" for value in column.to_pylist())
-    return iter(_number_values(column))
+def _write_text(text: str | None) -> str:
+    return escape_formula(text) if text else ""
 
 
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
-    for rows in chain.from_iterable(
-        table.to_batches(max_chunksize=ROWS_AT_A_TIME) for table in pieces
-    ):
-        names = [json.dumps(name, ensure_ascii=False) for name in rows.schema.names]
-        for values in zip(*(_json_values(column) for column in rows.columns), strict=True):
-            entries = (f"{name}: {value}" for name, value in zip(names, values, strict=True))
-            file.write(f"{{{', '.join(entries)}}}\n".encode())
+    first = next(pieces)
+    quote = partial(json.dumps, ensure_ascii=False)
+    names = list(map(quote, first.column_names))
+    for cells in _iterate_cells(chain([first], pieces), quote):
+        pairs = zip(names, (cell or "null" for cell in cells), strict=True)
+        file.write(f"{{{', '.join(f'{name}: {cell}' for name, cell in pairs)}}}\n".encode())
 
 
-def _json_values(column: pa.Array) -> Iterator[str]:
-    if _is_text(column.type):
-        return (json.dumps(value, ensure_ascii=False) for value in column.to_pylist())
-    return (value or "null" for value in _number_values(column))
+def _iterate_cells(
+    pieces: Iterable[pa.Table], write_string: Callable[[str | None], str]
+) -> Iterator[tuple[str, ...]]:
+    """Rows of cells as they are written; a number that is missing is empty."""
+    for table in pieces:
+        for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+            columns = [
+                list(map(write_string, column.to_pylist()))
+                if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+                else _number_values(column)
+                for column in rows.columns
+            ]
+            yield from zip(*columns, strict=True)
 
 
 def _number_values(column: pa.Array) -> list[str]:

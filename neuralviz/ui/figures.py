@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
-    from neuralviz.plots.point_columns import PointColumns
+    from neuralviz.plots.corpus_map import PointColumns
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,12 @@ def show_figure(
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: names all downloads, without ending, together with the files of ``provenance``; see
-            `file_name`.
-        height: px.
+        name: of all downloads, without ending; see `file_name`.
         alt: what a screen reader says; the figure's title if empty.
-        handlers: as of `draw_live_figure`.
         provenance: title and settings, for what is downloaded.
         page: makes the standalone page; by default it is the figure on white, with ``provenance``.
         downloads: further files to offer.
-        columns, window: as of `draw_live_figure`; a figure with columns needs a ``page``.
+        handlers, columns, window: as of `draw_live_figure`; with columns there must be a ``page``.
 
     Returns:
         The click that caused this run, if any.
@@ -98,12 +95,7 @@ def download_table(
 ) -> None:
     """Two buttons: a table as CSV, and as parquet with ``provenance`` in its metadata.
 
-    Args:
-        label: what the table is, before the names of the formats.
-        table: or what makes it when it is downloaded.
-        name: of the files, without ending; see `file_name`.
-        key: begins the keys of the buttons.
-        provenance: title and settings.
+    The table, or what makes it when it is downloaded, is called ``label`` on the buttons.
     """
     make = table if callable(table) else lambda: table
     named = file_name(name, provenance)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from neuralviz.plots.point_columns import PointColumns
+    from neuralviz.plots.corpus_map import PointColumns
 
 FOOTER_LENGTH = 160
 _ASSETS = Path(__file__).with_name("assets")

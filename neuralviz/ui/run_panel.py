@@ -75,163 +75,148 @@ def show_run_panel(
     """
     with let_others_draw():
         live = not run.wait(patience)
-    st.session_state[_page_draws_key(runs, run)] = True
-    arguments = runs, run, show, sentences or RunSentences(), bar_stays
+    panel = _Panel(runs, run, show, sentences or RunSentences(), bar_stays)
+    st.session_state[panel.page_draws_key] = True
     with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
-            st.fragment(_live_panel, run_every=interval)(*arguments, interval)
+            st.fragment(panel.draw_live, run_every=interval)(interval)
         else:
-            st.fragment(_panel)(*arguments)
+            st.fragment(panel.draw_over)()
 
 
-def _page_draws_key(runs: SessionRuns, run: Run[Any]) -> str:
-    """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
-    return f"{runs.kind}-page-draws-{run.id}"
+@dataclass(frozen=True)
+class _Panel:
+    """The panel of a run; attributes as of `show_run_panel`."""
 
+    runs: SessionRuns
+    run: Run[Any]
+    show: Callable[[Any, bool], None]
+    sentences: RunSentences
+    bar_stays: bool
 
-def _live_panel(
-    runs: SessionRuns,
-    run: Run[R],
-    show: Callable[[R, bool], None],
-    sentences: RunSentences,
-    bar_stays: bool,
-    interval: float,
-) -> None:
-    """The panel of a run that goes on.
+    @property
+    def page_draws_key(self) -> str:
+        """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
+        return f"{self.runs.kind}-page-draws-{self.run.id}"
 
-    It is a fragment of its own: for a moment after the run is over, the browser still asks for it,
-    and Streamlit then takes back what the fragment has just drawn. Were it the same as that of a
-    run that is over, the result would vanish.
-    """
-    is_drawn_alone, n_events = _is_drawn_alone(runs, run), run.n_events
-    if is_drawn_alone and run.is_over:
-        st.rerun()
-    with slot(), send_whole_elements():
-        began = time.thread_time()
-        _draw(runs, run, show, sentences, bar_stays, live=True)
-    DRAWINGS.note(time.thread_time() - began)
-    if is_drawn_alone:
-        wait_for_news(run, n_events, interval)
-        if run.is_over:
+    @property
+    def _refusal_key(self) -> str:
+        """Key of the reason why a restart failed, kept until it is shown."""
+        return f"{self.runs.kind}-refusal-{self.run.id}"
+
+    def draw_live(self, interval: float) -> None:
+        """Draw the panel of a run that goes on.
+
+        It is a fragment of its own: for a moment after the run is over, the browser still asks for
+        it, and Streamlit then takes back what the fragment has just drawn. Were it the same as that
+        of a run that is over, the result would vanish.
+        """
+        is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
+        if is_drawn_alone and self.run.is_over:
             st.rerun()
+        with slot(), send_whole_elements():
+            began = time.thread_time()
+            self._draw(live=True)
+        DRAWINGS.note(time.thread_time() - began)
+        if is_drawn_alone:
+            wait_for_news(self.run, n_events, interval)
+            if self.run.is_over:
+                st.rerun()
 
+    def draw_over(self) -> None:
+        """Draw the panel of a run that is over."""
+        self._is_drawn_alone()
+        self._draw(live=False)
 
-def _panel(
-    runs: SessionRuns,
-    run: Run[R],
-    show: Callable[[R, bool], None],
-    sentences: RunSentences,
-    bar_stays: bool,
-) -> None:
-    """The panel of a run that is over."""
-    _is_drawn_alone(runs, run)
-    _draw(runs, run, show, sentences, bar_stays, live=False)
+    def restart(self) -> None:
+        """Start the run again, or keep the reason why that fails."""
+        try:
+            self.runs.start(self.run.task, again=True)
+        except SettingsError as error:
+            st.session_state[self._refusal_key] = str(error)
 
+    def _is_drawn_alone(self) -> bool:
+        """Whether only the panel is drawn; runs the page if the run was started again."""
+        is_drawn_alone = not st.session_state.pop(self.page_draws_key, False)
+        if is_drawn_alone and (self.runs.find(self.run.task) or self.run) is not self.run:
+            st.rerun()
+        return is_drawn_alone
 
-def _is_drawn_alone(runs: SessionRuns, run: Run[Any]) -> bool:
-    """Whether only the panel is drawn; runs the page if the run was started again."""
-    is_drawn_alone = not st.session_state.pop(_page_draws_key(runs, run), False)
-    if is_drawn_alone and (runs.find(run.task) or run) is not run:
-        st.rerun()
-    return is_drawn_alone
+    def _draw(self, *, live: bool) -> None:
+        """Draw why a restart failed, the progress, and the result."""
+        refusal = st.session_state.pop(self._refusal_key, "")
+        if refusal:
+            st.error(plain(refusal))
+        with st.container(key=f"{self.runs.kind}-state-{self.run.id}"):
+            self._show_state()
+        if self.run.has_nothing and not self.sentences.error_advice:
+            return  # figures would be empty
+        self.show(self.run.result, live)
 
-
-def _draw(
-    runs: SessionRuns,
-    run: Run[R],
-    show: Callable[[R, bool], None],
-    sentences: RunSentences,
-    bar_stays: bool,
-    *,
-    live: bool,
-) -> None:
-    """Draw why a restart failed, the progress, and the result."""
-    refusal = st.session_state.pop(_refusal_key(runs, run), "")
-    if refusal:
-        st.error(plain(refusal))
-    with st.container(key=f"{runs.kind}-state-{run.id}"):
-        _show_state(runs, run, sentences, bar_stays)
-    if run.has_nothing and not sentences.error_advice:
-        return  # figures would be empty
-    show(run.result, live)
-
-
-def _show_state(runs: SessionRuns, run: Run[Any], sentences: RunSentences, bar_stays: bool) -> None:
-    """Progress with a *Stop*, the place in the queue, or how the run ended."""
-    status = run.status  # read once: it may change meanwhile
-    progress = run.progress
-    share, text = progress.share, progress.doing or sentences.start
-    if status == "failed":
-        st.error(plain(f"{run.error} {sentences.error_advice}".rstrip()))
-        if run.may_succeed_again:
-            _offer_restart(runs, run)
-        return
-    if status == "done":
-        text = (
-            sentences.describe_done(run.result) if sentences.describe_done else _describe_done(run)
-        )
-    elif status == "stopped":
-        text = (
-            sentences.describe_stopped(run.result)
-            if sentences.describe_stopped
-            else _describe_stopped(run)
-        )
-        text = f"{text} {describe_time(run)}".rstrip()
-    elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = 0.0, _describe_wait(place, run_queue().seconds_until_start(run))
-    else:
-        text += describe_time_left(run)
-    is_over = status not in ("queued", "running")
-    if is_over and not bar_stays:
-        if text:
-            (st.caption if status == "done" else st.info)(plain(text))
-        if status == "stopped":
-            _offer_restart(runs, run)
-        return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if status == "done":
-            st.caption(plain(text))
-            st.html(_AS_HIGH_AS_A_BUTTON, width="content")
-            return
-        st.progress(share, plain(text))
-        if is_over:
-            _offer_restart(runs, run)
+    def _show_state(self) -> None:
+        """Progress with a *Stop*, the place in the queue, or how the run ended."""
+        run, status = self.run, self.run.status  # read once: it may change meanwhile
+        if status == "failed":
+            st.error(plain(f"{run.error} {self.sentences.error_advice}".rstrip()))
+            if run.may_succeed_again:
+                self._offer_restart()
+        elif status in ("done", "stopped"):
+            self._show_end(status)
         else:
-            key = f"{runs.kind}-stop-{run.id}"
-            st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.progress(*self._describe_progress(status))
+                key = f"{self.runs.kind}-stop-{run.id}"
+                st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
+
+    def _describe_progress(self, status: str) -> tuple[float, str]:
+        """The share of the work that is done, and how far it is in words."""
+        if status == "queued" and (place := run_queue().place_in_queue(self.run)):
+            return 0.0, plain(_describe_wait(place, run_queue().seconds_until_start(self.run)))
+        progress = self.run.progress
+        text = progress.doing or self.sentences.start
+        return progress.share, plain(text + describe_time_left(self.run))
+
+    def _show_end(self, status: str) -> None:
+        """How a run has ended that did not fail."""
+        run, sentences = self.run, self.sentences
+        if status == "done":
+            describe = sentences.describe_done
+            text = describe(run.result) if describe else _describe_done(run)
+        else:
+            describe = sentences.describe_stopped
+            text = describe(run.result) if describe else _describe_stopped(run)
+            text = f"{text} {describe_time(run)}".rstrip()
+        if not self.bar_stays:
+            if text:
+                (st.caption if status == "done" else st.info)(plain(text))
+            if status == "stopped":
+                self._offer_restart()
+            return
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if status == "done":
+                st.caption(plain(text))
+                st.html(_AS_HIGH_AS_A_BUTTON, width="content")
+            else:
+                st.progress(run.progress.share, plain(text))
+                self._offer_restart()
+
+    def _offer_restart(self) -> None:
+        """A button that starts the run again.
+
+        It calls: what it returns would be lost where the page runs before the button is drawn.
+        """
+        st.button(
+            "Run again",
+            icon=":material/replay:",
+            key=f"{self.runs.kind}-again-{self.run.id}",
+            on_click=self.restart,
+        )
 
 
 def _describe_wait(place: int, seconds: float | None) -> str:
     """How many runs are ahead of a queued one, and when it starts, if that is known."""
     ahead = f"Waiting: {many(place, 'run')} ahead of this one"
     return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
-
-
-def _refusal_key(runs: SessionRuns, run: Run[Any]) -> str:
-    """Key of the reason why a restart failed, kept until it is shown."""
-    return f"{runs.kind}-refusal-{run.id}"
-
-
-def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """A button that starts the run again.
-
-    It calls: what it returns would be lost where the page runs before the button is drawn.
-    """
-    st.button(
-        "Run again",
-        icon=":material/replay:",
-        key=f"{runs.kind}-again-{run.id}",
-        on_click=_restart,
-        args=(runs, run),
-    )
-
-
-def _restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """Start the run again, or keep the reason why that fails."""
-    try:
-        runs.start(run.task, again=True)
-    except SettingsError as error:
-        st.session_state[_refusal_key(runs, run)] = str(error)
 
 
 def describe_time(run: Run[Any]) -> str:

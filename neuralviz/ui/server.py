@@ -11,8 +11,9 @@ import logging
 import secrets
 import signal
 import sys
+import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from streamlit import config
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.logs import log_as_json, log_run
 from neuralviz.jobs.metrics import CONTENT_TYPE, Metrics
-from neuralviz.jobs.queue import serve_runs
+from neuralviz.jobs.queue import RunQueue, run_queue
 from neuralviz.jobs.workers import Workers, worker_count
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
@@ -47,13 +48,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from streamlit import App
 
-    from neuralviz.jobs.queue import RunQueue
-
     Handler = Callable[[int, FrameType | None], Any]
 
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
+MAX_SHARING = 64  # runs at once that share their work on workers
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
 FIRST_PAGE_SECONDS = 4.0  # after which workers start even if no page was opened
 BROWSER_SECONDS = 1.5  # that a browser takes to draw a page
@@ -68,11 +68,14 @@ class Server:
         sys.setswitchinterval(SWITCH_SECONDS)
         n = worker_count(settings.workers)
         self._workers = Workers(n, model=BUNDLED) if n else None
-        self._queue: RunQueue = serve_runs(
-            self._workers,
-            max_of_owner=settings.max_runs,
-            spare_mb=settings.spare_memory_mb,
-            start_after=_wait_for_first_page,
+        self._queue = run_queue(
+            lambda: RunQueue(
+                max_running=n or 1,
+                max_sharing=MAX_SHARING if n else 0,
+                workers=self._workers,
+                max_of_owner=settings.max_runs,
+                spare_mb=settings.spare_memory_mb,
+            )
         )
         self._metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
@@ -80,6 +83,8 @@ class Server:
         self._why_not_kept = ""
         if self._workers is None:
             WARMING.call_soon(load_bundled)
+        else:
+            threading.Thread(target=_start_workers, args=(self._workers,), daemon=True).start()
         if settings.json_logs:
             log_as_json()
         self._queue.at_every_end(log_run)
@@ -111,12 +116,14 @@ class Server:
         self._queue.close(grace=0 if at_once else self._grace)
 
 
-def _wait_for_first_page() -> None:
-    """Return when a browser has drawn a first page, which workers that load would delay; or when
-    nobody has opened one for a while.
+def _start_workers(workers: Workers) -> None:
+    """Start workers once a browser has drawn a first page, which they would delay, or when nobody
+    has opened one for a while.
     """
     if CALM.wait_for_first(FIRST_PAGE_SECONDS):
         time.sleep(BROWSER_SECONDS)
+    with suppress(Stopped):  # the server ends
+        workers.start()
 
 
 @cache

@@ -14,16 +14,15 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run, result_key
-from neuralviz.jobs.returning import digest_work, returning_runs
+from neuralviz.jobs.keeping import KeptTask, keep_run, reopen_run, result_key
+from neuralviz.jobs.returning import REASONS, run_table
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.links import RUN, is_shared, set_query_params
 from neuralviz.ui.session import connection_check, session_id
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Task
-    from neuralviz.jobs.returning import Watchers
-    from neuralviz.jobs.run_table import KnownRun
+    from neuralviz.jobs.returning import RunStatus
 
 R = TypeVar("R")
 
@@ -60,10 +59,6 @@ class SessionRuns:
         """The last run of this very task, if it is remembered."""
         return next((run for run in reversed(self.list_runs()) if run.task == task), None)
 
-    def view_of(self, run: Run[Any]) -> str:
-        """The id of the view under which a run's result is saved; empty where it has none."""
-        return self._views.get(run.id, "")
-
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
         """Find the run of this very task, and make it the last one.
 
@@ -76,7 +71,6 @@ class SessionRuns:
             run = _find_in_address(task, view, number)
             if run is not None:
                 st.session_state[self._count] = number
-                self._views[run.id] = view
                 self._met.add(run.id)
         if run is not None:
             self._remember_last(run)
@@ -92,11 +86,9 @@ class SessionRuns:
         last = self.last()
         if last is not None and is_wanted(last.task):
             return last
-        run_id = st.query_params.get(RUN, "")
-        is_connected = connection_check(session_id())
-        run = returning_runs().join(run_id, is_wanted, is_connected) if run_id else None
+        run = _join(is_wanted, st.query_params.get(RUN, ""))
         if run is None and unnamed:
-            run = returning_runs().join_last(is_wanted, is_connected)
+            run = _join(is_wanted)
         if run is not None:
             if run not in self.list_runs():
                 self._met.add(run.id)
@@ -141,19 +133,10 @@ class SessionRuns:
                     "until one finishes."
                 )
             if run is not None:
-                view = view or self._views.get(run.id, "")
+                view = view or run.view
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
-            if view and isinstance(task, KeptTask):
-                # a shared result must be whole, not one that another user stopped
-                keep = make_keeper(view, in_part=not is_shared(view))
-                run = _begin(task, digest_work(result_key(task)), number, keep)
-            elif work:
-                run = _begin(task, digest_work(work), number)
-            else:
-                session = session_id()
-                run = run_queue().submit(task, connection_check(session), number, owner=session)
-            self._views[run.id] = view
+            run = _start(task, number, view, work)
         runs.append(run)
         self._remember(runs)
         return run
@@ -170,12 +153,7 @@ class SessionRuns:
         st.session_state[self._key] = runs
 
     @property
-    def _views(self) -> dict[int, str]:
-        """The view under which each run's result is saved, by id of the run."""
-        return st.session_state.setdefault(f"{self.kind}-runs-views", {})
-
-    @property
-    def _met(self) -> set[int]:
+    def _met(self) -> set[str]:
         """Ids of runs that this session did not start."""
         return st.session_state.setdefault(f"{self.kind}-runs-met", set())
 
@@ -188,37 +166,41 @@ class SessionRuns:
         return f"{self.kind}-runs-started"
 
 
-def known_run(work: str) -> KnownRun | None:
-    """The record of the run that the address names, if it did this work."""
-    run_id = st.query_params.get(RUN, "")
-    return returning_runs().find(run_id, digest_work(work)) if run_id else None
+def find_status(work: str) -> RunStatus | None:
+    """What became of the run that the address names; None unless it did this work."""
+    return run_table().find_status(st.query_params.get(RUN, ""), work)
 
 
-def _begin(
-    task: Task[Any, R], work: str, number: int, keep: Callable[[Run[R]], None] | None = None
-) -> Run[R]:
-    """Start a run whose id the address keeps."""
-    session, unwatched = session_id(), effective_settings().unwatched_seconds
+def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
+    """Start a run; the address keeps its id where it is worth coming back to."""
+    session = session_id()
+    run = Run(task, connection_check(session), number=number, owner=session, view=view)
+    if view and isinstance(task, KeptTask):
+        work = result_key(task)
+        # a shared result must be whole, not one that another user stopped
+        run.at_end.append(partial(keep_run, in_part=not is_shared(view)))
+    if work:
+        run.gone_after = effective_settings().unwatched_seconds
+        run_table().add(run.id, work)
+        run.at_end.append(run_table().end)
+        set_query_params({RUN: run.id})
+    return run_queue().submit(run)
 
-    def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
-        watchers.add(connection_check(session))
-        return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
-    run_id, run = returning_runs().begin(work, submit, keep)
-    set_query_params({RUN: run_id})
+def _join(is_wanted: Callable[[Any], bool], run_id: str | None = None) -> Run[Any] | None:
+    """The run under way that has an id, or the last one, if it is wanted; with one more watcher."""
+    run = run_queue().find(lambda run: run_id in (None, run.id) and is_wanted(run.task))
+    if run is not None:
+        run.watch(connection_check(session_id()))
     return run
 
 
 def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
     """The run that the address names, or the saved result of its task."""
     run_id = st.query_params.get(RUN, "")
-    is_wanted = partial(eq, task)
-    run = (
-        returning_runs().join(run_id, is_wanted, connection_check(session_id())) if run_id else None
-    )
+    run = _join(partial(eq, task), run_id) or reopen_run(task, view, number)
     if run is None:
-        run = reopen_run(task, view, number)
-    if run is None and run_id:
-        reason = returning_runs().why_no_result(run_id, digest_work(result_key(task)))
-        run = None if reason is None else Run.from_error(task, reason, number)
+        status = run_table().find_status(run_id, result_key(task))
+        if status is not None:
+            run = Run.from_error(task, REASONS[status], number, view)
     return run

@@ -11,8 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.plots.corpus_map import Standout, map_figure
-from neuralviz.plots.large_map import large_map_figure, large_points
+from neuralviz.plots.corpus_map import Standout, large_map_figure, large_points, map_figure
 from neuralviz.plots.point_colours import colour_by_category
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,7 +45,7 @@ def test_a_ladder_is_watched_stopped_started_again_brought_back_and_saved(
         assert n_points(page)
         page.get_by_role("button", name="Run again").click()
     page.get_by_text("Done in").wait_for(timeout=3 * MINUTE)
-    expect(page.get_by_text("is the best rung on the dev pairs")).to_be_visible()
+    expect(page.get_by_text("(the best rung on the dev pairs)")).to_be_visible()
     page.get_by_text("The paper's model gives this pair 0.47 of 1").wait_for(timeout=MINUTE)
     for seen in looks(page):
         assert problems(page) == [], seen
@@ -54,12 +53,3 @@ def test_a_ladder_is_watched_stopped_started_again_brought_back_and_saved(
     page.reload()
     expect(page.locator("[class*='st-key-point-frozen-ladder'] p").first).to_have_text(point)
     page.get_by_text("Result of").wait_for()
-
-    field = page.get_by_role("textbox", name="Text 2")
-    field.fill("A brown dog is jumping.")
-    field.press("Enter")
-    page.get_by_text("the highest score that there is").wait_for(timeout=MINUTE)
-    name = f"rung-{secrets.token_hex(2)}"  # another one where the test is tried again
-    page.get_by_role("textbox", name="Name").fill(name)
-    page.get_by_role("button", name="Save", exact=True).click()
-    page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)

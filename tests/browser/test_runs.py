@@ -1,72 +1,238 @@
-"""Runs as a person drives them: double clicks, Stop, Run again, other pages meanwhile."""
+"""Runs outlive the page; when a server, a disk or a connection fails, the page says so."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
+from neuralviz.errors import WorkerEndedError
+from neuralviz.jobs.returning import REASONS
+from neuralviz.ui.links import LATE_SECONDS
+from tests.support.app import APP, Server, settled
+
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute
 
 pytestmark = pytest.mark.browser
 
+STEP = re.compile(r"[Ee]poch [\d,]+ of 1,000")
+DONE = re.compile(r"^(Done in|Result of) ")
+TEXT = "The baker waits for the ship."
 
-def test_a_run_is_started_once_stopped_started_again_and_met_again(
-    page: Page, address: str
-) -> None:
-    page.goto(f"{address}/?epochs=1000")
-    tune = page.get_by_role("button", name="Tune", exact=True)
-    expect(tune).to_be_enabled()
-    stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
-    tune.dblclick()
-    expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"[Ee]poch \d+ of 1,000, about .* left"))).to_be_visible()
-    expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
-    stop.click()
-    half = re.compile(
-        r"Stopped\. Texts 1 to 3 are half-learnt: they have reached epoch \d+ of 1,000\."
-    )
-    expect(page.get_by_text(half)).to_be_visible()
-    page.get_by_role("button", name="Run again").click()
-    expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
-    expect(
-        page.get_by_text("compared with run 1 (wide line, unfinished)")
-    ).to_be_visible()  # over it
 
-    page.get_by_role("link", name="Compare", exact=True).click()
-    # a comparison is not kept waiting by a run that goes through the network with others'
-    expect(page.locator("[aria-label='mean']")).to_be_visible()
-    page.get_by_role("link", name="Layer dynamics", exact=True).click()
-    # a text is not kept waiting by the run
-    expect(page.get_by_text("SBERT-WK gives most weight")).to_be_visible()
-    page.get_by_role("link", name="Micro-tuning", exact=True).click()
-    expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
-    stop.click()
-    expect(page.get_by_text(half)).to_be_visible()
+@contextmanager
+def started(folder: Path, *options: str, **settings: str) -> Iterator[Server]:
+    server = Server(APP, folder, {"NEURALVIZ_WORKERS": "1", **settings}, options)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.end()
+
+
+class Connection:
+    """The connection of a page that is not open yet to its server: it can be cut and mended."""
+
+    def __init__(self, page: Page) -> None:
+        self.is_cut = False
+        self._ends: list[WebSocketRoute] = []
+        page.route_web_socket("**/_stcore/stream", self._pass_on)
+
+    def _pass_on(self, browser: WebSocketRoute) -> None:
+        if self.is_cut:
+            browser.close()
+        else:
+            self._ends += [browser, browser.connect_to_server()]
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for end in self._ends:
+            end.close()
+        self._ends.clear()
+
+    def mend(self) -> None:
+        self.is_cut = False
+
+
+def patient_page(context: BrowserContext) -> Page:
+    """A new page that waits for as long as the one that tests share."""
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    return page
+
+
+def tune(page: Page, address: str, epochs: int) -> None:
+    """Tune on a text of one's own; the first click after typing counts."""
+    page.goto(f"{address}/?epochs={epochs}")
+    page.get_by_role("radio", name="Paste").click()
+    page.get_by_role("textbox", name="Your texts").fill(TEXT)
+    page.get_by_role("button", name="Tune", exact=True).click()
+
+
+def stop(page: Page) -> None:
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text(re.compile(r"^Stopped\."))).to_be_visible()
     expect(page.locator("[data-testid=stException]")).to_have_count(0)
 
 
-def test_the_first_click_after_typing_counts_and_a_reload_brings_the_run_back(
-    page: Page, address: str
+def steps(page: Page) -> int:
+    found = STEP.search(page.get_by_text(STEP).inner_text())
+    assert found is not None
+    return int(found[0].split()[1].replace(",", ""))
+
+
+def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
+    page: Page, browser: Browser, address: str
 ) -> None:
-    page.goto(f"{address}/?epochs=3")
+    page.goto(f"{address}/?epochs=1000")
     page.get_by_role("radio", name="Paste").click()
-    box = page.get_by_role("textbox", name="Your texts")
-    box.fill("A cat sleeps on the mat.")
-    page.get_by_role("button", name="Tune", exact=True).click()
-    point = page.get_by_text(re.compile(r"; after 3 epochs it is \d+% sure\.")).first
-    expect(point).to_be_visible()
-    said = point.inner_text()
-    expect(page.get_by_text(re.compile(r"^Done in"))).to_be_visible()
-    expect(page).to_have_url(re.compile("view="))
+    page.get_by_role("textbox", name="Your texts").fill(TEXT)
+    page.get_by_role("button", name="Tune", exact=True).dblclick()
+    expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
+    expect(page.get_by_text(STEP)).to_be_visible()
+    expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
+    expect(page).to_have_url(re.compile("run="))
+    link, before = page.url, steps(page)
+    page.goto("about:blank")
+    with browser.new_context() as context:
+        other = patient_page(context)
+        other.goto(link)
+        expect(other.get_by_text(STEP)).to_be_visible()
+        assert steps(other) >= before
+        expect(other.get_by_role("textbox", name="Your texts")).to_have_value(TEXT)
+        stop(other)
+        other.get_by_role("button", name="Run again").click()
+        expect(other.get_by_role("heading", name="Run 2")).to_be_visible()
+        other.get_by_role("link", name="Layer dynamics", exact=True).click()
+        # a text is not kept waiting by the run
+        expect(other.get_by_text("SBERT-WK gives most weight")).to_be_visible()
+        other.get_by_role("link", name="Micro-tuning", exact=True).click()
+        expect(other.get_by_role("heading", name="Run 2")).to_be_visible()
+        stop(other)
+
+
+@pytest.mark.slow
+def test_a_reload_and_back_bring_the_runs_back_with_their_texts(page: Page, address: str) -> None:
+    page.goto(f"{address}/?epochs=2")
+    page.get_by_role("radio", name="Paste").click()
+    field, button = page.get_by_role("textbox", name="Your texts"), page.get_by_role("button")
+    links = []
+    for number, text in enumerate((TEXT, "The harbour is quiet."), 1):
+        field.fill(text)
+        button.get_by_text("Tune", exact=True).click()
+        expect(page.get_by_role("heading", name=f"Run {number}")).to_be_visible()
+        expect(page.get_by_text(re.compile("^Done in"))).to_be_visible()
+        links.append(page.url)
+    assert links[0] != links[1]
+    page.wait_for_timeout(1_000 * LATE_SECONDS)  # until then the address before is a late click's
+    page.go_back()
+    expect(page).to_have_url(links[0])
+    expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
+    expect(field).to_have_value(TEXT)
     page.reload()
     expect(page.get_by_text(re.compile(r"Result of .* UTC"))).to_be_visible()
-    expect(box).to_have_value("A cat sleeps on the mat.")
-    expect(point).to_have_text(said)
-    page.get_by_role("button", name="Stage", exact=True).click()
-    expect(point).to_be_visible()
-    expect(box).to_be_hidden()
-    page.keyboard.press("Escape")
+    expect(field).to_have_value(TEXT)
+
+
+@pytest.mark.slow
+def test_a_tap_on_a_link_leads_there_and_the_text_is_still_there(
+    browser: Browser, address: str
+) -> None:
+    with browser.new_context(has_touch=True, viewport={"width": 1440, "height": 900}) as context:
+        page = patient_page(context)
+        page.goto(address)
+        page.get_by_role("radio", name="Paste").click()
+        settled(page)
+        page.get_by_role("textbox", name="Your texts").click()
+        page.keyboard.type(TEXT)
+        page.get_by_role("link", name="Compare").tap()
+        expect(page.get_by_role("heading", name="Compare", level=1)).to_be_visible()
+        page.get_by_role("link", name="Micro-tuning").tap()
+        expect(page.get_by_role("textbox", name="Your texts")).to_have_value(TEXT)
+
+
+@pytest.mark.slow
+def test_a_connection_that_is_cut_a_killed_worker_and_a_crash_end_nothing_unsaid(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Connections are cut until the server has forgotten the session."""
+    with (
+        started(tmp_path, "--server.disconnectedSessionTTL=1") as server,
+        browser.new_context() as context,
+    ):
+        page = patient_page(context)
+        connection = Connection(page)
+        tune(page, server.address, 1000)
+        expect(page.get_by_text(STEP)).to_be_visible()
+        before = steps(page)
+        connection.cut()
+        page.wait_for_timeout(5_000)
+        connection.mend()
+        page.wait_for_function(
+            f"Number(document.body.innerText.match(/poch ([0-9]+) of 1,000/)?.[1]) > {before + 20}",
+            timeout=60_000,
+        )
+        stop(page)
+
+        tune(page, server.address, 1000)
+        expect(page.get_by_text(STEP)).to_be_visible()
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGKILL)
+        expect(page.get_by_text(str(WorkerEndedError()))).to_be_visible()
+        page.reload()
+        expect(page.get_by_text(REASONS["cut off"])).to_be_visible()
+        page.get_by_role("button", name="Run again").click()
+        expect(page.get_by_text(STEP)).to_be_visible()
+        assert server.workers() != [worker]
+        link = page.url
+
+        server.kill()
+        server.start()
+        page.goto(link)
+        expect(page.get_by_text(REASONS["crashed"])).to_be_visible()
+        page.get_by_role("button", name="Run again").click()
+        expect(page.get_by_text(STEP)).to_be_visible()
+        assert page.url != link
+        stop(page)
+
+
+@pytest.mark.slow
+def test_without_workers_or_a_folder_to_write_to_runs_are_as_good(
+    browser: Browser, tmp_path: Path
+) -> None:
+    settings = {"NEURALVIZ_WORKERS": "0", "NEURALVIZ_HOME": "/proc/neuralviz"}
+    with started(tmp_path, **settings) as server, browser.new_context() as context:
+        page = patient_page(context)
+        tune(page, server.address, 3)
+        expect(page.get_by_text(DONE)).to_be_visible()
+        assert server.workers() == []
+        assert page.request.get(f"{server.address}/livez").text() == "ok"
+        for name in ("compare", "training", "evaluation", "frozen_features", "corpus_map"):
+            page.goto(f"{server.address}/{name}")
+            page.get_by_role("heading").first.wait_for()
+            expect(page.locator("[data-testid=stException]")).to_have_count(0)
+        expect(page.get_by_text(re.compile("Could not|cannot be"))).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_told_to_end_lets_running_work_finish(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with started(tmp_path) as server, browser.new_context() as context:
+        page = patient_page(context)
+        tune(page, server.address, 50)
+        expect(page.get_by_text(re.compile(r"[Ee]poch [\d,]+ of 50"))).to_be_visible()
+        link = page.url
+        assert server.end() == 0
+        server.start()
+        page.goto(link)
+        expect(page.get_by_text(DONE)).to_be_visible()

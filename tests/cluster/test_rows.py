@@ -11,10 +11,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-import ray.data
 
 from neuralviz.cluster import rows
-from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.rows import iterate_rows
 
 
@@ -36,11 +34,6 @@ class FakeDataset:
             raise
         finally:
             self.ended.set()
-
-
-def test_all_rows_come_in_their_order(cluster: Cluster):
-    dataset = ray.data.from_items([{"row": i} for i in range(50)], override_num_blocks=1)
-    assert [row["row"] for row in iterate_rows(dataset)] == list(range(50))
 
 
 def test_what_the_dataset_raises_is_raised():

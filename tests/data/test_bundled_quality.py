@@ -26,7 +26,7 @@ PAIRS = 200
 LEAST_NEURAL = 0.775  # Spearman's correlation; 0.792 on these dev pairs
 LEAST_MEAN = 0.85  # 0.857 on all of them
 EPOCHS = 5  # beside the plain loop
-SENTENCES = 60  # of which the tolerance is checked
+SENTENCES = 24  # of which the tolerance is checked
 ALIKE = 0.99999  # cosine of one embedding computed in two ways
 
 

@@ -16,7 +16,7 @@ from neuralviz.plots.ladder import ladder_figure
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.scales import Scale
 from neuralviz.reading.source import Source
-from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.data import split_pairs
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.settings import SimilaritySettings

@@ -2,15 +2,8 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
-
-from neuralviz.models import tokenize
-from neuralviz.models.bundled import text_reader
-from neuralviz.ui.blueprints.main import EXAMPLES
-from neuralviz.ui.page import plain
 
 PAGE = Path(__file__).parents[2] / "pages" / "blueprints.py"
 
@@ -34,7 +27,7 @@ def open_example(page, name):
 
 
 def point(page):
-    (said,) = (text.value for text in page.markdown if "masked input" in text.value[:25])
+    (said,) = (text.value for text in page.markdown if "every token is masked" in text.value)
     return said
 
 
@@ -52,50 +45,11 @@ def test_opens_with_an_example_on_it(page):
     assert not page.error
 
 
-def test_the_point_is_made_from_the_masks(page):
-    assert point(page) == (
-        "12 masked inputs mask every token 7 times; with (2, 1) alone, each token would be masked "
-        "once."
-    )
-    page.text_input[0].set_value("(1, 3)").run()
-    assert point(page) == "4 masked inputs mask every token 3 times."
-
-
-def test_an_example_is_marked_until_it_is_edited(page):
-    assert page.pills(key="grid-example").value == "A sentence"
-    open_example(page, "Rare words")
-    assert page.text_input[0].value == "(3, 1), (1, 3)"
-    open_example(page, None)  # a second click on it
-    assert page.pills(key="grid-example").value == "Rare words"
-    type_text(page, "One cat.")
-    assert page.pills(key="grid-example").value is None
-
-
 def test_a_link_brings_the_blueprints():
     page = AppTest.from_file(str(PAGE), default_timeout=60)
     page.query_params["blueprints"] = "(1, 2)"
-    assert point(page.run()) == "3 masked inputs mask every token twice."
+    assert point(page.run()) == "In 3 masked inputs, every token is masked 2 times."
     assert page.query_params["blueprints"] == "(1, 2)"
-
-
-def test_no_field_has_a_default_and_a_value_of_the_session(page, monkeypatch):
-    """Streamlit warns of that in the server's log, once a process."""
-    warnings = []
-    monkeypatch.setattr(policies.runtime, "exists", lambda: True)
-    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
-    monkeypatch.setattr(policies._LOGGER, "warning", lambda *said, **_: warnings.append(said))
-    open_example(page, "Rare words")
-    assert page.text_input[0].value == "(3, 1), (1, 3)"
-    assert not warnings
-
-
-def test_figure_9_is_one_click_away(page):
-    open_example(page, "The paper's Figure 9")
-    assert counts(page)["Masked inputs"] == "12"
-    assert page.text_input[0].value == "(2, 1), (1, 1), (1, 2), (1, 3)"
-    table = page.dataframe[0].value
-    assert len(table) == 12
-    assert table["masked input"][0] == "the ball [MASK] down the [MASK]"
 
 
 def test_a_bad_blueprint_keeps_what_was_typed_and_the_last_grid(page):
@@ -107,22 +61,6 @@ def test_a_bad_blueprint_keeps_what_was_typed_and_the_last_grid(page):
         assert page.text_input[0].value == typed
         assert counts(page) == before
         assert figures(page) == 1
-
-
-def test_what_is_typed_wrongly_is_shown_as_it_is(page):
-    page.text_input[0].set_value("![a]((2,1)http://e.co/x.png)").run()
-    assert plain("![a](http://e.co/x.png)") in page.error[0].value
-    assert "\\[a\\]\\(" in page.error[0].value
-
-
-def test_the_numbers_are_made_when_they_are_taken(page, monkeypatch):
-    def no_table(*_args, **_kwargs):
-        raise AssertionError("a table was made for the page")
-
-    monkeypatch.setattr(pd.DataFrame, "merge", no_table)
-    page.run()
-    assert figures(page) == 1
-    assert not page.exception
 
 
 def test_edits_write_over_one_file(page, tmp_path, monkeypatch):
@@ -152,15 +90,6 @@ def test_odd_texts_are_drawn(page):
         assert not page.error, repr(text)
 
 
-def test_a_text_that_fails_first_has_no_grid():
-    page = AppTest.from_file(str(PAGE), default_timeout=60)
-    page.session_state["grid-text"] = " "
-    page.run()
-    assert "at least one word" in page.error[0].value
-    assert figures(page) == 0
-    assert not page.exception
-
-
 def test_long_texts_are_shown_in_chunks_and_windows(page):
     type_text(page, "The cat sat on the mat. " * 90)  # 630 tokens
     assert len(page.number_input) == 1
@@ -175,30 +104,3 @@ def test_long_texts_are_shown_in_chunks_and_windows(page):
     assert not page.slider
     assert not page.number_input
     assert not page.exception
-
-
-def test_many_inputs_are_drawn_in_part(page):
-    type_text(page, "cat " * 500)
-    page.text_input[0].set_value("(1, 400)").run()
-    assert counts(page)["Masked inputs"] == "401"
-    assert any("Showing the first 200 of 401" in caption.value for caption in page.caption)
-
-
-def test_every_example_opens(page):
-    for example in EXAMPLES:
-        open_example(page, example)
-        assert not page.exception
-        assert not page.error
-        assert figures(page) == 1
-
-
-def test_the_light_reader_gives_the_models_tokens(bundled):
-    reader = text_reader()
-    assert (reader.mask_id, reader.unknown_id, reader.room) == (
-        bundled.mask_id,
-        bundled.unknown_id,
-        bundled.room,
-    )
-    assert reader.encoder.to_str() == bundled.encoder.to_str()
-    text = "Bioluminescent [MASK] 🙂 naïve"
-    assert tokenize(reader, [text])[0].tokens == tokenize(bundled, [text])[0].tokens

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,10 +18,8 @@ from neuralviz.evaluation.tables import read_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
-from neuralviz.server_settings import DEMO_LIMITS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors
-from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import corpora, limits
 from neuralviz.ui.evaluation import choose
 from neuralviz.ui.evaluation.data import DataChoice
@@ -75,25 +72,7 @@ def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert str(caught.value) == "This server takes up to 3 texts and 10 characters at once."
 
 
-def test_a_page_uses_the_texts_that_the_server_takes_and_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_MAX_TEXTS", "2")
-
-    def app() -> None:
-        import streamlit as st
-
-        from neuralviz.ui.texts import ask_texts
-
-        st.json(list(ask_texts("t", {"Three": ["a", "b", "c"]}).texts))
-
-    page = AppTest.from_function(app, default_timeout=20).run()
-    assert not page.exception
-    assert json.loads(page.json[0].value) == ["a", "b"]
-    said = "This server takes up to 2 texts at once. Using the first 2 of 3 texts."
-    assert said in [caption.value for caption in page.caption]
-
-
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize(
     ("address", "limits"), [("0.0.0.0", "True 20000 4 50"), ("localhost", "False None None 500")]
 )
@@ -153,22 +132,6 @@ def test_where_an_uploaded_file_goes(
 
 
 @pytest.mark.usefixtures("demo")
-def test_a_field_of_a_demo_takes_no_book() -> None:
-    (text,) = page_at("blueprints").run().text_area
-    assert text.max_chars == DEMO_LIMITS["max_characters"]
-
-
-@pytest.mark.usefixtures("demo")
-def test_a_demo_adds_changes_and_deletes_no_corpus() -> None:
-    CorpusStore().add("ours", TEXTS)
-    page = page_at("corpus_map").run()
-    assert not page.exception
-    labels = {button.label for button in page.button}
-    assert not labels & {"Add a corpus", "Delete", "Import"}
-    assert "Corpora cannot be added or changed in this demo." in [one.value for one in page.caption]
-
-
-@pytest.mark.usefixtures("demo")
 def test_a_demo_offers_no_hub_and_takes_no_model_from_the_address() -> None:
     page = page_at("evaluation", evaluation_model="/etc").run()
     assert not page.exception
@@ -225,30 +188,6 @@ def test_a_browser_sees_its_own_corpora_and_everybodys(monkeypatch: pytest.Monke
     assert CorpusStore().texts(theirs) == list(TEXTS.texts)
 
 
-def test_a_corpus_is_asked_once_for_its_imported_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page runs with every click, and a store may hold many large corpora."""
-    store, data = CorpusStore(), read_data(Source("pairs.csv", PAIRS.encode()))
-    n = len(data.texts)
-    for name in ("first", "second"):
-        corpus = store.add(name, ReadTexts((*data.texts, name)))
-    vectors = np.eye(n + 1, dtype=np.float32)
-    import_vectors(store, corpus, ReadVectors("mine.npy", vectors))
-    asked: list[int] = []
-
-    def has_vectors(self: KeptVectors, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
-        asked.append(len(keys))
-        return of_vectors(self, kept, keys)
-
-    of_vectors = KeptVectors.has_vectors
-    monkeypatch.setattr(KeptVectors, "has_vectors", has_vectors)
-    for _ in range(3):
-        assert list(choose._find_imported(DataChoice(data))) == ["file: mine.npy"]
-    assert asked.count(n) == 3  # for the data themselves
-    assert asked.count(n + 1) <= 2
-    store.vectors.forget(store.keys(corpus)[-1:])
-    assert choose._find_imported(DataChoice(data)) == {}
-
-
 @pytest.mark.usefixtures("private")
 def test_vectors_imported_for_somebody_elses_corpus_are_not_offered(
     monkeypatch: pytest.MonkeyPatch,
@@ -282,24 +221,3 @@ def test_a_browser_without_cookies_is_known_while_its_page_is_open(
     assert len(owner) == 24
     assert page.run().text[0].value == owner
     assert AppTest.from_function(app, default_timeout=20).run().text[0].value != owner
-
-
-def test_on_ones_own_machine_there_is_one_store_for_all() -> None:
-    corpus = corpora.corpus_store().add("notes", TEXTS)
-    assert corpus.owner == ""
-    assert corpora.may_change(corpus)
-    assert corpora.describe_corpus_visibility() == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("OPEN", "Everybody who uses this server sees saved corpora, and can delete them."),
-        ("PRIVATE", "Only this browser sees the corpora that you add here."),
-    ],
-)
-def test_it_is_said_whose_corpora_they_are(
-    monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
-) -> None:
-    monkeypatch.setenv(f"NEURALVIZ_{name}", "1")
-    assert corpora.describe_corpus_visibility() == sentence

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from neuralviz.ui.layers import OF_SIDEBAR, pairs
+from neuralviz.ui.layers import pairs
 from tests.support.pages import page_at
-from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
@@ -39,24 +38,3 @@ def check(page: AppTest, key: str, chosen: object) -> None:
 )
 def test_the_first_choice_of_a_page(name: str, key: str, chosen: object) -> None:
     check(page_at(name, **{key: ""}).run(), key, chosen)
-
-
-def test_the_first_step_is_gone_on_from_when_the_browser_went_back_to_it() -> None:
-    page = page_at("how_it_works")
-    page.session_state["step"] = None  # as an address without a step leaves it then
-    page.run()
-    assert not page.exception
-    next(button for button in page.button if button.label == "Next").click().run()
-    assert not page.exception
-    assert page.session_state["step"] == 2
-
-
-def test_the_first_choices_of_scored_pairs() -> None:
-    first = {"layers-coefficient": "Spearman", "layers-pairs-variant": "authors"}
-    view = {"layers-view": "Scored pairs", "layers-model": OF_SIDEBAR, "layers-more": "true"}
-    address = view | dict.fromkeys(first, "")
-    page = page_at("layers", **address).run()
-    wait_until(lambda: page.session_state["layers-pairs-runs"][-1].is_over)
-    page.run()
-    for key, chosen in first.items():
-        check(page, key, chosen)

@@ -9,24 +9,22 @@ import threading
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.errors import StoreError
-from neuralviz.maps import asking, searching, settings
+from neuralviz.maps import searching, settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.point_grid import Window
+from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.ui import live_figure
-from neuralviz.ui.corpus import choose, large, samples
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead, open_map
+from neuralviz.ui.corpus import choose, large
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead
 from neuralviz.ui.corpus.opened import OpenCorpus
-from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
+from tests.support.large_corpus import keep_large, points_of, topics_of
 from tests.support.waiting import wait_until
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
@@ -112,27 +110,6 @@ def test_what_was_read_ahead_is_not_read_again(kept: Kept, monkeypatch: pytest.M
     assert not page.exception
     assert not page.error
     assert len(rows_drawn(page)) == DRAWN
-
-
-def test_nothing_is_read_ahead_where_no_large_map_can_be_read(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-):
-    def gone(*_: object) -> NoReturn:
-        raise StoreError("The map is gone.")
-
-    monkeypatch.setattr(KeptMaps, "points", gone)
-    open_ahead()
-    monkeypatch.setattr(settings, "MOST_WHOLE", N)
-    monkeypatch.setattr(KeptMaps, "points", lambda *_: pytest.fail("not a large one"))
-    open_ahead()
-
-
-def test_a_map_in_three_dimensions_is_read_ahead(kept: Kept):
-    points = np.column_stack([points_of(N), np.zeros(N, np.float32)])
-    solid = keep_map(kept.store, kept.corpus, points)
-    open_ahead()
-    points, _ = open_map(kept.corpus, solid)._parts.peek("points")
-    assert points.shape == (N, 3)
 
 
 def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_whole) -> None:
@@ -228,50 +205,10 @@ def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
     assert len(rows_drawn(page)) == 0
 
 
-def test_what_the_browser_says_is_looked_at(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
-    state: dict[str, Any] = {}
-    monkeypatch.setattr(large.st, "session_state", state)
-    large.look_at(shown, (0.0, 1.0, 2.0, 3.0))
-    assert state[large.WINDOWS] == {kept.map.id: Window(0, 1, 2, 3)}
-    for nonsense in (None, (1.0,), (3.0, 1.0, 0.0, 1.0), (float("nan"), 1.0, 0.0, 1.0)):
-        large.look_at(shown, nonsense)
-        assert state[large.WINDOWS] == {}
-    square = {"x": [0.0, 1.0, 1.0], "y": [0.0, 0.0, 1.0]}
-    line = {"x": [0.0, 1.0], "y": [0.0, 1.0]}
-    endless = {"x": [0.0, 1.0, float("inf")], "y": [0.0, 0.0, 1.0]}
-    (area,) = live_figure._areas([square, line, endless])
-    np.testing.assert_array_equal(area, [[0, 0], [1, 0], [1, 1]])
-
-
-def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
-    kept: Kept, never_read_whole
-) -> None:
-    other = keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
-    page = opened(kept, **{"map-b": "cls", "text": "8"})
-    key = f"corpus-sampling-{other.id}-runs"
-    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, 120)
-    page.run()
-    assert not page.exception
-    assert "of 1,000 texts drawn at random" in said(page)
-    page.segmented_control(key="corpus-list").set_value("Where the maps disagree").run()
-    assert not page.exception
-    assert re.search(
-        r"Of a random sample of 1,000 texts: on average, “mean” and “cls” share", said(page)
-    )
-    page.text_input(key="corpus-search").set_value("(7").run()
-    figures = [
-        json.loads(one.proto.bytes.split(b"\n", 1)[1])
-        for one in page.get("bidi_component")
-        if one.proto.component_name.endswith("live_figure")
-    ]
-    assert sum(bool(one["layout"].get("meta", {}).get("selected")) for one in figures) == 2
-
-
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = asking.sampled_rows(kept.corpus)
+    some = searching.sampled_rows(kept.corpus)
     clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
     monkeypatch.setattr(KeptMaps, "list_maps", lambda _self, _corpus: (is_of_sample,))
@@ -281,7 +218,7 @@ def test_no_pointer_has_all_vectors_looked_at(
         searched.append((len(args[3]), threading.current_thread().name))
         return search(*args, **settings)
 
-    monkeypatch.setattr(asking, "nearest_in_corpus", note)
+    monkeypatch.setattr(searching, "nearest_in_corpus", note)
     page = opened(kept, text=str(clicked + 1), list="text")
     assert not page.exception
     assert {n for n, _ in searched} <= {1000}  # the sample
@@ -315,36 +252,3 @@ def test_no_pointer_has_all_vectors_looked_at(
     assert [f"Made-up text about topic <b>& ({row})" for row in rows] in [
         table["text"].tolist() for table in tables
     ]
-
-
-def test_what_is_measured_is_said_above_the_maps_and_listed_as_soon_as_it_is_known(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
-    monkeypatch.setattr(samples, "PATIENCE", 60)
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params.update({"corpus": kept.corpus.id, "map-b": "cls"})
-    page.run()
-    assert not page.exception
-    assert "of 1,000 texts drawn at random" in said(page)
-    assert "Of a random sample of 1,000 texts: on average" in said(page)
-
-
-def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) -> None:
-    points = np.random.default_rng(0).normal(size=(N, 3)).astype(np.float32)
-    keep_map(kept.store, kept.corpus, points, "cls")
-    page = opened(kept, **{"map-b": "cls", "text": "8"})
-    page.segmented_control(key="map-b-dimensions").set_value(3).run()
-    assert not page.exception
-    assert f"a random sample of {DRAWN_3D:,} of 2,500 texts. Lists and" in said(page)
-
-
-def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:
-    shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
-    assert large.describe_fit([shown]) == ""
-    fitted = replace(shown, kept=replace(kept.map, n_fitted=200, recall=0.974))
-    assert large.describe_fit([fitted]) == (
-        "The map was fitted on 200 of 2,500 texts; neighbours are approximate (97% of the 10 "
-        "nearest found)."
-    )
-    assert KeptMaps(kept.store).list_maps(kept.corpus)[0].n_fitted is None

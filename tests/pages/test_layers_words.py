@@ -42,6 +42,7 @@ def figures(page: AppTest) -> int:
     return len(page.get("bidi_component"))
 
 
+@pytest.mark.slow
 def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     page = finish(new_page().run())
     assert not page.exception
@@ -64,29 +65,6 @@ def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     assert "Lower this minimum" in page.error[0].value
 
 
-def test_counts_wait_until_the_bar_is_full(bundled, monkeypatch):
-    """The bar and the result are read one after the other, and a run goes on between them."""
-    from neuralviz.layers import words
-
-    follow = words.word_variances
-
-    def held(model, texts, *, should_stop):
-        for result in follow(model, texts, tokens_at_once=1, should_stop=should_stop):
-            yield result
-            if result.n_read == 1:
-                wait_until(should_stop)
-
-    monkeypatch.setattr(words, "word_variances", held)
-    page = pasted("one two three\nfour five six")
-    wait_until(lambda: runs(page)[-1].result is not None)
-    page.run()
-    assert figures(page) == 1
-    assert not any(" in 1 text" in caption.value for caption in page.caption)
-    runs(page)[-1].stop()
-    finish(page)
-    assert any(" in 1 text" in caption.value for caption in page.caption)
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [("a", "corpus has 1"), ("🙂", "corpus has 0"), ("...", "corpus has 0")],
@@ -96,13 +74,6 @@ def test_too_few_words_get_a_sentence(bundled, text, says):
     assert not page.exception
     assert says in page.error[0].value
     assert page.text_area[0].value == text
-
-
-def test_nothing_pasted_asks_for_texts(bundled):
-    page = pasted(" \n ")
-    assert not page.exception
-    assert figures(page) == 0
-    assert any("Enter some texts" in caption.value for caption in page.caption)
 
 
 @pytest.mark.parametrize(
@@ -115,12 +86,6 @@ def test_odd_corpora_are_followed(bundled, text):
     assert not page.exception
     assert not page.error
     assert figures(page) == FIGURES
-
-
-def test_a_text_without_a_token_is_named(bundled):
-    page = finish(pasted("one two three\n\ufffd"))
-    assert not page.exception
-    assert "Text 2" in page.error[0].value
 
 
 def test_a_link_brings_pasted_texts_back(bundled):

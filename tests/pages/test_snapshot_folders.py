@@ -58,7 +58,7 @@ def test_a_training_is_looked_at_while_it_runs_and_again(page: AppTest, tmp_path
     lesson = recorded(tmp_path / "run")
     opened(page, str(tmp_path / "run"))
     assert not page.exception
-    assert "for **75%** of texts, up from 25%" in said(page)
+    assert "of 75.0% of 8 texts, against 25.0%" in said(page)
     assert "20 steps of 40, so far; 3 snapshots of 8 texts." in said(page)
     assert len(page.get("bidi_component")) == 3
     write_lesson(tmp_path / "run", replace(lesson, is_over=True))

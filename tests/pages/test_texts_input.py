@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.ui import links
-
 
 def app() -> None:
     import streamlit as st
@@ -34,12 +32,6 @@ def given(page: AppTest) -> str:
 
 def choose(page: AppTest, source: str) -> AppTest:
     return page.segmented_control(key="t-source").set_value(source).run()
-
-
-def test_an_example_is_there_from_the_start_and_another_is_one_click_away(page: AppTest) -> None:
-    assert given(page) == '["a","b"]'
-    page.pills(key="t-example").set_value("Two").run()
-    assert given(page) == '["<b>c</b>"]'
 
 
 def test_nothing_typed_is_lost(page: AppTest) -> None:
@@ -108,64 +100,3 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     lost.query_params["view"] = "../../etc/passwd"
     assert given(lost.run()) == '["a","b"]'
     assert "not saved here" in lost.toast[0].value
-
-
-def test_the_address_of_an_example_brings_no_other_texts_back(page: AppTest) -> None:
-    choose(page, "Paste").text_area(key="t-pasted").set_value("mine").run()
-    page.button[0].click().run()
-    view = page.query_params["view"]
-    choose(page, "Example")
-    assert "view" not in page.query_params
-    again = AppTest.from_function(app, default_timeout=20)
-    again.query_params.update(page.query_params)
-    assert given(again.run()) == '["a","b"]'
-    choose(page, "Paste")
-    assert page.query_params["view"] == view
-
-
-def test_an_address_keeps_its_texts(page: AppTest, tmp_path: Path) -> None:
-    page.button[0].click().run()
-    first = page.query_params["view"]
-    page.button[0].click().run()
-    assert page.query_params["view"] == first
-    page.pills(key="t-example").set_value("Two").run()
-    page.button[0].click().run()
-    assert page.query_params["view"] != first
-    assert len(list((tmp_path / "views").iterdir())) == 2
-    guest = AppTest.from_function(app, default_timeout=20)
-    guest.query_params["view"] = first
-    assert given(guest.run()) == '["a","b"]'
-    guest.text_area(key="t-pasted").set_value("mine").run()
-    guest.button[0].click().run()
-    assert guest.query_params["view"] != first
-
-
-def test_a_click_with_the_old_address_leaves_what_was_typed_and_going_back_does_not(
-    page: AppTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def keep(text: str) -> str:
-        page.text_area(key="t-pasted").set_value(text).run()
-        page.button[0].click().run()
-        return page.query_params["view"]
-
-    choose(page, "Paste")
-    old, new = keep("old"), keep("new")
-    assert old != new
-    page.query_params["view"] = old  # the second click of a double click
-    page.button[0].click().run()
-    assert given(page) == '["new"]'
-    assert page.query_params["view"] == new
-    monkeypatch.setattr(links, "LATE_SECONDS", 0.0)
-    page.query_params["view"] = old  # *Back*, some time later
-    page.run()
-    assert given(page) == '["old"]'
-
-
-def test_another_header_brings_other_columns(page: AppTest) -> None:
-    choose(page, "Upload")
-    content = b"3,Prices rose today.\n1,They voted on Monday.\n2,They won it at last.\n"
-    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
-    assert page.selectbox(key="t-column-a.csv").value == "column 2"
-    page.selectbox(key="t-header-a.csv").set_value("line 1").run()
-    assert page.selectbox(key="t-column-a.csv").value == "Prices rose today."
-    assert given(page) == '["TheyvotedonMonday.","Theywonitatlast."]'

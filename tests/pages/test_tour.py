@@ -40,21 +40,6 @@ def test_a_stop_shows_its_question_on_its_page_alone(number: int) -> None:
     assert not elsewhere.button
 
 
-def test_back_in_the_browser_stays_on_the_tour() -> None:
-    """Leaving a stop puts the next one's number into its address before the page changes."""
-    page = card(STOPS[3].title, "5")
-    assert page.markdown[0].value == f"4\\. {STOPS[3].question}"
-    page.button(key="tour-end").click().run()
-    assert page.text[0].value == "False"
-
-
-@pytest.mark.parametrize("number", ["", "0", "6", "-1", "one", "1.0", "²", "None"])
-def test_no_other_number_is_a_stop(number: str) -> None:
-    page = card(STOPS[0].title, number)
-    assert not page.exception
-    assert [one.value for one in page.text] == ["False", "False"]
-
-
 def test_a_link_that_says_only_the_stop_opens_it_as_next_does() -> None:
     page = card("Compare", "2")
     assert not page.exception
@@ -63,16 +48,3 @@ def test_a_link_that_says_only_the_stop_opens_it_as_next_does() -> None:
     assert page.session_state["corpus-how"] == MEANING
     page.session_state["corpus-how"] = WORDS  # what a visitor chooses there stays
     assert page.run().session_state["corpus-how"] == WORDS
-
-
-def test_a_link_that_says_more_stays_as_it_is() -> None:
-    page = card("Compare", "2", order="By form")
-    assert page.query_params == {"tour": "2", "order": "By form"}
-    assert "compare-source" not in page.session_state
-
-
-def test_it_ends_where_the_visitor_is() -> None:
-    page = card(STOPS[1].title, "2")
-    page.button(key="tour-end").click().run()
-    assert page.text[0].value == "False"
-    assert "tour" not in page.query_params

@@ -18,7 +18,7 @@ from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map
 from neuralviz.ui.corpus.saved_maps import Saved, find_saved
 from tests.support.models import save_family
 from tests.support.pages import page_at
@@ -67,15 +67,6 @@ def press(page: AppTest, label: str) -> AppTest:
     return next(button for button in page.button if button.label == label).click().run()
 
 
-def test_comparing_offers_them_to_the_methods_that_can_take_them() -> None:
-    page = page_at("compare", m1="mean", m2="sentence-transformer", m3="neural").run()
-    assert options(page, "m1-mean-model") == ["bundled", "all-MiniLM-L6-v2", MINE]
-    whole = ["all-MiniLM-L6-v2", MINE, TABLE]
-    assert options(page, "m2-sentence-transformer-model") == whole
-    assert options(page, "m3-neural-model") == ["bundled"]
-    page.session_state["compare-runs"][-1].stop()
-
-
 def test_texts_are_compared_by_a_model_and_a_table_from_a_link() -> None:
     page = page_at(
         "compare", m1="mean", m1_mean_model=MINE, m2="sentence-transformer",
@@ -93,49 +84,6 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
     assert MINE in options(page, "map-a-mean-model")
     page = page_at("evaluation").run()
     assert options(page, "evaluation-model") == ["bundled", "all-MiniLM-L6-v2", MINE, TABLE]
-
-
-def test_maps_of_one_method_by_two_models_are_told_apart() -> None:
-    store = CorpusStore()
-    corpus = store.add("mine", ReadTexts(tuple(CORPUS)))
-    given = {"corpus": corpus.id, "map_a": "mean", "map_a_mean_model": MINE, "map_b": "mean"}
-    page = page_at("corpus_map", **given, map_a_reducer="pca", map_b_reducer="pca").run()
-    n = len(set(CORPUS))
-    assert f"mean ({MINE}): {n} different texts · mean (all-MiniLM-L6-v2): {n} different texts" in (
-        said(page).replace("\\", "")
-    )
-    choices = [
-        MapChoice(embedder_spec("mean", model, defaults=FOR_CORPORA), ProjectionSettings("pca"))
-        for model in ({"model": MINE}, {})
-    ]
-    made = []
-    for choice in choices:
-        *_, last = embed_corpus(store, corpus, choice.spec)
-        made.append(make_map(store, corpus, last.embedder, choice.settings))
-    assert [one.label for one in open_maps(corpus, made)] == [
-        f"mean ({MINE})",
-        "mean (all-MiniLM-L6-v2)",
-    ]
-    assert [one.label for one in open_maps(corpus, made[:1])] == ["mean"]
-    assert [one.label for one in open_maps(corpus, made[:1] * 2)] == ["mean", "mean"]
-
-
-def test_the_sidebar_offers_models_and_no_tables() -> None:
-    def sidebar() -> None:
-        from neuralviz.ui.model_choice import show_model_sidebar
-
-        show_model_sidebar()
-
-    page = AppTest.from_function(sidebar).run()
-    assert options(page, "model")[-1] == MINE
-
-
-def test_the_layers_of_one_are_followed() -> None:
-    page = page_at("layers", 180, layers_model=MINE).run()
-    assert options(page, "layers-model") == ["all-MiniLM-L6-v2", MINE, "Model in the sidebar"]
-    assert not page.exception
-    assert not page.error
-    assert page.get("bidi_component")
 
 
 def test_a_table_has_no_layers_which_is_said() -> None:

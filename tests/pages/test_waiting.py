@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs.queue import RunQueue
 from neuralviz.ui.page import plain
-from tests.support.tasks import WaitForStop
+from tests.support.tasks import WaitForStop, submit
 
 
 def app() -> None:
@@ -30,7 +30,7 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
 ) -> None:
     queue = RunQueue(max_running=1)
     monkeypatch.setattr(queues, "_the_queue", queue)
-    before = [queue.submit(WaitForStop(n), lambda: True, owner=str(n)) for n in range(2)]
+    before = [submit(queue, WaitForStop(n), lambda: True, owner=str(n)) for n in range(2)]
     page = AppTest.from_function(app, default_timeout=30).run()
     assert not page.exception
     assert page.get("progress")[0].proto.text == plain("Waiting: 2 runs ahead of this one.")
@@ -68,68 +68,3 @@ def test_a_run_that_failed_shows_what_it_had_or_nothing(at_once: bool, so_far: l
     assert not page.exception
     assert [one.value for one in page.error] == ["Text 1 is empty."]
     assert [one.value for one in page.text] == so_far
-
-
-def test_a_page_that_shows_something_else_after_an_error_draws_it() -> None:
-    given = (True, "Showing the last valid text.")
-    page = AppTest.from_function(failing, args=given, default_timeout=60).run()
-    assert [one.value for one in page.error] == ["Text 1 is empty. Showing the last valid text."]
-    assert page.text[0].value == "so far: None"
-
-
-def pressed_in_between() -> None:
-    import streamlit as st
-
-    from neuralviz.ui import run_panel
-    from neuralviz.ui.session_runs import SessionRuns
-    from tests.support.tasks import SaysWhere
-
-    runs = SessionRuns("where")
-    if "first" not in st.session_state:
-        first = runs.start(SaysWhere())
-        assert first.wait(30)
-        st.session_state["first"] = first.id
-        run_panel._restart(runs, first)  # as the button does
-        # the part of the page that follows a run, drawn alone
-        run_panel._live_panel(runs, first, lambda *_: None, run_panel.RunSentences(), False, 0.5)
-    runs_since = [run.id for run in runs.list_runs() if run.id != st.session_state["first"]]
-    st.text(f"started again: {len(runs_since)}")
-
-
-def sent_whole_or_not(name: str) -> None:
-    import streamlit as st
-    from streamlit.runtime.scriptrunner import get_script_run_ctx
-
-    from neuralviz.ui import run_panel
-    from neuralviz.ui.session_runs import SessionRuns
-    from tests.support.tasks import SaysWhere
-
-    context = get_script_run_ctx()
-    assert context is not None
-    context.cached_message_hashes = frozenset({"a figure that the browser has"})
-    runs = SessionRuns("where")
-    run = runs.start(SaysWhere())
-    assert run.wait(30)
-
-    def show(_: object, live: bool) -> None:
-        st.text(f"live: {live}, known: {len(context.cached_message_hashes)}")
-
-    st.session_state[run_panel._page_draws_key(runs, run)] = True
-    more = (0.5,) if name == "_live_panel" else ()
-    getattr(run_panel, name)(runs, run, show, run_panel.RunSentences(), False, *more)
-
-
-@pytest.mark.parametrize(
-    ("panel", "said"),
-    [("_live_panel", "live: True, known: 0"), ("_panel", "live: False, known: 1")],
-)
-def test_only_a_live_panel_sends_whole_what_the_browser_has(panel: str, said: str) -> None:
-    page = AppTest.from_function(sent_whole_or_not, args=(panel,), default_timeout=60).run()
-    assert not page.exception
-    assert page.text[0].value == said
-
-
-def test_a_press_of_run_again_just_before_the_page_is_drawn_counts() -> None:
-    page = AppTest.from_function(pressed_in_between, default_timeout=60).run()
-    assert not page.exception
-    assert page.text[0].value == "started again: 1"

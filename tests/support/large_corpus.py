@@ -10,8 +10,8 @@ import pyarrow as pa
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.map_points import group_rows
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.point_grid import group_rows
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.store.rows import Column, corpus_rows

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 from neuralviz.errors import ShouldStop, Stopped, TextError
+from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.task import LatestTask, Task
 from neuralviz.models.shared import shared_model
+
+
+def submit(
+    queue: RunQueue,
+    task: Task[Any, Any],
+    owner_is_here: Callable[[], bool] = lambda: True,
+    at_end: Callable[[Run[Any]], None] = lambda _run: None,
+    **options: Any,
+) -> Run[Any]:
+    """The run of a task in a queue."""
+    run: Run[Any] = Run(task, owner_is_here, **options)
+    run.at_end.append(at_end)
+    return queue.submit(run)
 
 
 @dataclass(frozen=True)
 class DigestOfModel(LatestTask[str]):
     """A digest of the bundled model's parameters where the task is done."""
-
-    @property
-    def label(self) -> str:
-        return "Digest"
 
     def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
         model = shared_model("bundled").network
@@ -35,10 +46,6 @@ class CountUp(Task[int, tuple[int, ...]]):
 
     n: int
 
-    @property
-    def label(self) -> str:
-        return f"Counting to {self.n}"
-
     def start(self) -> tuple[int, ...]:
         return ()
 
@@ -53,10 +60,6 @@ class CountUp(Task[int, tuple[int, ...]]):
 class SaysWhere(LatestTask[int]):
     """Its result is the id of the process that did it."""
 
-    @property
-    def label(self) -> str:
-        return "Where"
-
     def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
         yield os.getpid()
 
@@ -66,10 +69,6 @@ class WaitForStop(LatestTask[tuple[int, int]]):
     """Says in which process it is, and goes on until it is stopped."""
 
     number: int = 0
-
-    @property
-    def label(self) -> str:
-        return "Waiting"
 
     def events(self, should_stop: ShouldStop) -> Generator[tuple[int, int], None, None]:
         yield os.getpid(), self.number
@@ -85,10 +84,6 @@ class Fails(LatestTask[int]):
     kind: str
     sentence: str
     at_once: bool = False
-
-    @property
-    def label(self) -> str:
-        return "Failing"
 
     def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
         if not self.at_once:

@@ -15,7 +15,6 @@ from neuralviz.micro_tuning import (
     mask_inputs,
     parse_blueprints,
 )
-from neuralviz.micro_tuning.masks_in_words import describe_masks
 
 # Six tokens, a row an input, x where a token is masked (paper, Figure 9).
 FIGURE_9 = """
@@ -214,24 +213,3 @@ def test_the_longest_period_and_the_most_inputs_are_allowed() -> None:
 def test_no_token(n_tokens: int) -> None:
     with pytest.raises(SettingsError, match="at least one token"):
         mask_inputs(n_tokens, DEFAULT_BLUEPRINTS)
-
-
-@pytest.mark.parametrize(
-    ("n_tokens", "typed", "says"),
-    [
-        (13, "(2,1), (1,1), (1,2), (1,3)", "12 masked inputs mask every token 7 times; with "
-         "(2, 1) alone, each token would be masked once."),
-        (2, "(2,1), (1,1), (1,2), (1,3)", "7 masked inputs mask every token 3 or 4 times; with "
-         "(2, 1) alone, each token would be masked 0 or 1 times."),
-        (13, "(1,3)", "4 masked inputs mask every token 3 times."),
-        (13, "(1,2)", "3 masked inputs mask every token twice."),
-        (1, "(2,1)", "1 masked input masks the only token once."),
-        (1, "(2,1), (1,3)", "4 masked inputs mask the only token 4 times; with (2, 1) alone, it "
-         "would be masked once."),
-        (2, "(9,1)", "The last token is never masked: the model does not have to predict it."),
-        (5, "(9,1)", "The last token is never masked: the model does not have to predict it."),
-    ],
-)  # fmt: skip
-def test_masks_in_words(n_tokens: int, typed: str, says: str) -> None:
-    blueprints = parse_blueprints(typed)
-    assert describe_masks(mask_inputs(n_tokens, blueprints), blueprints) == says

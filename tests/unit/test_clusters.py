@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import SettingsError
-from neuralviz.maps.clusters import Clusters, cluster_centres, find_clusters, name_clusters
+from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 
 TOPICS = {
     "garden": "tomatoes seeds soil compost watering roses spade greenhouse".split(),
@@ -93,14 +93,6 @@ def test_of_very_many_points_the_clusters_are_those_of_a_sample():
     assert (clusters.labels == expected)[:2000].mean() > 0.97
 
 
-@pytest.mark.parametrize("n", [0, 1, 3, 5, 6])
-def test_few_points_have_no_clusters_or_few(n):
-    clusters = find_clusters(np.zeros((n, 2)))
-    assert clusters.labels.shape == (n,)
-    assert clusters.n <= 1
-    assert name_clusters(["word"] * n, clusters) in ((), (("word",),))
-
-
 @pytest.mark.parametrize("size", [1, 2.5, True])
 def test_a_smallest_cluster_that_makes_no_sense_is_said(size):
     with pytest.raises(SettingsError, match="at least 2"):
@@ -115,14 +107,6 @@ def test_clusters_are_named_by_their_own_words_not_by_those_of_the_language(comm
     assert [len(words) for words in names] == [4, 4, 4]
     own = [len(set(words) & set(TOPICS[topic])) for topic, words in zip(TOPICS, names, strict=True)]
     assert sum(own) >= 11 if min(sizes) < 10 else own == [4, 4, 4]
-
-
-def test_texts_in_no_cluster_count_as_the_rest():
-    topics, clusters = in_topics({"garden": 40, "kitchen": 40})
-    clusters.labels[clusters.labels == 1] = -1
-    alone = Clusters(clusters.labels, 1, 5)
-    (words,) = name_clusters(texts_of(topics, GERMAN), alone)
-    assert set(words) <= set(TOPICS["garden"])
 
 
 def test_the_order_is_that_of_class_tf_idf():
@@ -144,9 +128,3 @@ def test_words_of_any_script_name_a_cluster_and_texts_without_words_none():
     clusters = Clusters(np.repeat(np.arange(5), 2).astype(np.int32), 5, 2)
     names = name_clusters([text for group in groups for text in group], clusters)
     assert names == (("океан",), ("猫咪",), (), ("हिन्दी",), ("eau",))
-
-
-def test_the_centre_of_a_cluster_is_one_of_its_points():
-    coordinates = np.array([[0, 0], [1, 0], [9, 0], [5, 5], [5, 6], [7, 7], [50, 50]], float)
-    clusters = Clusters(np.array([0, 0, 0, 1, 1, 1, -1], dtype=np.int32), 2, 2)
-    np.testing.assert_array_equal(cluster_centres(coordinates, clusters), [[1, 0], [5, 6]])

@@ -340,7 +340,7 @@ def test_a_page_of_a_large_corpus_reads_labels_of_its_points_alone(
     for module, name, value in [
         ("plots.corpus_map", "MOST_DRAWN", 12),
         ("maps.settings", "MOST_WHOLE", 20),
-        ("maps.categories", "LOOKED_AT", 18),
+        ("maps.filtering", "LOOKED_AT", 18),
     ]:
         monkeypatch.setattr(importlib.import_module(f"neuralviz.{module}"), name, value)
     rows = [f"Text {row} of many.,https://x/{row},{'ab'[row % 2]},{row / 4}" for row in range(40)]

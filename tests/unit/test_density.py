@@ -10,15 +10,12 @@ import pytest
 
 from neuralviz.maps.neighbourhoods import knn_right, sampled_right
 from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.plots.corpus_map import Standout
-from neuralviz.plots.large_map import large_map_figure, large_points, levels
+from neuralviz.plots.corpus_map import Standout, encode_bits, large_map_figure, large_points, levels
 from neuralviz.plots.point_colours import (
     PointColour,
-    colour_by_category,
     colour_by_code,
     colour_by_number,
 )
-from neuralviz.plots.point_columns import encode_bits
 
 COVERED = (0.0, 4.0, 10.0, 12.0)  # left, right, bottom, top
 COUNTS = np.array([[0, 1, 3, 7], [0, 0, 0, 1]])
@@ -75,18 +72,6 @@ def test_numbers_are_columns_and_their_scale_is_that_of_all() -> None:
     trace = made.traces.data[-1]
     assert (trace.marker.cmin, trace.marker.cmax) == (0, 50)
     assert trace.meta == {"points": [1, 5], "values": True}
-
-
-def test_codes_colour_as_their_labels_do() -> None:
-    labels = ["b", "a", "", "b", "10", "9", "9"]
-    codes = np.array([0, 1, -1, 0, 2, 3, 3])
-    expected, found = (
-        colour_by_category("kind", labels),
-        colour_by_code("kind", codes, ["b", "a", "10", "9"]),
-    )
-    assert found.categories == expected.categories
-    np.testing.assert_array_equal(found.codes, expected.codes)
-    assert colour_by_code("n", np.array([0, 1, 1]), ["9", "10"]).categories == ("9", "10")
 
 
 def test_a_selection_is_a_bit_a_point_and_the_figure_holds_no_points() -> None:

@@ -124,6 +124,7 @@ def unit(vector: Any) -> np.ndarray:
 # --- what all of them do -----------------------------------------------------------------------
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("method", EVERY)
 def test_shape_type_length_and_order(method: str, make) -> None:
     embedder = make(method)

@@ -361,6 +361,7 @@ def test_a_pickle_of_the_users_own_encoder_has_its_weights(theirs: SentenceTrans
     assert again.cache_key() == embedder.cache_key()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("method", ["mean", "neural", "sentence-transformer"])
 def test_a_pickle_of_a_model_that_has_changed(method: str, tmp_path: Path) -> None:
     if method == "sentence-transformer":

@@ -10,13 +10,12 @@ import pytest
 
 from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_spec
 from neuralviz.embedders.base import missing_losses
-from neuralviz.errors import ModelError, SettingsError, Stopped, StoreError, UnreadableTextError
+from neuralviz.errors import ModelError, Stopped, StoreError, UnreadableTextError
 from neuralviz.models import LanguageModel
 from neuralviz.store import batches, embedding
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import EmbeddingEvent, embed
-from neuralviz.store.memory import MemoryVectors
-from neuralviz.store.vectors import KeptVectors, VectorStore, text_keys
+from neuralviz.store.vectors import KeptVectors, MemoryVectors, VectorStore, text_keys
 from tests.support.embedders import HashEmbedder
 
 TEXTS = [f"text {i % 50} " + "word " * (i % 7) for i in range(120)]  # some are there twice
@@ -84,18 +83,6 @@ def test_parts_and_their_concatenation_share_vectors(store: VectorStore) -> None
     assert event.is_complete and alone.calls == []
 
 
-def test_progress_without_vectors(store: VectorStore) -> None:
-    list(embed(TEXTS[:60], HashEmbedder(), store))
-    events = list(embed(TEXTS, HashEmbedder(), store, with_vectors=False))
-    assert all(event.vectors is None for event in events)
-    assert sorted(np.concatenate([event.at for event in events])) == list(range(len(TEXTS)))
-
-
-def test_no_texts(store: VectorStore) -> None:
-    (event,) = embed([], HashEmbedder(), store)
-    assert event.is_complete and len(event.at) == 0
-
-
 @pytest.mark.parametrize("kind", [HashEmbedder, Pair])
 def test_stop_is_raised_and_loses_nothing(kind: type, store: VectorStore) -> None:
     done = []
@@ -136,17 +123,6 @@ def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
     assert str(raised.value) == said
     assert raised.value.place == 3
     assert embedder.calls == []
-
-
-def test_what_is_no_string_is_named(store: VectorStore) -> None:
-    with pytest.raises(UnreadableTextError, match=r"Text 2 is missing \(nan\)"):
-        next(embed(["One.", float("nan")], HashEmbedder(), store))
-
-
-@pytest.mark.parametrize("batch_size", [0, -1, 2.5, True])
-def test_batch_sizes_that_are_none(batch_size, store: VectorStore) -> None:
-    with pytest.raises(SettingsError, match="batch size"):
-        next(embed(TEXTS, HashEmbedder(), store, batch_size=batch_size))
 
 
 def test_a_vector_that_is_no_number_names_its_text(store: VectorStore) -> None:
@@ -195,19 +171,6 @@ def test_the_longest_come_first_in_batches_of_the_texts_alone(store: VectorStore
     assert resumed.calls == whole.calls
 
 
-def test_what_another_deletes_meanwhile_is_computed_again(tmp_path: Path) -> None:
-    class Forgetful(MemoryVectors):
-        def find(self, embedder, keys, *, with_vectors=True):
-            self.__init__()
-            return super().find(embedder, keys, with_vectors=with_vectors)
-
-    store = Forgetful()
-    list(embed(TEXTS, HashEmbedder(), store))
-    events = list(embed(TEXTS, HashEmbedder(), store))
-    assert events[-1].found == 0
-    np.testing.assert_array_equal(fold(events, len(TEXTS)), HashEmbedder().encode(TEXTS))
-
-
 def test_more_texts_than_are_in_memory_at_once(
     store: VectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,23 +207,6 @@ def test_vectors_used_longest_ago_are_forgotten() -> None:
     store.put(kept, keys[3:], rows[3:], missing_losses(2))
     assert store.has_vectors(kept, keys).tolist() == [True, False, False, True, True]
     np.testing.assert_array_equal(store.find(kept, keys).vectors, rows[[0, 3, 4]])
-
-
-def test_what_is_put_in_and_given_out_is_a_copy() -> None:
-    store = MemoryVectors()
-    kept, keys = store.register(HashEmbedder()), text_keys("ab")
-    rows = np.ones((2, 8), dtype=np.float32)
-    store.put(kept, keys, rows, missing_losses(2))
-    rows[:] = 0
-    store.find(kept, keys).vectors[:] = 5
-    np.testing.assert_array_equal(store.find(kept, keys).vectors, np.ones((2, 8)))
-
-
-def test_nothing_is_kept_in_no_room() -> None:
-    store = MemoryVectors(0)
-    events = list(embed(TEXTS, Pair(), store, batch_size=8, keep_every=0.0))
-    same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
-    assert not store.has_vectors(events[0].embedder, text_keys(TEXTS)).any()
 
 
 def test_threads_share_a_small_store() -> None:
@@ -311,13 +257,3 @@ def test_every_keeper_is_asked_and_the_first_reason_is_raised(
         if ended_by is not None:
             raise ended_by
     assert [keeper.asked for keeper in keepers] == [1, 1]
-
-
-def test_disk_full_is_said_at_the_end_too(tmp_path: Path) -> None:
-    store = KeptVectors(Database(tmp_path / "kept"))
-
-    def full() -> None:
-        raise StoreError("No room.")
-
-    with pytest.raises(StoreError, match="No room"):
-        list(embed(TEXTS, HashEmbedder(), store, before_keeping=full, keep_every=60.0))

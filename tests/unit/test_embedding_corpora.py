@@ -22,7 +22,6 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import BATCH_SIZE, embed_corpus
 from tests.support.embedders import HashEmbedder
-from tests.support.embedding import embedding
 
 ROOT = Path(__file__).parents[2]
 THREADS = 2  # of torch: another number adds up in another order
@@ -35,7 +34,6 @@ from neuralviz.embedders import make_embedder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from tests.support.embedders import HashEmbedder
-from tests.support.embedding import embedding
 
 store = CorpusStore(Path(sys.argv[1]))
 embedder = HashEmbedder(seconds=0.004) if sys.argv[2] == "hash" else make_embedder(sys.argv[2])
@@ -100,36 +98,6 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
     *_, last = embed_corpus(store, corpus, embedder)
     assert last.is_complete
     assert sum(map(len, embedder.calls)) == 400 - seen[-1], "what was kept was computed again"
-    np.testing.assert_array_equal(vectors_of(store), undisturbed)
-
-
-@pytest.mark.slow
-def test_a_run_that_is_killed_at_fifty_random_moments_loses_nothing(store: CorpusStore):
-    texts = ReadTexts(tuple(f"text {i}" for i in range(4000)))
-    corpus = store.add("c", texts)
-    undisturbed = HashEmbedder().encode(list(texts.texts))
-    chance = random.Random(18)
-    n_before = 0
-    for moment in range(50):
-        run, said = embedding(store.folder, seconds=0.05)
-        if moment % 2:  # every other time, not before something is done
-            assert said.poll(60)
-        time.sleep(chance.uniform(0.0, 0.5))
-        run.kill()
-        run.join()
-        here = CorpusStore(store.folder)
-        (kept,) = here.vectors.embedders() or (None,)
-        if kept is None:
-            continue
-        has = here.vectors.has_vectors(kept, here.keys(corpus))
-        np.testing.assert_array_equal(
-            here.vectors.get(kept, here.keys(corpus)[has]), undisturbed[has]
-        )
-        assert has.sum() >= n_before
-        n_before = int(has.sum())
-    assert 0 < n_before < 4000, "the moments were not in the middle of the work"
-    *_, last = embed_corpus(store, corpus, HashEmbedder())
-    assert last.is_complete
     np.testing.assert_array_equal(vectors_of(store), undisturbed)
 
 

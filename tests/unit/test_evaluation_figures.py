@@ -29,9 +29,9 @@ from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.verdict import verdict
+from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots import evaluation as plots
-from neuralviz.plots.report import MAX_HISTOGRAMS, other_figures, proof_figures, report_html
+from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
@@ -108,47 +108,6 @@ def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     assert figure.layout.yaxis.categoryarray == ("neural, exact", "mean")  # the first on top
 
 
-def test_what_was_published_names_its_model_and_is_no_line_of_its_own() -> None:
-    published = [(0.8, "a <b>model</b>"), None, (0.6, "a <b>model</b>")]
-    rows = ["mean", "cls", "neural"]
-    figure = plots.interval_figure(rows, [0.5, 0.4, 0.3], [None] * 3, "", "", published)
-    diamonds = figure.data[-1]
-    assert diamonds.x == (0.8, 0.6)
-    assert diamonds.y == ("mean", "neural")
-    assert diamonds.name == "published, a &lt;b&gt;model&lt;/b&gt;"
-    assert set(diamonds.customdata) == {"a &lt;b&gt;model&lt;/b&gt;"}
-    assert (
-        len(plots.interval_figure(rows, [0.5, 0.4, 0.3], [None] * 3, "", "", [None] * 3).data) == 3
-    )
-
-
-def test_a_row_without_a_value_keeps_its_line() -> None:
-    figure = plots.interval_figure(["mean", "cls"], [np.nan, 0.1], [None, None], "", "")
-    assert np.isnan(figure.data[0].x[0])
-    assert figure.layout.yaxis.categoryarray == ("cls", "mean")
-    assert figure.layout.yaxis.range == (-0.6, 1.6)
-
-
-@pytest.mark.parametrize("labels", [[], ["mean"]])
-def test_intervals_and_errors_of_one_row_or_none(labels: list[str]) -> None:
-    n = len(labels)
-    figure = plots.interval_figure(labels, [0.5] * n, [None] * n, "", "")
-    assert len(figure.data) == n
-    (bars,) = plots.error_figure(labels, [0.5] * n, [0.25] * n, "").data
-    assert list(bars.x) == [50] * n
-    assert plots.rows_height(n) == plots.rows_height(2) < plots.rows_height(3)
-
-
-def test_axes_say_which_direction_is_good() -> None:
-    accuracy = plots.accuracy_figure(
-        ["mean"], [0.5], [(0.4, 0.6)], {"majority baseline": 0.2}, "10-NN accuracy"
-    )
-    errors = plots.error_figure(["mean"], [0.5], [0.25], "")
-    lead = plots.lead_figure("mean", ["cls"], [plots.WrittenLead(0.1, None, "", "0.1")])
-    axes = [one.layout.xaxis.title.text for one in (accuracy, errors, lead)]
-    assert axes == ["accuracy ↑", "error, % ↓", "lead ↑"]
-
-
 def test_labels_are_escaped_in_every_figure() -> None:
     one = np.ones((1, 1))
     for figure in (
@@ -163,110 +122,87 @@ def test_labels_are_escaped_in_every_figure() -> None:
     assert "&lt;script&gt;" in varied.layout.annotations[0].text
 
 
-def test_rows_whose_labels_begin_alike_do_not_lie_on_each_other() -> None:
+@pytest.mark.parametrize("labels", [[], ["mean"]])
+def test_intervals_and_errors_of_one_row_or_none(labels: list[str]) -> None:
+    n = len(labels)
+    assert len(plots.interval_figure(labels, [np.nan] * n, [None] * n, "", "").data) == n
+    (bars,) = plots.error_figure(labels, [0.5] * n, [0.25] * n, "").data
+    assert (list(bars.x), list(bars.customdata)) == ([50] * n, [25] * n)
+    assert list(bars.text) == ["50.00%"] * n
+
+
+def test_what_was_published_names_its_model_and_rows_that_begin_alike_are_told_apart() -> None:
     joined = "neural+mean+sbert-wk+sep+last+cls"
-    labels = [row.label for row in method_rows([joined, f"{joined}-diff"], {})]
-    assert len(set(labels)) == 2
-    figure = plots.interval_figure(labels, [0.5, 0.4], [None] * 2, "", "")
-    assert figure.data[0].y != figure.data[1].y
-
-
-# --- errors, similarities, shared errors --------------------------------------------------------
-
-
-def test_bars_are_shares_in_percent_and_name_what_ties_take() -> None:
-    (bars,) = plots.error_figure(["mean", "neural, fast"], [0.125, 0.5], [0.1, 0.25], "T").data
-    assert list(bars.x) == [12.5, 50]
-    assert list(bars.customdata) == [10, 25]
-    assert list(bars.text) == ["12.50%", "50.00%"]
-    assert list(bars.marker.color) == [BLUE, VERMILLION]
-
-
-def test_both_histograms_have_the_same_bins_and_all_of_their_values() -> None:
-    draw = np.random.default_rng(0)
-    same, diff = draw.uniform(0.2, 0.9, 30), draw.uniform(-0.4, 0.5, 2000)
-    dissimilar, similar = plots.product_histogram(same, diff, "").data
-    assert dissimilar.name == "dissimilar (2,000)"
-    assert similar.name == "similar (30)"
-    np.testing.assert_allclose(dissimilar.x, similar.x)
-    assert sum(dissimilar.y) == pytest.approx(100)
-    assert sum(similar.y) == pytest.approx(100)
-    assert max(similar.x) <= same.max()
-    assert min(dissimilar.x) >= diff.min()
-    assert 16 <= len(similar.x) <= plots.MAX_BINS
+    rows = [joined, f"{joined}-diff"]
+    published = [(0.8, "a <b>model</b>"), None]
+    first, second, diamonds = plots.interval_figure(
+        rows, [0.5, 0.4], [None] * 2, "", "", published
+    ).data
+    assert first.y != second.y
+    assert (diamonds.x, diamonds.y) == ((0.8,), first.y)
+    assert diamonds.name == "published, a &lt;b&gt;model&lt;/b&gt;"
 
 
 @pytest.mark.parametrize(
-    ("same", "diff"), [([], []), ([0.5], []), ([], [0.5]), ([0.5], [0.5]), ([1.0] * 40, [1.0] * 9)]
-)
-def test_a_histogram_of_next_to_nothing(same: list[float], diff: list[float]) -> None:
+    ("same", "diff"),
+    [
+        (np.linspace(0.2, 0.9, 30), np.linspace(-0.4, 0.5, 2000)),
+        ([], []), ([0.5], []), ([], [0.5]), ([0.5], [0.5]), ([1.0] * 40, [1.0] * 9),
+    ],
+)  # fmt: skip
+def test_both_histograms_have_the_same_bins_and_all_of_their_values(same, diff) -> None:
     dissimilar, similar = plots.product_histogram(np.array(same), np.array(diff), "").data
-    assert sum(similar.y) == pytest.approx(100 if same else 0)
-    assert sum(dissimilar.y) == pytest.approx(100 if diff else 0)
-    assert np.isfinite(similar.x).all()
+    assert similar.name == f"similar ({len(same):,})"
+    np.testing.assert_allclose(dissimilar.x, similar.x)
+    assert sum(similar.y) == pytest.approx(100 if len(same) else 0)
+    assert sum(dissimilar.y) == pytest.approx(100 if len(diff) else 0)
+    assert 16 <= len(similar.x) <= plots.MAX_BINS
 
 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
     overlap = Overlap(np.array([[4, 1, 0], [1, 2, 0], [0, 0, 0]]), 9)
     (cells,) = plots.overlap_figure(["a", "b", "c"], overlap.share, overlap.shared, "").data
     assert list(cells.text) == [["1.00", "0.50", ""], ["0.50", "1.00", ""], ["", "", ""]]
-    assert (cells.zmin, cells.zmax) == (0, 1)
-    assert cells.customdata[0][1] == 1
-    assert np.isnan(cells.z[2][2])
+    assert (cells.zmin, cells.zmax, cells.customdata[0][1]) == (0, 1, 1)
+    assert not plots.overlap_figure([], np.zeros((0, 0)), np.zeros((0, 0)), "").data[0].x
 
 
-def test_errors_in_common_of_no_rows() -> None:
-    (cells,) = plots.overlap_figure([], np.zeros((0, 0)), np.zeros((0, 0)), "").data
-    assert len(cells.x) == 0
+@pytest.mark.parametrize(
+    ("values", "is_ratio", "drawn", "ends"),
+    [
+        ([0.2, np.nan, 0.8], False, 0.2, (0, 0.8)),
+        ([-0.2, np.nan, 0.8], False, -0.2, (-0.8, 0.8)),
+        ([-0.75, np.nan, -0.75], False, -0.75, (-0.75, 0.75)),
+        ([0.0, np.nan, 0.0], False, 0.0, (0, 1)),
+        ([1.5, np.nan, 0.5], True, 0.5, (-0.5, 0.5)),  # from 1, and written as they are
+    ],
+)
+def test_qualities_are_written_and_coloured_by_their_range(values, is_ratio, drawn, ends) -> None:
+    fixed = [(np.ones(1), np.arange(3))]
+    figure = plots.quality_figure(["form"], [np.array([values])], fixed, "", is_ratio=is_ratio)
+    assert figure.layout.annotations[0].text == "form varies"
+    (cells,) = figure.data
+    assert (cells.x, cells.y, cells.z[0][0]) == (("0", "1", "2"), ("1",), drawn)
+    assert cells.text[0][0] == f"{values[0]:.2f}".replace("-", "−")
+    assert cells.text[0][1] == ""
+    axis = figure.layout.coloraxis
+    assert (axis.cmin, axis.cmax) == ends
 
 
-# --- controlled paraphrases --------------------------------------------------------------------
-
-
-def test_a_heatmap_for_each_quality_with_its_values_written() -> None:
-    tau = [np.array([[0.2, np.nan], [0.4, 0.8]]), np.array([[0.1]])]
-    fixed = [(np.array([0.25, 0.5]), np.array([1.0, 2.0])), (np.ones(1), np.ones(1))]
-    figure = plots.quality_figure(["form", "meaning"], tau, fixed, "T")
-    assert [note.text for note in figure.layout.annotations] == ["form varies", "meaning varies"]
-    first, second = figure.data
-    assert list(first.text) == [["0.20", ""], ["0.40", "0.80"]]
-    assert (first.x, first.y) == (("1", "2"), ("0.25", "0.5"))
-    assert second.z[0][0] == 0.1
-    assert {first.coloraxis, second.coloraxis} == {"coloraxis"}
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 0.8)
-
-
-def test_ratios_are_drawn_from_1_and_written_as_they_are() -> None:
-    ratios = [np.array([[1.5, 0.5, np.nan]])]
-    figure = plots.quality_figure(["form"], ratios, [(np.ones(1), np.arange(3))], "", is_ratio=True)
-    assert list(figure.data[0].z[0][:2]) == [0.5, -0.5]
-    assert list(figure.data[0].text) == [["1.50", "0.50", ""]]
-    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-0.5, 0.5)
-    assert figure.layout.coloraxis.colorbar.ticktext[2] == "1"
-
-
-def test_no_qualities_and_none_that_is_known() -> None:
-    assert not plots.quality_figure([], [], [], "").data
-    unknown = plots.quality_figure(
-        ["form"], [np.full((1, 2), np.nan)], [(np.ones(1), np.arange(2))], ""
-    )
-    assert list(unknown.data[0].text) == [["", ""]]
-    assert unknown.layout.coloraxis.cmin < unknown.layout.coloraxis.cmax
-
-
-def test_signed_values_are_centred_at_0() -> None:
-    axis = plots.quality_figure(
-        ["form"], [np.array([[-0.2, 0.8]])], [(np.ones(1), np.arange(2))], ""
-    ).layout.coloraxis
-    assert axis.cmin == -axis.cmax
-
-
-def test_colours_have_a_range_where_all_values_are_the_same() -> None:
-    for value in (-0.75, 0.0, 0.75):
-        axis = plots.quality_figure(
-            ["form"], [np.full((1, 2), value)], [(np.ones(1), np.arange(2))], ""
-        ).layout.coloraxis
-        assert axis.cmin < axis.cmax, value
+def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() -> None:
+    values = np.array([[0.8, 0.7, 0.85], [0.5, 0.4, 0.6], [np.nan] * 3, [0.5, 0.4, 0.6]])
+    methods = ["neural", "mean", "mean (layer 3)", "cls"]
+    baselines = {"topic": 0.25, "<i>": 0.5}
+    figure = plots.label_accuracy_figure(methods, {"topic": values, "<i>": values}, baselines)
+    bars = [trace for trace in figure.data if trace.type == "bar"]
+    assert [bar.marker.color for bar in bars[:2]] == [VERMILLION, BLUE]
+    assert bars[2].marker.color != bars[3].marker.color == BLUE
+    assert bars[1].marker.pattern.shape != bars[3].marker.pattern.shape
+    np.testing.assert_allclose(bars[0].y, [80, 80])
+    np.testing.assert_allclose(bars[0].error_y.arrayminus, [10, 10])
+    np.testing.assert_allclose(bars[0].error_y.array, [5, 5])
+    assert [trace.y[0] for trace in figure.data if trace.type == "scatter"] == [25, 50]
+    assert figure.layout.xaxis.ticktext == ("topic", "&lt;i&gt;")
 
 
 # --- all figures of a data set -----------------------------------------------------------------
@@ -301,14 +237,6 @@ def test_equal_scores_have_no_figure_but_a_reason() -> None:
     assert "mean: correlations: All scores are equal" in report_html(results)
 
 
-def test_equal_products_have_no_figure_of_a_correlation_but_a_reason() -> None:
-    data = few_pairs()
-    same = Cell(0, 0, measure(data, np.ones((len(data.texts), 4)), MeasureSettings(resamples=200)))
-    results = Results(EvaluationPlan((data,), method_rows(["mean"], {}))).having(same)
-    assert not any("correlation" in title for title in titles(results))
-    assert "All cosine similarities are equal" in report_html(results)
-
-
 def test_a_row_that_failed_is_in_no_figure() -> None:
     rows = method_rows(["mean", "cls"], {})
     results = filled(rows[:1], few_pairs())
@@ -329,14 +257,7 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
     report = report_html(results)
     assert f"0 of {n_rows} result{'s' * (n_rows != 1)} finished" in report
     assert "Plotly" not in report
-    assert report.endswith("</html>")
-
-
-def test_histograms_are_drawn_of_the_first_methods_only() -> None:
-    rows = method_rows(["mean", "cls", "sep", "last", "sbert-wk", "avg"], {})
-    data = grouped_data("groups.csv", list("abcd"), list("1122"))
-    found = [title for title in titles(filled(rows, data)) if title.startswith("Cosines by")]
-    assert found == [f"Cosines by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
+    assert report.endswith("</html>\n")
 
 
 def paraphrases(quality: str = "form") -> ParaphraseData:
@@ -345,17 +266,6 @@ def paraphrases(quality: str = "form") -> ParaphraseData:
         "p.csv", ("o", *"abcdef"), np.zeros(6, dtype=int), np.arange(1, 7), (quality,) * 6, values,
         np.repeat([0.2, 0.8], 3), np.full(6, 0.5),
     )  # fmt: skip
-
-
-def test_paraphrases_have_a_map_for_each_method_and_its_ratio_to_the_first() -> None:
-    results = filled(method_rows(["mean", "cls", "sep"], {}), paraphrases())
-    assert titles(results) == [
-        "tau-c by mean",
-        "tau-c by cls",
-        "tau-c: mean divided by cls",
-        "tau-c by sep",
-        "tau-c: mean divided by sep",
-    ]
 
 
 # --- the report --------------------------------------------------------------------------------
@@ -386,32 +296,10 @@ def test_making_the_report_can_be_stopped() -> None:
     assert len(titles(results)) > 4  # there was more to draw
 
 
-def test_the_report_has_every_setting() -> None:
-    typed = {
-        "neural.epochs": "3", "precision": "fast", "tolerance": "0.02",
-        "neural.layers": "last_block", "sbert-wk.window": "4", "sbert-wk.model": "some/encoder",
-        "learning_rate": "0.02",
-    }  # fmt: skip
-    rows = method_rows(["neural", "sbert-wk", "neural+mean"], typed)
-    settings = MeasureSettings(("pairs", "triplets"), k=7, resamples=321)
-    results = Results(EvaluationPlan((few_pairs(),), rows, settings))
-    report = report_html(results)
-    for said in (
-        f"neuralviz {__version__}", "Measures: pairs, triplets", "7 neighbours",
-        "321 bootstrap resamples", "0 of 3 results", "epochs 3", "layers last_block",
-        "learning_rate 0.02", "precision fast", "tolerance 0.02", "window 4", "some/encoder",
-        "neural.epochs 3", "bundled + all-MiniLM-L6-v2", "fast (tolerance 0.02)",
-        "8 scored pairs, 3 of them similar (≥ 4), 3 dissimilar (≤ 2)",
-    ):  # fmt: skip
-        assert said in report, said
-    defaults = report_html(Results(EvaluationPlan((few_pairs(),), method_rows(["mean"], {}))))
-    assert "<td class=text>layer last; special_tokens yes</td>" in defaults
-
-
 def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
     results = filled(method_rows(["mean", "cls"], {}), few_pairs("own <b>.csv"))
     report = report_html(results).replace(get_plotlyjs(), "")
-    said = verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
+    said = describe_verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
     assert said.count("<strong>") >= 2
     places = [
         report.index(part)
@@ -428,50 +316,6 @@ def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
     assert "dog 0" in report[places[5] : places[6]]  # the texts of the worst pairs
     assert "from people" in report[places[5] : places[6]]  # said in a sentence, too
     assert "<h2>own" not in report  # the title has said it
-
-
-def test_the_reports_tables_have_the_numbers() -> None:
-    results = filled(method_rows(["mean"], {}), few_pairs())
-    measured = results.measured(0, 0)
-    assert measured is not None
-    report = report_html(results)
-    assert f"<td>{measured.correlations.spearman:.3f}</td>" in report
-    assert f"<td>{measured.pairs.wrong} of 9</td>" in report
-    assert f"<td>{measured.triplets.error:.2%}</td>" in report
-
-
-def test_what_was_published_stands_beside_with_its_model() -> None:
-    rows = method_rows(["mean", "neural", "sbert-wk"], {})
-    results = filled(rows, pairs_like_the_benchmark(), resamples=0)
-    report = report_html(results)
-    assert "1,379 scored pairs, 338 of them similar (≥ 4), 534 dissimilar (≤ 2)" in report
-    published = report.split("Published results, with the model used in the paper")[1]
-    table = published.split("</table>")[0]
-    paper = "<td>Tables 1, 3 and 4</td>"
-    neural = f"<td>neural, exact</td><td>bert-base-uncased</td>{paper}<td>0.658</td>"
-    counts = "<td>17,893</td><td>0.53</td><td>0.29</td><td>455</td><td>0.53</td><td>0.03</td>"
-    assert f"{neural}<td>0.478</td><td>0.482</td>{counts}" in table
-    assert f"<td>mean</td><td>all-MiniLM-L6-v2</td>{paper}<td>0.820</td>" in table
-    assert "<td>7,216</td><td>0.84</td><td>0.37</td><td>945</td><td>0.84</td>" in table
-    assert "<td>0.67</td>" in table  # I with neural
-    assert "sbert-wk" not in table
-    spearman = next(iter(all_figures(results)))[0]
-    assert spearman.data[-1].x == (0.820, 0.658)
-    assert spearman.data[-1].name.endswith("all-MiniLM-L6-v2, bert-base-uncased")
-    assert spearman.data[0].error_x.array is None  # no resamples, no interval
-
-
-def test_nothing_was_published_of_other_data_or_other_settings() -> None:
-    def nothing_yet(methods: list[str], typed: dict[str, str], benchmark: str) -> Results:
-        data = pairs_like_the_benchmark(benchmark)
-        return Results(EvaluationPlan((data,), method_rows(methods, typed)))
-
-    unknown = nothing_yet(["mean", "neural"], {}, "")
-    assert "Published results" not in report_html(unknown)
-    other = nothing_yet(["neural"], {"epochs": "3"}, "stsb")
-    assert "Published results" not in report_html(other)
-    fast = nothing_yet(["neural"], {"precision": "fast"}, "stsb")
-    assert "Published results" in report_html(fast)
 
 
 def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
@@ -496,3 +340,50 @@ def test_methods_with_a_comma_in_their_names_are_told_apart():
     rows = method_rows(["neural", "cls-tuned", "mean"], {})
     models = Results(EvaluationPlan((few_pairs(),), rows)).models()
     assert models == "bundled (neural, exact; cls-tuned, exact), all-MiniLM-L6-v2 (mean)"
+
+
+def test_the_report_has_every_setting_and_the_tables_their_numbers() -> None:
+    typed = {"neural.epochs": "3", "precision": "fast", "sbert-wk.window": "4",
+             "sbert-wk.model": "some/encoder"}  # fmt: skip
+    rows = method_rows(["neural", "sbert-wk", "neural+mean"], typed)
+    settings = MeasureSettings(("pairs", "triplets"), k=7, resamples=321)
+    report = report_html(Results(EvaluationPlan((few_pairs(),), rows, settings)))
+    for part in (
+        f"neuralviz {__version__}", "Measures: pairs, triplets", "7 neighbours",
+        "321 bootstrap resamples", "0 of 3 results", "epochs 3", "precision fast", "window 4",
+        "some/encoder", "neural.epochs 3", "bundled + all-MiniLM-L6-v2",
+        "8 scored pairs, 3 of them similar (≥ 4), 3 dissimilar (≤ 2)",
+    ):  # fmt: skip
+        assert part in report, part
+    results = filled(method_rows(["mean"], {}), few_pairs())
+    measured = results.measured(0, 0)
+    assert measured is not None
+    report = report_html(results)
+    assert f"<td>{measured.correlations.spearman:.3f}</td>" in report
+    assert f"<td>{measured.pairs.wrong} of 9</td>" in report
+    assert f"<td>{measured.triplets.error:.2%}</td>" in report
+
+
+def test_what_was_published_stands_beside_with_its_model() -> None:
+    rows = method_rows(["mean", "neural", "sbert-wk"], {})
+    results = filled(rows, pairs_like_the_benchmark(), resamples=0)
+    published = report_html(results).split("Published results, with the model used in the paper")[1]
+    table = published.split("</table>")[0]
+    paper = "<td>Tables 1, 3 and 4</td>"
+    neural = f"<td>neural, exact</td><td>bert-base-uncased</td>{paper}<td>0.658</td>"
+    counts = "<td>17,893</td><td>0.53</td><td>0.29</td><td>455</td><td>0.53</td><td>0.03</td>"
+    assert f"{neural}<td>0.478</td><td>0.482</td>{counts}" in table
+    assert f"<td>mean</td><td>all-MiniLM-L6-v2</td>{paper}<td>0.820</td>" in table
+    assert "sbert-wk" not in table
+    spearman = next(iter(all_figures(results)))[0]
+    assert spearman.data[-1].x == (0.820, 0.658)
+    assert spearman.data[0].error_x.array is None  # no resamples, no interval
+
+
+@pytest.mark.parametrize(
+    ("typed", "benchmark", "has_published"),
+    [({}, "", False), ({"epochs": "3"}, "stsb", False), ({"precision": "fast"}, "stsb", True)],
+)
+def test_nothing_was_published_of_other_data_or_settings(typed, benchmark, has_published) -> None:
+    plan = EvaluationPlan((pairs_like_the_benchmark(benchmark),), method_rows(["neural"], typed))
+    assert ("Published results" in report_html(Results(plan))) == has_published

@@ -96,22 +96,6 @@ def test_sessions_that_start_together_add_one(store: CorpusStore):
     assert [corpus.name for corpus in store.corpora()] == [NAME]
 
 
-def test_adding_that_was_cut_off_is_finished_the_next_time(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
-    def power_cut(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(KeptMaps, "put", power_cut)
-        with pytest.raises(KeyboardInterrupt):
-            add_example_once(store)
-    assert not (store.folder / "example.json").exists()
-    corpus = add_example_once(store)
-    assert store.corpora() == (corpus,)
-    assert len(KeptMaps(store).list_maps(corpus)) == 2
-
-
 def test_maps_by_other_models_are_added_unless_the_example_was_deleted(
     store: CorpusStore, monkeypatch: pytest.MonkeyPatch
 ):

@@ -257,6 +257,7 @@ BUNDLED_CHOICES = {
 }
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("choice", BUNDLED_CHOICES)
 def test_the_bundled_model_agrees_with_a_plain_loop(choice: str, bundled: LanguageModel) -> None:
     texts = ["A storm sank four boats.", "Bread is old."]

@@ -98,6 +98,7 @@ def test_a_tokenizer_that_draws(tmp_path: Path) -> None:
 # --- a model's own code ------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("base", ["plain", "dense"])
 @pytest.mark.parametrize(
     ("file", "auto_map"),
@@ -136,6 +137,7 @@ def test_a_file_of_endless_brackets(file: str, dense: Path, tmp_path: Path) -> N
     check_refused(folder, f"Could not read the {file} of ")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dtype", [5, None, ["F32"], {}])
 @pytest.mark.parametrize("base", ["plain", "dense"])
 def test_weights_whose_type_is_no_name(
@@ -157,6 +159,7 @@ def test_weights_with_a_header_of_endless_brackets(plain: Path, tmp_path: Path) 
             load(folder, device="cpu")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("base", ["plain", "dense"])
 @pytest.mark.parametrize("name", ["MyBertModel", "NewForCL", "NewForMaskedLM"])
 def test_a_class_that_the_library_lacks(name: str, base: str, tmp_path: Path, request) -> None:
@@ -387,6 +390,7 @@ def test_an_adapter_alone(dense: Path, tmp_path: Path) -> None:
     assert said.startswith("a/lora is an adapter, not a whole model")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("base", ["plain", "dense"])
 def test_quantised_weights(base: str, tmp_path: Path, request) -> None:
     folder = copy_of(request.getfixturevalue(base), tmp_path)
@@ -414,6 +418,7 @@ def test_weights_of_half_the_size_are_read(dtype: torch.dtype, plain: Path, tmp_
     np.testing.assert_allclose(ours, plain_means(plain), atol=0.02)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("file", "kind"),
     [
@@ -463,6 +468,7 @@ def spoil_shards(kind: str, first: Path, second: Path, index: Path) -> None:
         index.unlink()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
@@ -737,6 +743,7 @@ def test_a_head_with_dense_layers(dense: Path, tmp_path: Path) -> None:
 # --- masked models that lack what mean does not need ----------------------------------------------
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 @pytest.mark.parametrize("lack", ["head", "mask token"])
 def test_a_masked_model_is_read_without_what_reading_does_not_need(

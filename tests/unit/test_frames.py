@@ -33,11 +33,6 @@ def test_points_that_have_changed_their_places_do_not_shrink_together() -> None:
     assert np.linalg.norm(laid - laid.mean(axis=0)) == pytest.approx(spread, rel=1e-5)
 
 
-def test_points_at_one_place_are_laid_upon_the_middle() -> None:
-    target = np.array([[0, 0], [2, 0], [1, 3.0]])
-    np.testing.assert_allclose(align_points(np.ones((3, 2)), target), [[1, 1]] * 3)
-
-
 def test_the_same_vectors_hardly_move_and_those_that_changed_move_most() -> None:
     draw = np.random.default_rng(0)
     groups = np.repeat(np.eye(3) * 4, 20, axis=0)

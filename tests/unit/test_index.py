@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from filelock import FileLock
 
 from neuralviz.errors import SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.neighbours import Neighbours, nearest
 from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import database
 from neuralviz.store import index as indexes
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.index import build_index, index_texts, read_index, rows_of_keys
@@ -77,43 +72,6 @@ def full(
 @pytest.fixture
 def store(tmp_path: Path) -> CorpusStore:
     return CorpusStore(tmp_path / "corpora")
-
-
-def test_without_an_index_the_answer_is_exact(store: CorpusStore):
-    vectors, embedder = in_groups(400), embedder_in(store)
-    corpus = add(store, embedder, "few", [str(row) for row in range(400)], vectors)
-    assert build_index(store.database, embedder, smallest=SMALLEST) is None
-    assert read_index(store.database, embedder) is None
-    queries = in_groups(20, 2)
-    for metric in ("cosine", "euclidean", "manhattan"):
-        found = nearest_in_corpus(store, corpus, embedder, queries, 7, metric)
-        exact = nearest(vectors, queries, 7, metric)
-        np.testing.assert_array_equal(found.indices, exact.indices)
-        np.testing.assert_array_equal(found.distances, exact.distances)
-        assert not found.is_approximate
-
-
-def test_the_index_finds_nearly_all(full: tuple, vectors: np.ndarray):
-    store, embedder, large, _ = full
-    index = read_index(store.database, embedder)
-    assert index is not None
-    assert (index.n_rows, index.recall >= 0.95) == (N + SMALL, True)
-    queries = in_groups(100, 3)
-    found = nearest_in_corpus(store, large, embedder, queries, 10)
-    exact = nearest(vectors, queries, 10)
-    assert found.is_approximate
-    assert recall(found, exact) >= 0.95
-    same = found.indices == exact.indices
-    np.testing.assert_allclose(found.distances[same], exact.distances[same], atol=1e-7)
-
-
-def test_a_text_leaves_itself_out(full: tuple, vectors: np.ndarray):
-    store, embedder, large, _ = full
-    rows = np.array([5, 1, 2999])
-    found = nearest_in_corpus(store, large, embedder, vectors[rows], 10, leaving_out=rows)
-    assert not (found.indices == rows[:, None]).any()
-    exact = nearest(vectors, vectors[rows], 11)
-    assert recall(found, replace(exact, indices=exact.indices[:, 1:])) >= 0.95
 
 
 def test_a_small_corpus_among_others_is_searched_wider(
@@ -220,63 +178,7 @@ def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
 
 
-def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
-    """Also where an index is made anew, or measured: nothing is done twice."""
-    embedder = embedder_in(store)
-    add(store, embedder, "first", [f"a{row}" for row in range(600)], in_groups(600))
-    look, build, measure = indexes._find_work, indexes._build, indexes._measure
-    both_looked = threading.Barrier(2, timeout=60)
-    seen, done = threading.local(), []
-
-    def look_together(*given):  # type: ignore[no-untyped-def]
-        found = look(*given)
-        if not hasattr(seen, "looked"):  # before the lock
-            seen.looked = True
-            both_looked.wait()
-        return found
-
-    monkeypatch.setattr(indexes, "_find_work", look_together)
-    monkeypatch.setattr(indexes, "_build", lambda *given: done.append("built") or build(*given))
-    monkeypatch.setattr(
-        indexes, "_measure", lambda *given: done.append("measured") or measure(*given)
-    )
-    for n_texts in (600, 2000):
-        with ThreadPoolExecutor(2) as pool:
-            runs = [
-                pool.submit(build_index, store.database, embedder, smallest=SMALLEST)
-                for _ in range(2)
-            ]
-            first, second = (run.result() for run in runs)
-        assert first == second == read_index(store.database, embedder)
-        assert (first.n_rows, done) == (n_texts, ["built", "measured"])
-        done.clear()
-        add(store, embedder, f"{n_texts}", [f"b{row}" for row in range(1400)], in_groups(1400, 1))
-
-
-def test_what_ends_long_work_waits_for_others_for_long(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
-    waits = []
-
-    class Lock(FileLock):
-        def __init__(self, path: Path, timeout: float) -> None:
-            super().__init__(path, timeout=timeout)
-            waits.append(timeout)
-
-    embedder = embedder_in(store)
-    corpus = store.add("some", ReadTexts(tuple(f"text {row}" for row in range(600))))
-    keys = store.keys(corpus)
-    monkeypatch.setattr(database, "FileLock", Lock)
-    store.vectors.put(embedder, keys, in_groups(600), np.full((600, 2), np.nan))
-    build_index(store.database, embedder, smallest=SMALLEST)
-    index_texts(store, corpus, smallest=SMALLEST)
-    store.leave_out(corpus, keys[:1])
-    store.recount(corpus)
-    assert (len(waits), set(waits)) == (5, {database.PATIENCE})
-
-
+@pytest.mark.slow
 def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusStore):
     vectors, embedder = in_groups(1000), embedder_in(store)
     texts = [str(row) for row in range(1000)]

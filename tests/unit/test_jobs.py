@@ -25,22 +25,19 @@ from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
-from neuralviz.jobs.callbacks import stream_events
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
-from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.queue import NOT_BEGUN, _Durations, next_start
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
+from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training_tables import FilledTable, FillTrainingTable
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.models import shared
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.ui.run_panel import describe_time_left
-from tests.support.cluster import wait_for
+from tests.support.tasks import submit
 
 
 def here() -> bool:
@@ -56,10 +53,6 @@ class Listed(Task[object, tuple[object, ...]]):
     """A task whose result lists its events."""
 
     name: str = "listed"
-
-    @property
-    def label(self) -> str:
-        return self.name
 
     def start(self) -> tuple[object, ...]:
         return ()
@@ -125,10 +118,6 @@ class Counting(Task[int, int]):
 
     to: int
 
-    @property
-    def label(self) -> str:
-        return f"Counting to {self.to}"
-
     def start(self) -> int:
         return 0
 
@@ -154,8 +143,8 @@ def test_first_come_first_served() -> None:
             yield self.name
 
     queue, gate = RunQueue(max_running=1), Gate("first")
-    first = queue.submit(gate, here)
-    later = [queue.submit(Noting(str(i)), here) for i in range(5)]
+    first = submit(queue, gate, here)
+    later = [submit(queue, Noting(str(i)), here) for i in range(5)]
     assert gate.begun.wait(5)
     assert [queue.place_in_queue(run) for run in [first, *later]] == [0, 1, 2, 3, 4, 5]
     assert (first.status, later[0].status) == ("running", "queued")
@@ -169,9 +158,9 @@ def test_first_come_first_served() -> None:
 
 def test_a_waiting_run_that_is_stopped_never_begins() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
-    queue.submit(gate, here)
-    stopped = queue.submit(Listed("stopped"), here)
-    last = queue.submit(Listed("last"), here)
+    submit(queue, gate, here)
+    stopped = submit(queue, Listed("stopped"), here)
+    last = submit(queue, Listed("last"), here)
     stopped.stop()
     assert (stopped.status, stopped.is_over) == ("stopped", True)
     assert queue.place_in_queue(last) == 1
@@ -186,8 +175,8 @@ def test_a_short_task_does_not_wait_for_long_ones() -> None:
         is_short = True
 
     queue, long, short = RunQueue(max_running=1, max_short=1), Gate("long"), Short("short")
-    waiting = [queue.submit(long, here), queue.submit(Listed("long, too"), here)]
-    quick = [queue.submit(short, here), queue.submit(Short("short, too"), here)]
+    waiting = [submit(queue, long, here), submit(queue, Listed("long, too"), here)]
+    quick = [submit(queue, short, here), submit(queue, Short("short, too"), here)]
     assert long.begun.wait(5)
     assert short.begun.wait(5)
     assert [queue.place_in_queue(run) for run in (*waiting, *quick)] == [0, 1, 0, 1]
@@ -199,42 +188,12 @@ def test_a_short_task_does_not_wait_for_long_ones() -> None:
     assert waiting[1].wait(5)
 
 
-def test_many_submit_at_once() -> None:
-    running, most = [0], [0]
-    lock = threading.Lock()
-
-    class Working(Listed):
-        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-            with lock:
-                running[0] += 1
-                most[0] = max(most[0], running[0])
-            yield "ran"
-            with lock:
-                running[0] -= 1
-
-    queue = RunQueue(max_running=3)
-    everything: list[Run] = []
-
-    def submit() -> None:
-        everything.extend(queue.submit(Working("one of many"), here) for _ in range(20))
-
-    threads = [threading.Thread(target=submit) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(run.wait(5) for run in everything)
-    assert len(everything) == 160
-    assert most[0] <= 3
-    assert {(run.status, *run.result) for run in everything} == {("done", "ran")}
-
-
 # --- stopping ----------------------------------------------------------------------------------
 
 
 def test_a_run_that_is_stopped_keeps_its_result() -> None:
     gate = Gate()
-    run = RunQueue().submit(gate, here)
+    run = submit(RunQueue(), gate, here)
     assert gate.begun.wait(5)
     run.stop()
     assert run.wait(5)
@@ -245,40 +204,12 @@ def test_a_run_that_is_stopped_keeps_its_result() -> None:
 def test_a_run_that_does_not_ask_is_stopped_after_its_next_event() -> None:
     """As while reports are made: it must not go on to the end and read "done"."""
     deaf = Deaf()
-    run = RunQueue().submit(deaf, here)
+    run = submit(RunQueue(), deaf, here)
     assert deaf.begun.wait(5)
     run.stop()
     deaf.open.set()
     assert run.wait(5)
     assert (run.status, run.result) == ("stopped", ("begun", "one more"))
-
-
-def test_a_run_that_was_asked_to_stop_is_never_called_done() -> None:
-    run = Run(Listed(), here)
-    assert run.begin()
-    run.stop()
-    run.end()
-    assert run.status == "stopped"
-
-
-def test_work_that_is_stopped_is_closed() -> None:
-    closed = threading.Event()
-
-    class Closing(Gate):
-        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
-            try:
-                while True:
-                    self.begun.set()
-                    yield "on and on"
-            finally:
-                closed.set()
-
-    task = Closing()
-    run = RunQueue().submit(task, here)
-    assert task.begun.wait(5)
-    run.stop()
-    assert run.wait(5)
-    assert closed.is_set()
 
 
 @pytest.fixture
@@ -289,7 +220,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_work_ends_with_its_owner() -> None:
-    run = RunQueue().submit(Gate("orphan"), gone)
+    run = submit(RunQueue(), Gate("orphan"), gone)
     assert run.wait(5)
     assert (run.status, run.result) == ("stopped", ("begun",))
 
@@ -297,8 +228,8 @@ def test_work_ends_with_its_owner() -> None:
 @pytest.mark.usefixtures("impatient")
 def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
     queue, gate = RunQueue(max_running=1), Gate("first")
-    queue.submit(gate, here)
-    orphan, last = queue.submit(Listed("orphan"), gone), queue.submit(Listed("last"), here)
+    submit(queue, gate, here)
+    orphan, last = submit(queue, Listed("orphan"), gone), submit(queue, Listed("last"), here)
     assert queue.place_in_queue(last) == 2
     time.sleep(0.1)
     assert queue.place_in_queue(last) == 1
@@ -307,13 +238,19 @@ def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_an_owner_who_comes_back_keeps_the_work() -> None:
+def test_a_run_goes_on_while_one_of_its_watchers_is_there() -> None:
     present = threading.Event()
-    run = Run(Listed("blinking"), present.is_set)
-    assert not run.should_stop()
+    run = Run(Listed(), gone)
+    run.watch(present.is_set)
+    assert not run.should_stop()  # a reconnect takes a moment
     present.set()
     time.sleep(0.1)
     assert not run.should_stop()
+    present.clear()
+    time.sleep(0.02)
+    assert not run.is_abandoned()
+    time.sleep(0.1)
+    assert run.should_stop()
 
 
 # --- results -----------------------------------------------------------------------------------
@@ -321,7 +258,7 @@ def test_an_owner_who_comes_back_keeps_the_work() -> None:
 
 def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     def fail(error: Exception) -> Run:
-        run = RunQueue().submit(Failing(error=error), here)
+        run = submit(RunQueue(), Failing(error=error), here)
         assert run.wait(5)
         assert (run.status, run.result) == ("failed", ("begun",))
         return run
@@ -331,17 +268,6 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     error = fail(ValueError("odd")).error
     assert error == "Unexpected error: ValueError: odd."
     assert "Traceback" in caplog.text
-
-
-def test_a_panic_of_an_extension_ends_the_run_too() -> None:
-    class Panic(BaseException):
-        pass
-
-    run = Run(Failing(error=Panic("the extension gave up")), here)
-    with pytest.raises(Panic):
-        run.carry_out()
-    assert run.is_over
-    assert (run.status, run.result) == ("failed", ("begun",))
 
 
 def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
@@ -364,29 +290,6 @@ def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
     assert looked_at.should_stop()
 
 
-def test_all_events_are_folded_before_a_run_is_done() -> None:
-    seen: list[int] = []
-
-    class Watched(Counting):
-        def fold(self, result: int, events: Sequence[int]) -> int:
-            seen.extend(events)
-            return events[-1]
-
-    Run(Watched(7), here).carry_out()
-    assert seen == list(range(1, 8))
-
-
-def test_a_result_that_was_read_stays_as_it_was() -> None:
-    run = Run(Listed(), here)
-    before = run.result
-    run.add(1)
-    run.add(2)
-    between = run.result
-    run.add(3)
-    assert (before, between, run.result) == ((), (1, 2), (1, 2, 3))
-    assert run.result is run.result  # folded once
-
-
 def test_events_are_folded_by_somebody_though_nobody_looks(monkeypatch) -> None:
     folded: list[int] = []
 
@@ -399,7 +302,7 @@ def test_events_are_folded_by_somebody_though_nobody_looks(monkeypatch) -> None:
     run = Run(Watched(), here)
     for number in range(35):
         run.add(number)
-    assert folded == [1, 10, 10, 10]  # the first one at once, for the pace
+    assert folded == [10, 10, 10]
     assert run.result == tuple(range(35))
 
 
@@ -425,7 +328,7 @@ def test_equal_settings_are_the_same_task_and_can_be_sent_elsewhere() -> None:
     assert task == Counting(3) != Counting(4)
     assert hash(task) == hash(Counting(3))
     assert pickle.dumps(task)
-    run = RunQueue().submit(task, here)
+    run = submit(RunQueue(), task, here)
     assert run.wait(5)
     assert (run.result, run.progress.share) == (3, 1.0)
 
@@ -476,6 +379,9 @@ def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
     run.add(20)  # found in a cache
     assert run.seconds_left is None
     clock.now += 8
+    run.add(25)
+    assert run.seconds_left is None  # one event says little
+    run.add(30)
     run.add(40)
     assert run.seconds_left == pytest.approx(24)  # 60 more, 20 of which took 8 s
     clock.now += 4
@@ -509,26 +415,12 @@ def test_the_time_left_waits_for_the_last_part(monkeypatch) -> None:
     clock.now += 30  # a model is loaded
     for number in range(50, 55):
         run.add(number)
-        expected = None if number == 50 else 24.0 * (100 - number)
+        expected = None if number < 53 else 24.0 * (100 - number)
         assert run.seconds_left == (expected and pytest.approx(expected))
         assert describe_time_left(run) == (
-            "" if number == 50 else f", about {expected / 60:.0f} min left"
+            "" if number < 53 else f", about {expected / 60:.0f} min left"
         )
         clock.now += 24
-
-
-def test_a_moment_of_work_is_not_enough_to_tell_the_rest(monkeypatch) -> None:
-    clock = Clock()
-    monkeypatch.setattr(runs, "time", clock)
-    run = Run(Counting(100), here)
-    run.begin()
-    run.add(0)
-    clock.now += 0.5
-    run.add(1)
-    assert run.seconds_left is None
-    clock.now += 0.5
-    run.add(2)
-    assert run.seconds_left == pytest.approx(49)
 
 
 def test_each_task_says_when_its_last_part_has_begun() -> None:
@@ -599,64 +491,34 @@ def test_a_text_counts_by_its_length(bundled) -> None:
     assert record.progress == 1
 
 
-def test_micro_tuning_says_what_goes_on_before_its_first_step(bundled, monkeypatch) -> None:
-    monkeypatch.setattr(shared, "_models", {})
-    task = TuneTexts(ModelRef("bundled", None), ("A text.",), TuningSettings(("a.bias",)))
-    assert task.progress(task.start()).doing == "Loading the model …"
-    only_vectors = {("bundled", None): object()}
-    monkeypatch.setattr(shared, "_sentence_transformers", dict(only_vectors))
-    monkeypatch.setattr(shared, "_models", dict(only_vectors))
-    assert task.progress(task.start()).doing == "Loading the model …"
-    monkeypatch.setattr(shared, "_models", {("bundled", None): bundled})
-    assert task.progress(task.start()).doing == "Computing the first of 10 epochs …"
-
-
-@pytest.mark.parametrize(
-    ("done", "total", "share"), [(0, 0, 0), (1, 4, 0.25), (5, 4, 1), (-1, 4, 0), (3, 0, 0)]
-)
-def test_the_share_of_the_work(done: float, total: float, share: float) -> None:
-    assert Progress(done, total).share == share
-
-
 # --- work that calls back ----------------------------------------------------------------------
 
 
-def test_what_is_told_to_a_callback_comes_as_events() -> None:
-    def work(tell, should_stop) -> str:
-        tell(1)
-        tell(2)
-        return "both"
-
-    def follow() -> Generator[int, None, None]:
-        assert (yield from stream_events(work, lambda: False)) == "both"
-
-    assert list(follow()) == [1, 2]
-
-
-def test_an_error_of_work_that_calls_back_is_raised_after_its_events() -> None:
-    def work(tell, should_stop) -> None:
-        tell("begun")
-        raise NeuralvizError("No.")
-
-    events = stream_events(work, lambda: False)
-    assert next(events) == "begun"
-    with pytest.raises(NeuralvizError, match="No"):
-        next(events)
-
-
-def test_closing_the_stream_ends_the_work() -> None:
+def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> None:
     ended = threading.Event()
 
-    def work(tell, should_stop) -> None:
+    def work(tell, should_stop) -> str:
         tell("begun")
         while not should_stop():
             time.sleep(0.01)
         ended.set()
+        raise NeuralvizError("No.")
 
     events = stream_events(work, lambda: False)
     assert next(events) == "begun"
     events.close()
     assert ended.is_set()
+    events = stream_events(work, lambda: True)
+    assert next(events) == "begun"
+    with pytest.raises(NeuralvizError, match="No"):
+        next(events)
+
+    def follow() -> Generator[int, None, None]:
+        assert (
+            yield from stream_events(lambda tell, _: tell(1) or "over", lambda: False)
+        ) == "over"
+
+    assert list(follow()) == [1]
 
 
 # --- the end of the process ----------------------------------------------------------------------
@@ -664,11 +526,11 @@ def test_closing_the_stream_ends_the_work() -> None:
 
 def test_closing_ends_what_runs_and_what_waits() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
-    running = queue.submit(gate, here)
-    waiting = queue.submit(Listed("waiting"), here)
+    running = submit(queue, gate, here)
+    waiting = submit(queue, Listed("waiting"), here)
     assert gate.begun.wait(5)
     assert queue.close()
-    late = queue.submit(Listed("late"), here)
+    late = submit(queue, Listed("late"), here)
     assert [run.status for run in (running, waiting, late)] == ["stopped", "failed", "failed"]
     assert waiting.error == late.error == NOT_BEGUN
     assert waiting.result == late.result == ()
@@ -676,19 +538,11 @@ def test_closing_ends_what_runs_and_what_waits() -> None:
 
 def test_running_work_gets_its_time_when_the_server_ends() -> None:
     queue, gate = RunQueue(), Gate()
-    run = queue.submit(gate, here)
+    run = submit(queue, gate, here)
     assert gate.begun.wait(5)
     threading.Timer(0.2, gate.open.set).start()
     assert queue.close(grace=10)
     assert (run.status, run.result) == ("done", ("begun", "ended"))
-
-
-def test_work_that_takes_longer_is_stopped_when_its_time_is_over() -> None:
-    queue, gate = RunQueue(), Gate()
-    run = queue.submit(gate, here)
-    assert gate.begun.wait(5)
-    assert queue.close(grace=0.05)
-    assert (run.status, run.result) == ("stopped", ("begun",))
 
 
 # --- what is not taken ---------------------------------------------------------------------------
@@ -697,10 +551,10 @@ def test_work_that_takes_longer_is_stopped_when_its_time_is_over() -> None:
 def test_one_owner_has_so_many_runs() -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     ended = []
-    first = queue.submit(gate, here, owner="ann")
-    second = queue.submit(Listed("second"), here, owner="ann")
-    third = queue.submit(Listed("third"), here, at_end=ended.append, owner="ann")
-    other = queue.submit(Listed("other"), here, owner="ben")
+    first = submit(queue, gate, here, owner="ann")
+    second = submit(queue, Listed("second"), here, owner="ann")
+    third = submit(queue, Listed("third"), here, at_end=ended.append, owner="ann")
+    other = submit(queue, Listed("other"), here, owner="ben")
     assert (third.status, third.may_succeed_again) == ("failed", True)
     assert third.error == (
         "You already have 2 unfinished runs, the most that this server allows. Stop one, or wait "
@@ -711,15 +565,15 @@ def test_one_owner_has_so_many_runs() -> None:
     for run in (first, second, other):
         assert run.wait(5)
         assert run.status == "done"
-    again = queue.submit(Listed("third"), here, owner="ann")
+    again = submit(queue, Listed("third"), here, owner="ann")
     assert again.wait(5)
     assert again.status == "done"
 
 
 def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queues, "spare_memory", lambda: 499 * 2**20)
-    refused = RunQueue(spare_mb=500).submit(Listed("large"), here)
-    taken = RunQueue(spare_mb=499).submit(Listed("large"), here)
+    refused = submit(RunQueue(spare_mb=500), Listed("large"), here)
+    taken = submit(RunQueue(spare_mb=499), Listed("large"), here)
     assert refused.status == "failed"
     assert refused.error.startswith("The server is short of memory")
     assert taken.wait(5)
@@ -730,9 +584,9 @@ def test_whoever_listens_hears_of_every_end() -> None:
     queue, gate = RunQueue(max_of_owner=2), Gate()
     heard: list[str] = []
     queue.at_every_end(lambda run: heard.append(run.status))
-    running = queue.submit(gate, here, owner="ann")
-    waiting = queue.submit(Listed("waiting"), here, owner="ann")
-    queue.submit(Listed("too many"), here, owner="ann")
+    running = submit(queue, gate, here, owner="ann")
+    waiting = submit(queue, Listed("waiting"), here, owner="ann")
+    submit(queue, Listed("too many"), here, owner="ann")
     assert gate.begun.wait(5)
     assert queue.n_by_lane() == {"long": (1, 1), "short": (0, 0), "sharing": (0, 0)}
     waiting.stop()
@@ -743,23 +597,15 @@ def test_whoever_listens_hears_of_every_end() -> None:
     assert running.seconds_waited < 1
 
 
-def test_closing_does_not_wait_for_ever() -> None:
-    queue, deaf = RunQueue(), Deaf()
-    queue.submit(deaf, here)
-    assert deaf.begun.wait(5)
-    assert not queue.close(seconds=0.05)
-    deaf.open.set()
-
-
 # --- turns, and how long one waits -------------------------------------------------------------
 
 
 def test_owners_take_turns() -> None:
     queue, gate = RunQueue(max_running=1), Gate()
-    first = queue.submit(gate, here, owner="ann")
+    first = submit(queue, gate, here, owner="ann")
     assert gate.begun.wait(5)
     names = ("ann", "ann", "ann", "ben", "ben", "eve")
-    runs = [queue.submit(Counting(n), here, owner=name) for n, name in enumerate(names)]
+    runs = [submit(queue, Counting(n), here, owner=name) for n, name in enumerate(names)]
     # ann has one under way; ben and eve have had none, and ben came first
     assert [queue.place_in_queue(run) for run in runs] == [3, 5, 6, 1, 4, 2]
     gate.open.set()
@@ -768,23 +614,14 @@ def test_owners_take_turns() -> None:
     assert [names[runs.index(run)] for run in begun] == ["ben", "eve", "ann", "ben", "ann", "ann"]
 
 
-def test_one_owner_is_first_come_first_served() -> None:
-    queue, gate = RunQueue(max_running=1), Gate()
-    queue.submit(gate, here)
-    runs = [queue.submit(Counting(n), here) for n in range(4)]
-    assert [queue.place_in_queue(run) for run in runs] == [1, 2, 3, 4]
-    gate.open.set()
-    assert all(run.wait(10) for run in runs)
-
-
 def test_the_wait_is_estimated_from_what_others_took() -> None:
     queue = RunQueue(max_running=1)
-    slow = queue.submit(Slow(seconds=0.5), here)
+    slow = submit(queue, Slow(seconds=0.5), here)
     assert slow.wait(5)
     gate = Gate()
-    queue.submit(gate, here)
+    submit(queue, gate, here)
     assert gate.begun.wait(5)
-    waiting = [queue.submit(Slow(seconds=0.5 + n / 1000), here) for n in range(3)]
+    waiting = [submit(queue, Slow(seconds=0.5 + n / 1000), here) for n in range(3)]
     assert queue.seconds_until_start(waiting[0]) is None  # no gate was ever done
     gate.open.set()
     assert waiting[0].wait(5)
@@ -793,45 +630,3 @@ def test_the_wait_is_estimated_from_what_others_took() -> None:
     assert 0 < left <= 1.2
     assert all(run.wait(5) for run in waiting)
     assert queue.seconds_until_start(waiting[2]) == 0
-
-
-def test_what_others_took_says_nothing_of_a_run_that_takes_longer() -> None:
-    queue = RunQueue(max_running=1)
-    assert queue.submit(Slow(seconds=0.3), here).wait(5)
-    long = queue.submit(Slow(seconds=1.5), here)
-    behind = queue.submit(Counting(3), here)
-    wait_for(lambda: long.status == "running")
-    assert queue.seconds_until_start(behind) == pytest.approx(0.3, abs=0.2)
-    wait_for(lambda: long.seconds > 0.6)
-    assert queue.seconds_until_start(behind) is None
-    assert behind.wait(5)
-
-
-def test_durations_that_vary_say_nothing() -> None:
-    took = _Durations()
-    for seconds, expected in ((0.01, 0.01), (0.9, 0.455), (1.1, None), (1.2, None)):
-        took.note(Counting(3), seconds)
-        found = took.expected(Counting(5))
-        assert found == (expected if expected is None else pytest.approx(expected))
-    assert took.expected(Slow()) is None
-    for _ in range(5):  # what was long ago is forgotten
-        took.note(Counting(3), 60.0)
-    assert took.expected(Counting(3)) == pytest.approx(60)
-
-
-@pytest.mark.parametrize(
-    ("free_in", "before", "places", "starts"),
-    [
-        ([], [], 1, 0),
-        ([4], [], 1, 4),
-        ([4], [], 2, 0),
-        ([4], [3], 1, 7),
-        ([4, 1], [3], 2, 4),
-        ([4, 1], [1, 1, 1], 2, 4),
-        ([2, 2], [5, 5], 2, 7),
-    ],
-)
-def test_places_free_up_one_by_one(
-    free_in: list[float], before: list[float], places: int, starts: float
-) -> None:
-    assert next_start(free_in, before, places) == starts

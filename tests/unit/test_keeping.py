@@ -22,7 +22,7 @@ from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.jobs import RunQueue, keeping
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.keeping import KeptTask, make_keeper, reopen_run
+from neuralviz.jobs.keeping import KeptTask, keep_run, reopen_run
 from neuralviz.jobs.run import Run
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
@@ -30,6 +30,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import results
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view, find_result, keep_result
+from tests.support.tasks import submit
 
 VIEW = "AAAAAAAAAAAA"
 
@@ -46,10 +47,6 @@ class Count(KeptTask[int, int]):
 
     until: int
     ends: str = "done"
-
-    @property
-    def label(self) -> str:
-        return "counting"
 
     def start(self) -> int:
         return 0
@@ -75,10 +72,10 @@ class Count(KeptTask[int, int]):
 
 
 def run(task: Count, view: str = VIEW):
-    done = RunQueue().submit(task, lambda: True, at_end=make_keeper(view))
+    done = submit(RunQueue(), task, lambda: True, view=view, at_end=keep_run)
     assert done.wait(10)
     until = time.monotonic() + 10  # it is kept after that
-    while task.ends != "failed" and reopen_run(task, view, 1) is None:
+    while task.ends != "failed" and reopen_run(task, view) is None:
         assert time.monotonic() < until
         time.sleep(0.01)
     return done
@@ -100,7 +97,7 @@ def test_other_work_other_views_and_failed_runs_have_none() -> None:
     run(Count(7))
     run(Count(7, "failed"))
     for task, view in [(Count(8), VIEW), (Count(7), "BBBBBBBBBBBB"), (Count(7, "failed"), VIEW)]:
-        assert reopen_run(task, view, 1) is None
+        assert reopen_run(task, view) is None
 
 
 def test_what_everybody_meets_is_whole() -> None:
@@ -114,11 +111,11 @@ def test_what_everybody_meets_is_whole() -> None:
         ("stopped", [good], False),
     ):
         result = task.fold(task.start(), steps)
-        over = Run.from_result(task, result, status=status, finished=1e9, seconds=1.0)
+        over = Run.from_result(task, result, status=status, finished=1e9)
         for in_part, is_kept in ((False, shared), (True, True)):
-            view = f"{status}-{len(steps)}-{in_part}"
-            make_keeper(view, in_part=in_part)(over)
-            assert (reopen_run(task, view, 1) is not None) == is_kept
+            over.view = view = f"{status}-{len(steps)}-{in_part}"
+            keep_run(over, in_part=in_part)
+            assert (reopen_run(task, view) is not None) == is_kept
 
 
 def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
@@ -126,12 +123,12 @@ def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
     (path,) = (home / "results").iterdir()
     for content in (b"", b"{}", b"{}\nseven", b'{"status": "done", "finished": 1}\n7', b"\x80\n7"):
         path.write_bytes(content)
-        assert reopen_run(Count(7), VIEW, 1) is None
+        assert reopen_run(Count(7), VIEW) is None
 
 
 def test_what_cannot_be_written_is_no_harm(home: Path) -> None:
     (home / "results").write_text("no folder")
-    done = RunQueue().submit(Count(7), lambda: True, at_end=make_keeper(VIEW))
+    done = submit(RunQueue(), Count(7), lambda: True, view=VIEW, at_end=keep_run)
     assert done.wait(10)
     assert done.result == 7
 
@@ -251,11 +248,11 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
     )
     before = task.cache_key()
     ref.write_text("1" * 40)
-    make_keeper(VIEW)(Run.from_result(task, task.start(), status="done", finished=1e9, seconds=1.0))
-    assert reopen_run(task, VIEW, 1) is not None
+    keep_run(Run.from_result(task, task.start(), view=VIEW, finished=1e9))
+    assert reopen_run(task, VIEW) is not None
     assert task.cache_key() != before
     ref.write_text("2" * 40)
-    assert reopen_run(task, VIEW, 1) is None
+    assert reopen_run(task, VIEW) is None
     assert (
         ModelRef.from_id("some/model") == task.models[0]
     )  # for runs of this session it is the same
@@ -263,25 +260,20 @@ def test_another_revision_of_a_hub_model_has_no_kept_results(
         assert ModelRef.from_id(model_id).identity()["commit"] == ""
 
 
-def test_other_weights_of_the_bundled_model_have_no_kept_results(
+def test_other_weights_or_versions_of_what_computes_have_no_kept_results(
     home: Path, bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = Compare((embedder_spec("neural"),), ("a",), (ModelRef.from_id("bundled"),))
     assert bundled.fingerprint in task.cache_key()
-    make_keeper(VIEW)(Run.from_result(task, task.start(), status="done", finished=1e9, seconds=1.0))
-    assert reopen_run(task, VIEW, 1) is not None
+    keep_run(Run.from_result(task, task.start(), view=VIEW, finished=1e9))
+    assert reopen_run(task, VIEW) is not None
+    with monkeypatch.context() as other:
+        other.setattr(keeping, "_versions", lambda: {"torch": "0.0.1"})
+        assert reopen_run(task, VIEW) is None
     weights = home / "of_another_version.safetensors"
     weights.write_bytes(b"other weights")
     monkeypatch.setattr("neuralviz.models.bundled.WEIGHTS", weights)
-    assert reopen_run(task, VIEW, 1) is None
-
-
-def test_other_versions_of_what_computes_have_no_kept_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run(Count(7))
-    monkeypatch.setattr(keeping, "_versions", lambda: {"torch": "0.0.1"})
-    assert reopen_run(Count(7), VIEW, 1) is None
+    assert reopen_run(task, VIEW) is None
 
 
 def test_a_result_that_is_being_written_is_waited_for() -> None:
@@ -294,9 +286,9 @@ def test_a_result_that_is_being_written_is_waited_for() -> None:
             time.sleep(0.2)
             return super().pack(result)
 
-    RunQueue().submit(Slow(7), lambda: True, at_end=make_keeper(VIEW))
+    submit(RunQueue(), Slow(7), lambda: True, view=VIEW, at_end=keep_run)
     assert is_packing.wait(10)
-    again = reopen_run(Count(7), VIEW, 1)
+    again = reopen_run(Count(7), VIEW)
     assert again is not None
     assert again.result == 7
 
@@ -304,11 +296,11 @@ def test_a_result_that_is_being_written_is_waited_for() -> None:
 def test_what_came_of_a_deleted_corpus_is_not_kept(home: Path) -> None:
     store = CorpusStore()
     corpus = store.add("some", ReadTexts(("one", "two")))
-    over = Run.from_result(Count(7), 7, status="done", finished=1e9, seconds=1.0)
-    make_keeper(corpus_view(corpus.id))(over)
-    assert reopen_run(Count(7), corpus_view(corpus.id), 1) is not None
+    over = Run.from_result(Count(7), 7, view=corpus_view(corpus.id), finished=1e9)
+    keep_run(over)
+    assert reopen_run(Count(7), corpus_view(corpus.id)) is not None
     store.delete(corpus)
-    make_keeper(corpus_view(corpus.id))(over)
+    keep_run(over)
     assert not list((home / "results").iterdir())
 
 
@@ -319,7 +311,7 @@ def test_a_deleted_corpus_is_not_evaluated() -> None:
         EvaluationPlan((data,), method_rows(["mean"], {})), corpus=corpus.id
     )
     CorpusStore().delete(corpus)
-    asked = RunQueue().submit(task, lambda: True)
+    asked = submit(RunQueue(), task, lambda: True)
     assert asked.wait(10)
     assert asked.error == "This corpus was deleted in the meantime. Choose other data."
     assert CorpusStore().vectors.embedders() == ()

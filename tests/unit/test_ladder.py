@@ -43,7 +43,7 @@ from neuralviz.jobs.ladder import (
 from neuralviz.models import MINILM, LanguageModel, load_text_model
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.pairs import ScoredPairs
-from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.data import SplitPairs, split_pairs
 from tests.support.models import save_causal
 

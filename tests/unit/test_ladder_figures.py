@@ -10,10 +10,8 @@ import pytest
 from neuralviz.evaluation.ladder_events import FLOOR, Curve
 from neuralviz.evaluation.ladder_table import LadderLine, Prediction
 from neuralviz.plots.ladder import (
-    autoencoder_figure,
     curves_figure,
     ladder_figure,
-    layer_shares_figure,
     pair_scores_figure,
     predictions_figure,
     qq_figure,
@@ -45,13 +43,8 @@ def test_every_rung_has_its_line_before_it_is_there() -> None:
     low, high = figure.layout.xaxis.range
     assert low < 0.4
     assert high > 0.9
-
-
-def test_no_diamond_is_drawn_where_the_lines_have_nothing_that_was_published() -> None:
-    figure = ladder_figure([BASE, replace(RUNG, published=None, seeds=())], ("siamese",))
-    assert [trace.name for trace in figure.data if trace.marker.symbol == "diamond-open"] == []
-    assert "gpt2" not in figure.to_json()
-    assert len(ladder_figure([], ("cosines",)).data) == 1
+    unpublished = ladder_figure([replace(RUNG, published=None)], ("siamese",))
+    assert "gpt2" not in unpublished.to_json()
 
 
 def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance() -> None:
@@ -68,14 +61,6 @@ def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance()
     assert [(one.x[0], one.y[0]) for one in marks] == [(2, 0.4), (1, 0.5)]
     assert curves_figure({}).data == ()
     assert curves_figure({("cosines", 42): Curve()}).data == ()
-
-
-def test_layers_are_bars_and_losses_lines() -> None:
-    (bars,) = layer_shares_figure("cosines", np.array([0.2, 0.8])).data
-    assert list(bars.y) == [0.2, 0.8]
-    first, last = autoencoder_figure([np.array([2.0, 1.0]), np.array([1.0, 0.5])], [1.0, 0.5]).data
-    assert (list(first.y), list(last.y)) == ([2.0, 1.0], [1.0, 0.5])
-    assert len(autoencoder_figure([], np.array([1.0, 0.5])).data) == 1
 
 
 def test_every_error_is_in_a_bar_and_on_the_plot() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,11 +10,9 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import ShouldStop, Stopped, StoreError
-from neuralviz.maps import kept as maps
-from neuralviz.maps import large
+from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.large import Fitting
-from neuralviz.maps.mapping import Placer, make_map
+from neuralviz.maps.mapping import Fitting, Placer, make_map
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import nearest
 from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
@@ -26,7 +22,6 @@ from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.index import VectorIndex
 from neuralviz.store.vectors import KeptEmbedder
 from tests.support.embedders import HashEmbedder
 
@@ -126,59 +121,11 @@ def test_the_map_is_the_same_whatever_the_number_of_processes(
     np.testing.assert_array_equal(*points)
 
 
-@pytest.mark.parametrize(
-    "spread",
-    [here, pytest.param(partial(place_on_processes, n_processes=2), marks=pytest.mark.slow)],
-)
-def test_stop_between_blocks_keeps_nothing(store: CorpusStore, embedded: Embedded, spread):
-    corpus, embedder = embedded
-    before = set(multiprocessing.active_children())
-    events: list[ProjectionEvent] = []
-    with pytest.raises(Stopped):
-        make_map(
-            store, corpus, embedder, PCA, on_progress=events.append,
-            should_stop=lambda: any(e.stage == "placing" and e.n_done > 0 for e in events[-1:]),
-            fitting=Fitting(N_FITTED, 10, spread),
-        )  # fmt: skip
-    assert events[-1].stage == "placing" and 0 < events[-1].n_done < 230
-    assert KeptMaps(store).list_maps(corpus) == ()
-    assert list((store.folder / "placing").iterdir()) == []
-    assert set(multiprocessing.active_children()) == before
-
-
-def test_a_map_below_the_threshold_is_made_of_all_texts(
-    store: CorpusStore, embedded: Embedded, monkeypatch: pytest.MonkeyPatch
-):
-    corpus, embedder = embedded
-    monkeypatch.setattr(large, "build_index", None)
-    kept = make_map(store, corpus, embedder, PCA, fitting=Fitting(400))
-    assert (kept.n_fitted, kept.recall, kept.notes) == (None, None, ())
-    plain = project(store.vectors.get(embedder, store.keys(corpus)), PCA)
-    np.testing.assert_array_equal(KeptMaps(store).points(kept)[0], plain.coordinates)
-    assert len(KeptMaps(store).neighbours(kept)) == 400
-
-
-def test_the_recall_of_the_index_is_kept_and_old_maps_have_none(
-    store: CorpusStore, embedded: Embedded, monkeypatch: pytest.MonkeyPatch
-):
-    corpus, embedder = embedded
-    index = VectorIndex(400, 20, 20, 10, 0.98)
-    monkeypatch.setattr(large, "build_index", lambda *_, **__: index)
-    kept = make_map(store, corpus, embedder, PCA, fitting=HERE)
-    assert kept.recall == 0.98
-    assert KeptMaps(CorpusStore(store.folder)).list_maps(corpus) == (kept,)
-    row = maps._entry(kept, "cosine")
-    about = json.loads(row["about"])
-    del about["n_fitted"], about["recall"]
-    old = maps._read_entry(row | {"about": json.dumps(about)})
-    assert (old.n_fitted, old.recall) == (None, None)
-
-
 def test_a_text_without_a_vector_is_said_before_the_work(
     store: CorpusStore, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(large, "index_texts", None)
-    monkeypatch.setattr(large, "build_index", None)
+    monkeypatch.setattr(mapping, "index_texts", None)
+    monkeypatch.setattr(mapping, "build_index", None)
     corpus = store.add("c", ReadTexts(TEXTS))
     kept = store.vectors.register(HashEmbedder())
     with pytest.raises(StoreError, match="380 of 380 texts are not embedded yet"):

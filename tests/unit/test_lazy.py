@@ -18,9 +18,9 @@ from neuralviz.errors import StoreError
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
-from neuralviz.maps.asking import find_embedder
 from neuralviz.maps.filtering import TextFilter
 from neuralviz.maps.mapping import make_map
+from neuralviz.maps.searching import find_embedder
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.point_colours import colour_by_category, colour_by_number
 from neuralviz.reading.texts import ReadTexts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from neuralviz.errors import Stopped, StoreError, TextError
+from neuralviz.errors import StoreError, TextError
 from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMaps
@@ -124,25 +124,6 @@ def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
     assert len(KeptMaps(store).points(kept)[0]) == 41
 
 
-def test_a_map_that_is_stopped_is_not_kept(store: CorpusStore):
-    corpus, embedder = embedded(store)
-    with pytest.raises(Stopped):
-        make_map(store, corpus, embedder, PCA, should_stop=lambda: True)
-    assert KeptMaps(store).list_maps(corpus) == ()
-
-
-def test_stop_is_heard_when_clusters_are_found(store: CorpusStore):
-    corpus, embedder = embedded(store)
-    stages: list[str] = []
-    with pytest.raises(Stopped):
-        make_map(
-            store, corpus, embedder, PCA,
-            on_progress=lambda event: stages.append(event.stage),
-            should_stop=lambda: "clusters" in stages,
-        )  # fmt: skip
-    assert KeptMaps(store).find(corpus, embedder, PCA) is None
-
-
 def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     corpus, embedder = embedded(store)
     second, _ = embedded(store, "second")
@@ -163,24 +144,6 @@ def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     ]
     with pytest.raises(StoreError, match="This map was deleted in the meantime"):
         KeptMaps(store).points(kept)
-
-
-def test_clusters_are_named_by_their_words(store: CorpusStore):
-    corpus = store.add("c", ReadTexts(TEXTS))
-    kept = store.vectors.register(HashEmbedder())
-    centres = 5 * np.eye(8)[[int("river" in text) for text in TEXTS]]
-    vectors = centres + 0.1 * np.random.default_rng(0).normal(size=(40, 8))
-    store.vectors.put(kept, store.keys(corpus), vectors, np.full((40, 2), np.nan))
-    made = make_map(store, corpus, kept, ProjectionSettings("pca"))
-    assert sorted(sorted(words[:2]) for words in made.cluster_words) == [
-        ["boat", "river"],
-        ["bread", "oven"],
-    ]
-    _, clusters = KeptMaps(CorpusStore(store.folder)).points(made)
-    for number, words in enumerate(made.cluster_words):
-        members = {text for text, label in zip(TEXTS, clusters.labels, strict=True)
-                   if label == number}  # fmt: skip
-        assert members and all(words[0] in text for text in members)
 
 
 @pytest.mark.parametrize("reducer", [pytest.param("umap", marks=pytest.mark.slow), "pca"])

@@ -111,6 +111,7 @@ LAYERS = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("choice", "order"),
     [*((choice, 1) for choice in LAYERS), ("head", -1), ("all blocks", -1)],

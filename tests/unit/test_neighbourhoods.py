@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.maps_in_words import (
-    accuracy_point,
-    agreement_point,
-    clusters_point,
-    landing_point,
-    neighbours_point,
-)
 from neuralviz.maps.neighbourhoods import (
     common_neighbours,
     find_outvoted,
@@ -132,42 +123,6 @@ def test_common_neighbours_are_counted_in_any_order():
     assert len(set(common_neighbours(first, second, 99) * 12 % 1)) == 1  # cut to 12
 
 
-def test_a_hundred_thousand_texts_are_scored_in_a_moment():
-    import time
-
-    rng = np.random.default_rng(0)
-    two = [
-        Neighbours(
-            rng.integers(100_000, size=(100_000, 15)).astype(np.int32),
-            np.zeros((100_000, 15), dtype=np.float32),
-            "cosine",
-        )
-        for _ in range(2)
-    ]
-    labels = rng.choice(["a", "b", "c"], 100_000).tolist()
-    start = time.perf_counter()
-    common_neighbours(*two)
-    assert time.perf_counter() - start < 2  # 0.02 s on a free core
-    assert abs(knn_accuracy(two[0], labels).accuracy - 1 / 3) < 0.02
-    assert abs(label_agreement(two[0], labels).mean() - 1 / 3) < 0.02
-
-
-def test_the_interval_is_wilsons():
-    def interval(right: int) -> tuple[float, float]:
-        """Of ten texts, whose nearest one has their label for so many."""
-        same = [[(i + 5) % 10] if i < right else [(i + 1) % 10] for i in range(10)]
-        labels = [str(i % 5) for i in range(10)]
-        found = knn_accuracy(neighbours_of(same), labels, 1)
-        assert found.accuracy == right / 10
-        return found.interval
-
-    low, high = interval(8)
-    for bound in (low, high):  # the bounds are the shares from which 0.8 is 1.96 deviations away
-        assert math.isclose(abs(0.8 - bound), 1.95996398454 * math.sqrt(bound * (1 - bound) / 10))
-    assert interval(0)[0] == 0
-    assert interval(10)[1] == 1
-
-
 def test_what_cannot_be_scored_is_said():
     neighbours = find_neighbours(with_labels(6)[0], 3)
     with pytest.raises(NeuralvizError, match="5 labels for 6 texts"):
@@ -181,126 +136,6 @@ def test_what_cannot_be_scored_is_said():
             score(neighbours, ["a"] * 6, 0)
 
 
-def right(*shares: float, n: int = 100) -> list[np.ndarray]:
-    """Whether each of ``n`` texts was right, for a method a share."""
-    return [np.arange(n) < share * n for share in shares]
-
-
-@pytest.mark.parametrize(
-    ("methods", "hits", "sentence"),
-    [
-        (
-            ["mean", "neural"],
-            {"topic": right(0.93, 0.42), "form": right(0.57, 0.80)},
-            "**mean** sorts texts better by topic, **neural** by form: guessed from its ten "
-            "nearest texts, a text's topic is right for **93%** of texts by mean (neural: 42%) "
-            "and its form for **80%** by neural (mean: 57%).",
-        ),
-        (
-            ["mean", "neural"],
-            {"topic": right(0.4, 0.9), "form": right(0.5, 0.8)},
-            "**neural** sorts texts better by topic and form: guessed from its ten nearest texts, "
-            "a text's topic is right for **90%** of texts (mean: 40%) and its form for **80%** "
-            "(mean: 50%).",
-        ),
-        (
-            ["mean", "neural"],
-            {"topic": right(0.9, 0.4), "form": right(0.5, 0.52)},
-            "**mean** sorts texts better by topic: guessed from its ten nearest texts, a text's "
-            "topic is right for **90%** of texts (neural: 40%). This corpus does not decide on "
-            "form (mean: 50%, neural: 52%): the 95% interval of the difference includes 0.",
-        ),
-        (
-            ["mean", "neural"],
-            {"topic": right(0.5, 0.5)},
-            "This corpus does not decide between **mean** and **neural**: guessed from its ten "
-            "nearest texts, a text's topic is right for 50% of texts by mean (neural: 50%), but "
-            "the 95% interval of the difference includes 0.",
-        ),
-        (
-            ["mean", "neural"],
-            {"topic": right(0.5, 0.52), "form": right(0.7, 0.71)},
-            "This corpus does not decide between **mean** and **neural**: guessed from its ten "
-            "nearest texts, a text's topic is right for 50% of texts by mean (neural: 52%) and its "
-            "form for 70% by mean (neural: 71%), but the 95% intervals of the differences include "
-            "0.",
-        ),
-        (
-            ["mean"],
-            {"topic": right(0.93), "form": right(0.57)},
-            "Guessed from its ten nearest texts by **mean**, a text's topic is right for **93%** "
-            "of texts and its form for **57%**. Always guessing the most frequent topic would be "
-            "right for 20% and the most frequent form for 20%.",
-        ),
-        (["mean", "neural"], {}, ""),
-    ],
-)
-def test_the_point_of_two_maps_is_made_from_their_numbers(methods, hits, sentence: str) -> None:
-    assert neighbours_point(methods, hits, dict.fromkeys(hits, 0.2), 10) == sentence
-
-
-def test_the_point_says_how_many_neighbours_there_are_and_of_which_texts() -> None:
-    of_all = neighbours_point(["mean"], {"topic": right(0.5)}, {"topic": 0.2}, 1, "all 480 texts")
-    assert of_all == (
-        "Guessed from its nearest text by **mean**, a text's topic is right for **50%** of all 480 "
-        "texts. Always guessing the most frequent topic would be right for 20%."
-    )
-    two = neighbours_point(["a", "b"], {"x": right(0.1, 0.9)}, {"x": 0.2}, 3, "all 480 texts")
-    assert two.startswith("**b** sorts all 480 texts better by x: guessed from its three nearest")
-    assert agreement_point(["a", "b"], 0.2, 12, "all 480 texts").startswith(
-        "**a** and **b** group all 480 texts differently: they share **20%** of a text's 12 nearest"
-    )
-
-
-def test_the_best_of_several_methods_is_named_with_those_it_is_not_clearly_better_than() -> None:
-    hits = {"topic": right(0.9, 0.5, 0.4), "form": right(0.5, 0.8, 0.79)}
-    methods, baselines = ["mean", "neural", "sbert-wk"], {"topic": 0.1, "form": 0.25}
-    assert accuracy_point(methods, hits, baselines, 10) == (
-        "Guessed from its ten nearest texts, a text's topic is right most often by **mean** (90% "
-        "of texts) and its form by **neural** (80%; not clearly more than sbert-wk, 79%). Always "
-        "guessing the most frequent topic would be right for 10% and the most frequent form for "
-        "25%."
-    )
-    one = {"topic": right(0.9)}
-    assert accuracy_point(["mean"], one, baselines, 10) == neighbours_point(
-        ["mean"], one, baselines, 10
-    )
-    assert accuracy_point(methods, {}, {}, 10) == ""
-
-
-def test_methods_that_are_right_equally_often_are_not_ranked() -> None:
-    methods, baselines = ["mean", "neural", "sbert-wk"], {"topic": 0.1, "form": 0.25}
-    level = {"topic": right(0.9, 0.9, 0.4), "form": right(0.5, 0.5, 0.5)}
-    assert accuracy_point(methods, level, baselines, 10).startswith(
-        "Guessed from its ten nearest texts, a text's topic is right most often by **mean** and "
-        "**neural** (90% of texts) and its form is right equally often by all methods (50%). "
-    )
-    level["topic"] = level["form"]
-    assert (
-        "right equally often by all methods (50% of texts) and its form by all methods (50%)"
-        in (accuracy_point(methods, level, baselines, 10))
-    )
-
-
-def test_methods_that_agree_and_themes_are_said() -> None:
-    assert agreement_point(["mean", "neural"], 0.17, 10) == (
-        "**mean** and **neural** group these texts differently: they share **17%** of a text's "
-        "ten nearest texts."
-    )
-    assert "in much the same way" in agreement_point(["mean", "cls"], 0.8, 10)
-    names = ["1 rain, snow", "2 bread", "3", "4 a", "5 b"]
-    assert clusters_point("mean", names[:2], [20, 5], 30) == (
-        "By **mean**, 25 of 30 texts form 2 clusters: **1 rain, snow** (20) and **2 bread** (5)."
-    )
-    assert clusters_point("mean", names, [9, 5, 4, 3, 2], 30) == (
-        "By **mean**, 23 of 30 texts form 5 clusters: the largest are **1 rain, snow** (9), "
-        "**2 bread** (5), **3** (4) and **4 a** (3)."
-    )
-    assert clusters_point("mean", [], [], 30) == (
-        "By **mean**, these 30 texts form no clusters: no group is dense enough."
-    )
-
-
 def test_a_point_lies_apart_where_its_nearest_texts_are_elsewhere_on_the_map() -> None:
     points = np.stack([np.arange(100.0), np.zeros(100)], axis=1)
     near = np.arange(10)
@@ -310,45 +145,6 @@ def test_a_point_lies_apart_where_its_nearest_texts_are_elsewhere_on_the_map() -
     assert is_apart(np.array([80.0, 0]), points, np.array([*range(7), 79, 80, 81]))
     assert not is_apart(np.array([80.0, 0]), points, np.array([*range(3), *range(77, 84)]))
     assert not is_apart(np.array([9.0, 0]), points[:10], near)  # few texts: all are near
-
-
-def test_where_a_sentence_lands_is_said_by_the_labels_near_it() -> None:
-    near = [["moon", "moon", "sea"], ["", "sea", "moon", "sea"]]
-    assert landing_point("Tonight …", ["mean", "neural"], near, "topic") == (
-        "“Tonight …” lands near topic **moon** by mean (2 of its three nearest texts) and **sea** "
-        "by neural (2 of its four nearest texts)."
-    )
-    same = [["sea", "sea", "sea"], ["sea", "sea", "moon"]]
-    assert landing_point("Tonight …", ["mean", "neural"], same, "topic") == (
-        "“Tonight …” lands near topic **sea** by mean (all of its three nearest texts) and neural "
-        "(2 of its three nearest texts)."
-    )
-    assert landing_point("Tonight …", ["mean"], [["", ""]], "topic") == ""
-    assert landing_point("Tonight …", [], [], "topic") == ""
-
-
-def test_a_sentence_among_texts_of_many_labels_lands_near_none() -> None:
-    """The most frequent label of ten texts may be that of one."""
-    mixed = ["moon", "moon", *"abcdefgh"]
-    assert landing_point("Tonight …", ["mean"], [mixed], "topic") == (
-        "By mean, “Tonight …” lands near no single topic: its ten nearest texts have 9 different "
-        "ones."
-    )
-    assert landing_point(
-        "Tonight …", ["mean", "neural"], [mixed, ["moon"] * 5 + ["a"] * 4 + [""]], "topic"
-    ) == (
-        "“Tonight …” lands near topic **moon** by neural (5 of its ten nearest texts). By mean, it "
-        "lands near no single topic: its ten nearest texts have 9 different ones."
-    )
-    level = ["moon"] * 5 + ["sea"] * 5
-    assert landing_point("Tonight …", ["mean"], [level], "topic") == (
-        "By mean, “Tonight …” lands near no single topic: its ten nearest texts have 2 different "
-        "ones."
-    )
-    few = ["moon", *[""] * 9]
-    assert landing_point("Tonight …", ["mean"], [few], "topic") == (
-        "By mean, “Tonight …” lands near no single topic: only 1 of its ten nearest texts has one."
-    )
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from neuralviz.errors import SettingsError, Stopped, TextError
-from neuralviz.maps.distances import count_distinct
-from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
-from neuralviz.maps.numba_turn import numba_turn
+from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
 from neuralviz.maps.settings import METRICS
 
 pytestmark = pytest.mark.compiles
@@ -79,28 +77,6 @@ def test_a_text_is_never_its_own_neighbour_however_many_equal_it(metric):
     assert (np.diff(found.distances, axis=1) >= 0).all()
 
 
-def test_cosine_distances_from_a_vector_of_zeros_are_one():
-    vectors = some_vectors(6)
-    vectors[2] = 0
-    found = find_neighbours(vectors, 5)
-    assert (found.distances[2] == 1).all()
-    assert found.distances[0][found.indices[0] == 2] == 1
-
-
-@pytest.mark.parametrize("n", [30, 5000])
-def test_texts_that_are_all_the_same_are_neighbours_at_distance_zero(n):
-    found = find_neighbours(np.ones((n, 4)), 15)
-    assert found.indices.shape == (n, 15)
-    assert not has_itself(found)
-    assert (found.distances == 0).all()
-
-
-def test_there_are_never_more_neighbours_than_other_texts():
-    found = find_neighbours(some_vectors(4), 15)
-    assert found.k == 3
-    assert sorted(found.indices[0].tolist()) == [1, 2, 3]
-
-
 def test_many_texts_with_few_different_vectors_list_their_equals_first():
     vectors = some_vectors(3)[np.arange(6000) % 3]
     found = find_neighbours(vectors, 5)
@@ -134,14 +110,6 @@ def test_among_many_texts_nearly_all_neighbours_are_found_and_equal_texts_surely
     np.testing.assert_array_equal(again.distances, found.distances)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_vectors_that_differ_are_counted_as_far_as_asked(metric):
-    vectors = np.repeat(some_vectors(4), 50, axis=0)
-    assert count_distinct(vectors, metric, 9) == 4
-    assert count_distinct(vectors, metric, 2) == 2
-    assert count_distinct(np.concatenate([vectors, 2 * vectors]), "cosine", 9) == 4
-
-
 @pytest.mark.parametrize("broken", [np.nan, np.inf, 1e30])
 def test_a_vector_that_is_no_vector_is_named(broken):
     vectors = some_vectors(10)
@@ -164,11 +132,6 @@ def test_what_cannot_be_searched_is_said():
         nearest(vectors, some_vectors(2, dim=7), 3)
     with pytest.raises(SettingsError, match="2-D array with one row per text"):
         find_neighbours(vectors[0], 3)
-
-
-def test_the_search_can_be_stopped():
-    with pytest.raises(Stopped):
-        find_neighbours(some_vectors(100), 3, should_stop=lambda: True)
 
 
 def test_who_waits_for_numba_is_told_and_may_leave():

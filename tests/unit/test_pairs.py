@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.paths import sample_data
-from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.reading.pairs import read_pairs, read_text_pairs
 from neuralviz.reading.source import Source
 
@@ -126,57 +124,3 @@ def test_the_sample_pairs_are_read_whole():
     assert len(pairs) == content.count(b"\n") - 1
     assert not pairs.notes
     assert set(pairs.labels) == {"kind", "topic"}
-
-
-# --- figures -----------------------------------------------------------------------------------
-
-
-def test_a_line_for_each_pooling_over_the_layers():
-    figure = layer_figure({"mean": [0.1, 0.2, 0.3], "cls": [np.nan, 0.2, 0.1]}, "Spearman")
-    assert [trace.name for trace in figure.data] == [
-        "mean of all tokens",
-        "[CLS]",
-    ]
-    assert list(figure.data[0].x) == [0, 1, 2]
-    assert list(figure.data[0].y) == [0.1, 0.2, 0.3]
-    assert figure.layout.yaxis.title.text == "Spearman (higher is better)"
-
-
-def test_bars_carry_their_numbers():
-    figure = ablation_figure({"Last layer, mean": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson")
-    assert list(figure.data[0].text) == ["0.500", "undefined", "−0.250"]
-    colours = figure.data[0].marker.color
-    assert colours[0] != colours[1] == colours[2]
-
-
-def test_sweeps_are_drawn_beside_the_plain_mean():
-    figure = sweep_figure(
-        [1, 2],
-        {"authors": [0.1, 0.2], "paper": [0.3, 0.4]},
-        plain=0.25,
-        title="t",
-        axis="window",
-        coefficient="Spearman",
-    )
-    assert [list(trace.y) for trace in figure.data] == [[0.1, 0.2], [0.3, 0.4], [0.25, 0.25]]
-    assert figure.data[0].line.dash != figure.data[1].line.dash
-
-
-def test_pairs_are_named_escaped_and_short():
-    sentences = [("<script>alert(1)</script>", "x" * 500), ("a", "b"), ("c", "d")]
-    figure = scatter_figure(
-        np.array([0.1, 0.2, 0.3]), np.array([1.0, 2, 3]), sentences, ["<i>", "k", "<i>"], "t"
-    )
-    assert [trace.name for trace in figure.data] == ["&lt;i&gt;", "k"]
-    assert [list(trace.y) for trace in figure.data] == [[1, 3], [2]]
-    first = figure.data[0].customdata[0]
-    assert "<script>" not in first and "&lt;script&gt;" in first
-    assert len(first) < 200
-
-
-@pytest.mark.parametrize("kinds", [None, ["k"] * 30, [str(i) for i in range(30)]])
-def test_no_kinds_one_kind_or_too_many_are_one_colour(kinds):
-    numbers = np.arange(30.0)
-    figure = scatter_figure(numbers, numbers, [("a", "b")] * 30, kinds, "t")
-    assert len(figure.data) == 1
-    assert len(figure.data[0].x) == 30

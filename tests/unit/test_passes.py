@@ -119,11 +119,13 @@ ACCEPTED = (
 )  # fmt: skip
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", ACCEPTED)
 def test_vectors_are_those_of_the_text_alone(kind: str, tmp_path: Path) -> None:
     folder = save_model(kind, tmp_path / kind)
     model = load_text_model(folder)
     plain = [plain_states(folder, text) for text in TEXTS]
+    alone = np.stack([SbertWkEmbedder(load_text_model(folder)).encode(text) for text in TEXTS])
     for order in (slice(None), slice(None, None, -1)):
         texts = TEXTS[order]
         mean = PooledEmbedder(model).encode(texts, normalize_embeddings=False)[order]
@@ -131,7 +133,6 @@ def test_vectors_are_those_of_the_text_alone(kind: str, tmp_path: Path) -> None:
         assert_equal(mean, np.stack([states.mean(axis=0) for states in plain]))
         assert_equal(last, np.stack([states[-1] for states in plain]))
         together = SbertWkEmbedder(model).encode(texts)[order]
-        alone = np.stack([SbertWkEmbedder(load_text_model(folder)).encode(t) for t in TEXTS])
         assert (together * alone).sum(axis=1) == pytest.approx(1, abs=1e-5)
 
 
@@ -152,6 +153,7 @@ def test_what_the_probe_finds(kind: str, batching: str, keeps_state: bool, tmp_p
     assert bool(behaviour.cache_key) == (kind not in ("bert", "xlnet"))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("n_words", [36, 37, 38, 39])
 def test_big_bird_after_a_short_text(n_words: int, tmp_path: Path) -> None:
     """Of long texts it attends to blocks, which a short one once switched off for good."""
@@ -268,6 +270,7 @@ def test_random_numbers_of_others_stay_as_they_are() -> None:
     assert torch.equal(torch.cat([first, torch.rand(1)]), expected)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("kind", "changes", "tokenizer_window", "expected"),
     [

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.corpus_reader import texts_table
-from neuralviz.store.rows import corpus_rows
+from neuralviz.store.rows import corpus_rows, texts_table
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
 pytest.importorskip("lance", reason="needs neuralviz[ray]")
 
 from neuralviz.store.pieces import (
-    Committer,
     Piece,
     PieceVectors,
+    commit_pieces,
     make_table,
     sweep,
     write_piece,
@@ -61,45 +60,27 @@ def n_kept(store: CorpusStore, kept: KeptEmbedder) -> int:
     return store.database.open(vectors_table(kept)).count_rows()
 
 
-def committer(store: CorpusStore, kept: KeptEmbedder) -> Committer:
-    return Committer(store.database, store.vectors, [kept])
+def commit(store: CorpusStore, kept: KeptEmbedder, pieces: Sequence[Piece]) -> None:
+    commit_pieces(store.database, store.vectors, [kept], pieces)
 
 
 def test_pieces_are_there_when_they_are_committed(store: CorpusStore, kept: KeptEmbedder):
     pieces = write(store, kept, (0, 20), (20, 60))
     assert not store.vectors.has_vectors(kept, KEYS).any()
-    committer(store, kept).commit(pieces)
+    commit(store, kept, pieces)
     assert n_kept(store, kept) == 60
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS), VECTORS)
 
 
 def test_nothing_is_there_twice(store: CorpusStore, kept: KeptEmbedder):
     """Not what another process kept, nor what two pieces hold, nor a piece that comes again."""
-    first, second = committer(store, kept), committer(store, kept)
-    first.commit(write(store, kept, (0, 10)))
+    commit(store, kept, write(store, kept, (0, 10)))
     store.vectors.put(kept, KEYS[10:15], VECTORS[10:15], LOSS[10:15])
     pieces = write(store, kept, (5, 20), (18, 30), (30, 40))
-    for one in (first, second):
-        one.commit(pieces)
+    for _ in range(2):
+        commit(store, kept, pieces)
         assert n_kept(store, kept) == 40
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[:40]), VECTORS[:40])
-
-
-def test_what_others_put_in_since_one_looked_is_minded_until_one_looks_again(
-    store: CorpusStore, kept: KeptEmbedder
-):
-    """Also after a commit of one's own in between, which held none of it."""
-    first, second = committer(store, kept), committer(store, kept)
-    first.look()
-    second.look()
-    first.commit(write(store, kept, (0, 10)))
-    second.commit(write(store, kept, (20, 30)))
-    assert n_kept(store, kept) == 20
-    second.commit(write(store, kept, (0, 10), (30, 40)))
-    assert n_kept(store, kept) == 30
-    first.look()
-    first.commit(write(store, kept, (40, 60)))
-    assert n_kept(store, kept) == 50
 
 
 def test_a_piece_whose_file_is_gone_is_left_out(store: CorpusStore, kept: KeptEmbedder):
@@ -108,7 +89,7 @@ def test_a_piece_whose_file_is_gone_is_left_out(store: CorpusStore, kept: KeptEm
     for file in data.glob("*.lance"):
         if file.name in pieces[0].fragment:
             file.unlink()
-    committer(store, kept).commit(pieces)
+    commit(store, kept, pieces)
     assert n_kept(store, kept) == 10
     np.testing.assert_array_equal(
         store.vectors.has_vectors(kept, KEYS[:20]), [False] * 10 + [True] * 10
@@ -121,7 +102,7 @@ def test_what_nobody_commits_is_swept_away(store: CorpusStore, kept: KeptEmbedde
     left = store.database.place("texts-abandoned")
     with writing(store.database):
         pieces = write(store, kept, (0, 10), (10, 20))
-        committer(store, kept).commit(pieces[:1])
+        commit(store, kept, pieces[:1])
         left.mkdir()
         assert files(store, kept) == 2
     assert files(store, kept) == 1
@@ -170,9 +151,3 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
     sweep(store.database)
     assert files(store, kept) == 0
     assert not list((store.folder / "writers").iterdir())
-
-
-def test_the_place_has_to_be_made_before(store: CorpusStore):
-    pieces = PieceVectors(store.database, store.vectors)
-    with pytest.raises(StoreError):
-        pieces.register(HashEmbedder(name="unknown"))

@@ -20,17 +20,14 @@ import pytest
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
-from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_rows
-from neuralviz.maps.distances import digest_vectors
-from neuralviz.maps.exporting import corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.large import Fitting
-from neuralviz.maps.mapping import Placer, make_map
-from neuralviz.maps.neighbourhoods import common_neighbours, knn_accuracy, sampled_right
+from neuralviz.maps.mapping import Fitting, Placer, make_map
+from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
 from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
@@ -138,16 +135,6 @@ def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
     assert {words[0] for words in tsne.cluster_words if words} <= set(WORDS)
 
 
-def test_a_map_is_the_same_in_whatever_order_its_blocks_come(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, tsne: KeptMap
-):
-    first, _ = KeptMaps(store).points(tsne)
-    KeptMaps(store).delete(tsne)
-    again = make_map(store, corpus, embedder, TSNE, fitting=replace(HERE, spread=backwards))
-    np.testing.assert_array_equal(KeptMaps(store).points(again)[0], first)
-    assert replace(again, table=tsne.table, created=tsne.created) == tsne
-
-
 def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
     rows = np.array([1200, 3, 3, 1490])
     found = neighbours_of_rows(store, corpus, tsne, rows, 6)
@@ -170,7 +157,7 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     def look_at_all(*_args: object, **_settings: object):
         pytest.fail("all vectors are looked at")
 
-    monkeypatch.setattr(searching, "_search_exactly", look_at_all)
+    monkeypatch.setattr(searching._Search, "exactly", look_at_all)
     found = neighbours_at_once(store, corpus, tsne, 1200, 6)
     assert found is not None and found.is_approximate
     expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
@@ -182,15 +169,6 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
     monkeypatch.setattr(searching, "read_index", lambda *_: None)
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
-
-
-def test_a_look_at_all_vectors_is_counted(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
-    told: list[tuple[int, int]] = []
-    neighbours_of_rows(
-        store, corpus, manhattan, np.array([3]), 5, on_progress=lambda *counts: told.append(counts)
-    )
-    assert told[0] == (0, corpus.n_distinct) and told[-1] == (corpus.n_distinct,) * 2
 
 
 def test_small_maps_have_their_own_neighbours(
@@ -206,20 +184,6 @@ def test_small_maps_have_their_own_neighbours(
     assert found.metric == "euclidean" and not found.is_approximate
     assert neighbours_of_rows(store, corpus, kept, rows, 99).k == whole.k
     KeptMaps(store).delete(kept)
-
-
-def test_a_sample_scores_a_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    rows = sampled_rows(corpus, 200)
-    near = neighbours_of_rows(store, corpus, tsne, rows, 10)
-    np.testing.assert_array_equal(rows, sampled_rows(corpus, 200))
-    assert len(rows) == 200 and (np.diff(rows) > 0).all()
-    codes, _ = store.label_codes(corpus, "topic")
-    whole = find_neighbours(vectors_of(), 10)
-    exact = replace(whole, indices=whole.indices[rows], distances=whole.distances[rows])
-    right = sampled_right(near, codes, rows), sampled_right(exact, codes, rows)
-    assert right[0].mean() == pytest.approx(right[1].mean(), abs=0.02)
-    assert common_neighbours(near, exact, 10).mean() > 0.95
-    np.testing.assert_array_equal(sampled_rows(corpus, N + 5), np.arange(N))
 
 
 def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
@@ -299,25 +263,6 @@ def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
         neighbours_of_rows(store, corpus, kept, np.array([30]), 5)
 
 
-def test_digests_tell_vectors_apart():
-    vectors = vectors_of()
-    digests = digest_vectors(vectors)
-    assert len(np.unique(digests)) == N - N_EQUAL - 2
-    assert digests[7] == digests[700] and digests[0] == digests[N - N_EQUAL]
-    zeros = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]], dtype=np.float32)
-    assert (digest_vectors(zeros) == digest_vectors(zeros)[0]).tolist() == [True, True, False]
-
-
-def test_pieces_make_the_whole_table(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    pieces = list(corpus_pieces(store, corpus, kept=tsne, size=400))
-    assert [piece.num_rows for piece in pieces] == [400, 400, 400, 300]
-    whole = corpus_table(store, corpus, kept=tsne)
-    for start, piece in zip(range(0, N, 400), pieces, strict=True):
-        assert piece.equals(whole.slice(start, 400))
-    assert str(pieces[0].schema.field("number").type) == "int64"
-    assert str(pieces[0].schema.field("half").type) == "double"  # one is none, in another piece
-
-
 @pytest.mark.slow
 def test_processes_end_with_the_one_that_started_them(
     store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
@@ -326,7 +271,7 @@ def test_processes_end_with_the_one_that_started_them(
         import time
         from functools import partial
         from pathlib import Path
-        from neuralviz.maps.large import Fitting
+        from neuralviz.maps.mapping import Fitting
         from neuralviz.maps.mapping import make_map
         from neuralviz.maps.placing import place_on_processes
         from neuralviz.maps.settings import ProjectionSettings

@@ -273,7 +273,7 @@ def test_two_fast_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> No
     [
         ("fast", "head"),
         ("fast", "last block"),
-        ("fast", "all blocks"),
+        pytest.param("fast", "all blocks", marks=pytest.mark.slow),
         ("fast+bf16", "head"),
         ("fast+bf16", "last block"),
     ],
@@ -372,7 +372,7 @@ def test_a_run_stops_before_the_next_pass(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("layers", ["head", pytest.param("last_block", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("precision", ["bf16", "fast+bf16"])
 def test_bf16_on_the_bundled_model(
     precision: str, layers: str, device: str, on_device, exactly

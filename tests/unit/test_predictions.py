@@ -40,6 +40,7 @@ def plainly(network, model, text, settings):
     return rows, tokens, logits[rows, tokens].softmax(dim=1).numpy()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("layers", LAYERS, ids=["head", "last block", "bias", "embeddings"])
 @pytest.mark.parametrize("tuned", [False, True], ids=["plain", "tuned"])
 def test_agrees_with_the_whole_model(model, layers, tuned):

@@ -31,8 +31,8 @@ from neuralviz.evaluation.probing import folds, probe
 from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.results_file import RESULTS_FORMAT
-from neuralviz.evaluation.verdict import verdict
 from neuralviz.evaluation.yardsticks import explain_measures, yardsticks_of
+from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
@@ -300,13 +300,9 @@ def test_it_says_first_what_the_best_tells_and_what_the_baselines_reach() -> Non
     data = labelled_data("own.csv", ["…" + "." * i for i in range(90)], labels)
     one_hot = np.eye(3)[[i % 3 for i in range(90)]]
     results = results_of(data, MeasureSettings(("probe",)), random_vectors(), one_hot)
-    said = verdict(results, 0)
-    assert said.startswith(
-        "cls tells a probe better than mean which label a text has: the probe is right for 100.0% "
-        "of these 90 texts; mean "
-    )
-    assert "Its lead is clear: " in said
-    assert said.endswith("Always guessing the most frequent label reaches 33.3%.")
+    said = describe_verdict(results, 0)
+    assert said.startswith("cls is ahead of mean by ")
+    assert "a probe tells which label a text has for 100.0% of 90 texts, against " in said
     (by,) = yardsticks_of(results, 0)
     assert (by.name, by.title) == ("probe", "probe accuracy")
     assert lead_of_best(results, 0, by) is not None
@@ -323,15 +319,15 @@ def test_it_says_first_what_the_best_tells_and_what_the_baselines_reach() -> Non
 def test_a_task_is_spoken_of_as_what_it_asks() -> None:
     data = probing_task("length", "own", sentences())
     results = results_of(data, MeasureSettings(), np.ones((len(data.texts), 4)))
-    said = verdict(results, 0)
+    said = describe_verdict(results, 0)
     assert said.startswith("With mean, a probe tells how long a text is for ")
     assert "It is not clearly better than always guessing the most frequent label" in said
-    assert "logistic regression on the words (TF-IDF)" in said
+    assert "Logistic regression on the words alone (TF-IDF) reaches " in said
     again = RESULTS_FORMAT.unpack(RESULTS_FORMAT.pack(results))
     assert again.plan == results.plan
     assert again.measured(0, 0).probe == results.measured(0, 0).probe
     np.testing.assert_array_equal(again.measured(0, 0).told, results.measured(0, 0).told)
-    assert verdict(again, 0) == said
+    assert describe_verdict(again, 0) == said
     assert "how long a text is" in report_html(results)
     assert results.as_json()["mean"]["probe"]["n_labels"] == 6
     assert "probe.tfidf" in results.csv()

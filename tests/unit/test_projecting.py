@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,9 +14,8 @@ import pytest
 
 from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps.clusters import find_clusters
-from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
-from neuralviz.maps.numba_turn import numba_turn
-from neuralviz.maps.projecting import place, project, warm_up
+from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
+from neuralviz.maps.projecting import place, project
 from neuralviz.maps.projection import Projection, ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
 
@@ -100,6 +98,16 @@ def test_only_what_matters_for_the_reducer_is_part_of_a_key():
         assert {type(value) for value in again.relevant().values()} <= {str, int, float}
 
 
+def test_the_same_seed_gives_the_same_map_and_another_seed_another():
+    for made, settings in ((umap_map, ProjectionSettings()), (tsne_map, TSNE)):
+        vectors, _, projection = made()
+        np.testing.assert_array_equal(
+            project(vectors, settings).coordinates, projection.coordinates
+        )
+    other = project(vectors, replace(TSNE, seed=1))
+    assert np.abs(other.coordinates - projection.coordinates).max() > 0.1
+
+
 @pytest.mark.parametrize("make", [umap_map, tsne_map])
 def test_groups_of_vectors_stay_together_on_the_map(make):
     _, group, projection = make()
@@ -108,40 +116,6 @@ def test_groups_of_vectors_stay_together_on_the_map(make):
     assert projection.notes == ()
     beside = nearest(projection.coordinates, projection.coordinates, 2, "euclidean")
     assert (group[beside.indices[:, 1]] == group).mean() > 0.97
-
-
-def test_the_same_seed_gives_the_same_map_while_others_work_and_another_seed_another():
-    vectors, _, projection = umap_map()
-    over = threading.Event()
-
-    def work() -> None:
-        numbers = np.random.default_rng(0).normal(size=(300, 300))
-        while not over.is_set():
-            numbers = np.tanh(numbers @ numbers)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        again = project(vectors)
-    finally:
-        over.set()
-        thread.join()
-    np.testing.assert_array_equal(again.coordinates, projection.coordinates)
-    other = project(vectors, ProjectionSettings(seed=1), projection.neighbours)
-    assert np.abs(other.coordinates - projection.coordinates).max() > 0.1
-    np.testing.assert_array_equal(project(vectors, TSNE).coordinates, tsne_map()[2].coordinates)
-
-
-def test_neighbours_that_are_given_are_used_and_change_nothing():
-    vectors, _, projection = umap_map()
-    assert projection.neighbours.k == 15
-    given = find_neighbours(vectors, 40)
-    same = project(vectors, neighbours=given)
-    assert same.neighbours is given
-    np.testing.assert_array_equal(same.coordinates, projection.coordinates)
-    for too_few in (given.first(9), find_neighbours(vectors, 40, "euclidean")):
-        assert project(vectors, PCA, too_few).neighbours is not too_few
-    assert tsne_map()[2].neighbours.k == 45
 
 
 def test_progress_counts_the_epochs():
@@ -180,19 +154,12 @@ def test_a_layout_stops_within_a_second_and_the_next_is_undisturbed(settings):
     def on_another_thread() -> None:
         with Path(os.devnull).open("w") as nowhere:
             list(tqdm(range(3), file=nowhere, mininterval=0))
-        after.append(project(vectors, settings, projection.neighbours))
+        after.append(project(vectors, settings))
 
     thread = threading.Thread(target=on_another_thread, daemon=True)
     thread.start()
     thread.join(60)
     np.testing.assert_array_equal(after[0].coordinates, projection.coordinates)
-
-
-def test_what_is_stopped_before_it_begins_does_nothing():
-    events: list[ProjectionEvent] = []
-    with pytest.raises(Stopped):
-        project(in_groups(50)[0], on_progress=events.append, should_stop=lambda: True)
-    assert events == []
 
 
 @pytest.mark.parametrize("reducer", ["umap", "pca", "tsne"])
@@ -226,21 +193,6 @@ def test_the_smallest_corpus_has_a_map_with_a_note(reducer):
     }
     assert projection.notes == notes[reducer]
     assert np.isfinite(place(in_groups(5)[0], projection, in_groups(2, seed=3)[0])).all()
-
-
-@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
-@pytest.mark.parametrize("dimensions", [2, 3])
-def test_repeated_opposite_and_empty_vectors_have_places(metric, dimensions):
-    rng = np.random.default_rng(0)
-    vectors = rng.normal(size=(6, 8))
-    vectors[2], vectors[3] = 0, -vectors[1]
-    vectors = np.repeat(vectors, [50, 25, 20, 20, 1, 1], axis=0)
-    projection = project(vectors, ProjectionSettings(dimensions=dimensions, metric=metric))
-    assert projection.coordinates.shape == (117, dimensions)
-    assert np.isfinite(projection.coordinates).all()
-    if dimensions == 2:
-        tsne = project(vectors, ProjectionSettings(reducer="tsne", metric=metric))
-        assert np.isfinite(tsne.coordinates).all()
 
 
 def test_pca_is_that_of_scikit_learn():
@@ -295,75 +247,6 @@ def test_new_texts_land_where_umap_itself_puts_them(dimensions):
     apart = np.linalg.norm(place(vectors, projection, new) - theirs.transform(new), axis=1)
     assert np.median(apart) < 0.01 * extent(projection)
     assert apart.max() < 0.05 * extent(projection)
-
-
-def test_new_texts_of_another_length_or_without_numbers_are_said():
-    for vectors, _, projection in (
-        umap_map(),
-        (in_groups(50)[0], 0, project(in_groups(50)[0], PCA)),
-    ):
-        with pytest.raises(SettingsError, match="3 values, those of the corpus 16"):
-            place(vectors, projection, np.ones((1, 3)))
-        with pytest.raises(TextError, match="vector of query 1"):
-            place(vectors, projection, np.full((1, 16), np.nan))
-
-
-@pytest.mark.slow
-def test_a_second_new_text_is_placed_quickly():
-    vectors, _, projection = umap_map()
-    new, _ = in_groups(2, seed=8)
-    place(vectors, projection, new[:1])
-    start = time.perf_counter()
-    place(vectors, projection, new[1:])
-    assert time.perf_counter() - start < 1  # about 0.03 s on a free core
-
-
-@pytest.mark.slow
-def test_warming_up_again_is_cheap():
-    warm_up()
-    start = time.perf_counter()
-    warm_up()
-    assert time.perf_counter() - start < 3
-
-
-EIGHT = """
-import threading
-import numpy as np
-from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.maps.projecting import place, project
-
-vectors = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
-made, start = [], threading.Barrier(8)
-
-def one(number):
-    start.wait()
-    waited = []
-    projection = project(vectors, ProjectionSettings(min_dist=0.1 * (number % 2)),
-                         on_progress=lambda event: waited.append(event.stage == "waiting"))
-    placed = place(vectors, projection, vectors[:3] + 0.1)
-    made.append((number % 2, projection.coordinates.tobytes(), placed.tobytes(), any(waited)))
-
-threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-print(len(made), len({each[:3] for each in made}), sum(each[3] for each in made) >= 4)
-"""
-
-
-@pytest.mark.slow
-def test_eight_maps_at_once_all_get_done_and_none_ends_the_process():
-    """In a process of its own, with numba's own threads: used by two at once, they abort it."""
-    done = subprocess.run(
-        [sys.executable, "-c", EIGHT],
-        env={name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"}
-        | {"NUMBA_THREADING_LAYER": "workqueue"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.split()) == (0, ["8", "2", "True"]), done.stderr
 
 
 def test_numba_leaves_the_threads_of_torch_as_they_were() -> None:

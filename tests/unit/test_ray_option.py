@@ -62,9 +62,13 @@ def run(*arguments: str, **env: str) -> tuple[int, str, float]:
     return done.returncode, done.stderr, time.monotonic() - began
 
 
-def test_an_address_where_nothing_answers(tmp_path: Path):
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("given", "env"), [("127.0.0.1:9", {}), ("auto", {"RAY_ADDRESS": "127.0.0.1:9"})]
+)
+def test_an_address_where_nothing_answers(given: str, env: dict[str, str]):
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
-    code, said, took = run("add", "sample_data/topics.csv", "--ray", "127.0.0.1:9")
+    code, said, took = run("add", "sample_data/topics.csv", "--ray", given, **env)
     assert (code, took < 30) == (2, True)
     assert "No Ray cluster answers at 127.0.0.1:9." in said
 
@@ -85,14 +89,7 @@ def test_an_address_that_cannot_be_one(address: str, sentence: str):
         pass
 
 
-def test_a_cluster_of_this_machine_that_is_gone():
-    pytest.importorskip("ray", reason="needs neuralviz[ray]")
-    address = "127.0.0.1:9"
-    code, said, took = run("add", "sample_data/topics.csv", "--ray", "auto", RAY_ADDRESS=address)
-    assert (code, took < 30) == (2, True)
-    assert "No Ray cluster answers at 127.0.0.1:9." in said
-
-
+@pytest.mark.slow
 def test_an_address_where_something_else_answers():
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
     with socket.socket() as server:

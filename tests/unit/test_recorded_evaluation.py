@@ -17,7 +17,7 @@ from neuralviz.evaluation.examples import (
 )
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.results_file import RESULTS_FORMAT
-from neuralviz.evaluation.verdict import describe_other_winner, verdict
+from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.paths import sample_data
 
 
@@ -53,9 +53,9 @@ def test_the_numbers_are_those_of_the_models_of_today(method: str) -> None:
 def test_what_it_says_is_worth_seeing() -> None:
     """The page opens with methods that differ for certain, and differently by what is asked."""
     forms, topics, *_ = recorded_results()
-    assert verdict(forms, 0).startswith("sbert-wk finds the form of a text best: for 84.0% of")
+    assert describe_verdict(forms, 0).startswith("sbert-wk is ahead of mean by 26.7 percentage")
     said = describe_other_winner(forms, {"topics": topics})
-    assert said == "Ask the same texts for their topics, and mean is the best."
+    assert said == "Ask the same texts for their topics, and mean is ahead of sbert-wk."
 
 
 def test_recording_again_changes_nothing_but_digits_of_cosines() -> None:

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, SENTENCE, Ladder
-from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, ladder_point, layers_point
-from neuralviz.jobs.example_ladder import (
+from neuralviz.headlines.ladder import PAPERS_PAIR, describe_ladder, describe_layers
+from neuralviz.jobs.ladder import (
     RECORDED,
     example_ladder,
     example_pairs,
+    make_similarity_models,
     recorded_ladder,
+    score_two_texts,
 )
-from neuralviz.jobs.ladder import make_similarity_models, score_two_texts
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models import MINILM, load_text_model
 from neuralviz.paths import sample_data
@@ -52,10 +53,10 @@ def test_it_is_of_the_settings_and_the_pairs_that_the_page_begins_with(ladder: L
 
 
 def test_what_it_says_is_worth_seeing(ladder: Ladder) -> None:
-    said, best = layers_point(ladder.layers)
+    said, best = describe_layers(ladder.layers)
     assert best is not None
-    assert "agrees best with the human scores" in said
-    assert "is the best rung on the dev pairs" in ladder_point(ladder)
+    assert "Spearman with people's scores is" in said
+    assert "(the best rung on the dev pairs)" in describe_ladder(ladder)
     for result in ladder.results.values():
         assert 0 < result.spearman < 1
 

@@ -17,7 +17,7 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.results_file import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
-from neuralviz.evaluation.verdict import verdict
+from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
 
@@ -82,7 +82,7 @@ def test_results_read_again_are_the_same(data: DataSet) -> None:
     assert_same(again, results)
     assert again.plan == results.plan  # by cache key
     assert again.csv() == results.csv()
-    assert verdict(again, 0) == verdict(results, 0)
+    assert describe_verdict(again, 0) == describe_verdict(results, 0)
     assert again.begun == results.begun
 
 

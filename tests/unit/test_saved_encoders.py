@@ -123,6 +123,7 @@ def plain_vectors(model: TextModel, network: PreTrainedModel, pooling: str) -> n
     return np.stack(found)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_saved_encoder_equals_the_live_one_whatever_its_tokenizer(
     kind: str, tmp_path: Path
@@ -183,6 +184,7 @@ def test_a_saved_table_equals_the_live_one(kind: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found, [weights[of].mean(axis=0) for of in ids], atol=1e-5)
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("family", ["layoutlmv3", "markuplm", "fuyu", "granite_speech"])
 def test_a_family_that_reads_more_than_texts_is_refused_before_training(
     family: str, tmp_path: Path

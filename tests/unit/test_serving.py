@@ -26,8 +26,8 @@ from neuralviz.errors import (
 from neuralviz.evaluation.training_lab import _write as write_cell
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.logs import JsonFormatter, log_run
-from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.metrics import Metrics
+from neuralviz.jobs.queue import spare_memory
 from neuralviz.jobs.task import LatestTask
 from neuralviz.models.shared import check_may_load
 from neuralviz.reading.texts import ReadTexts
@@ -39,6 +39,7 @@ from neuralviz.training.kept import hold_training
 from neuralviz.ui import limits, server
 from neuralviz.ui.limits import effective_settings
 from tests.support.cluster import wait_for
+from tests.support.tasks import submit
 
 SECRET = "the text that somebody typed"
 
@@ -49,10 +50,6 @@ class Say(LatestTask[str]):
 
     text: str = SECRET
     fails: bool = False
-
-    @property
-    def label(self) -> str:
-        return "Saying"
 
     def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
         if self.fails:
@@ -66,10 +63,6 @@ GO_ON = threading.Event()
 @dataclass(frozen=True)
 class Hangs(LatestTask[str]):
     """Does not look whether it should stop."""
-
-    @property
-    def label(self) -> str:
-        return "Hanging"
 
     def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
         yield "something"
@@ -168,7 +161,7 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
 def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
     metrics = Metrics(queue, None)
     for task in (Say(), Say("another"), Say(fails=True)):
-        assert queue.submit(task, lambda: True).wait(10)
+        assert submit(queue, task, lambda: True).wait(10)
     assert queue.close()
     text = metrics.text().decode()
     found = {
@@ -194,8 +187,8 @@ def test_a_line_of_the_log_says_how_a_run_ended_and_not_what_of(
 ) -> None:
     caplog.set_level(logging.INFO, "neuralviz")
     queue.at_every_end(log_run)
-    queue.submit(Say(), lambda: True)
-    queue.submit(Say(fails=True), lambda: True)
+    submit(queue, Say(), lambda: True)
+    submit(queue, Say(fails=True), lambda: True)
     assert queue.close(grace=10)
     lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]
     assert sorted((line["task"], line["status"]) for line in lines) == [
@@ -218,7 +211,7 @@ def test_a_run_that_the_end_of_the_server_cuts_leaves_a_line_and_its_result(
     caplog.set_level(logging.INFO, "neuralviz")
     queue, kept = RunQueue(), []
     queue.at_every_end(log_run)
-    run = queue.submit(Hangs(), lambda: True, at_end=lambda run: kept.append(run.status))
+    run = submit(queue, Hangs(), lambda: True, at_end=lambda run: kept.append(run.status))
     wait_for(lambda: run.result)
     assert not queue.close(seconds=0.1)
     assert (run.status, run.result, kept) == ("stopped", "something", ["stopped"])
@@ -311,7 +304,8 @@ def test_a_folder_is_tried_with_all_in_it(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_server_is_not_ready_while_it_cannot_save(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(server, "serve_runs", lambda *_, **__: RunQueue())
+    monkeypatch.setattr(server, "run_queue", lambda _make: RunQueue())
+    monkeypatch.setattr(server, "_start_workers", lambda _workers: None)
     monkeypatch.setattr(server.sys, "setswitchinterval", lambda _seconds: None)
     monkeypatch.setattr(server.Workers, "is_ready", lambda _self: True)
     monkeypatch.setenv("NEURALVIZ_WORKERS", "1")

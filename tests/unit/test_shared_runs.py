@@ -12,7 +12,6 @@ import pytest
 from neuralviz.errors import ShouldStop, never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.sharing import Sharer, Sharing
 from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings, check_settings, go_together, watch_together
 from neuralviz.micro_tuning.record import RunRecord
@@ -20,7 +19,7 @@ from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.models.tokens import tokenize
-from tests.support.tasks import WaitForStop
+from tests.support.tasks import WaitForStop, submit
 
 WATCHERS = (
     ("The old boat left.", "Rain falls."),
@@ -122,53 +121,36 @@ def test_who_goes_together(tiny: LanguageModel) -> None:
     assert [len(group) for group in crowd] == [BATCH, 3]
 
 
-class Heard:
-    """Of one task, what it is told."""
-
-    def __init__(self) -> None:
-        self.events: list[WatchedEvent] = []
-        self.errors: list[BaseException | None] = []
-        self.is_over = threading.Event()
-
-    def sharer(self, task: TuneTexts) -> Sharer:
-        return Sharer(task, never, self.events.append, self._end)
-
-    def _end(self, error: BaseException | None) -> None:
-        self.errors.append(error)
-        self.is_over.set()
-
-
-def test_a_text_that_cannot_be_read_ends_its_own_run_only(
+def test_runs_that_arrive_together_end_each_in_its_own_way(
     tiny: LanguageModel, bert_folder: Path
 ) -> None:
+    """One is stopped, one has no words, and those of several batches are tuned on alone."""
     model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
-    tasks = [TuneTexts(model, texts, settings) for texts in (("Rain.",), ("",), ("A boat.",))]
-    heard = [Heard() for _ in tasks]
-    sharing = Sharing()
-    for one, task in zip(heard, tasks, strict=True):
-        sharing.add(one.sharer(task))
-    assert all(one.is_over.wait(30) for one in heard)
-    assert [str(one.errors[0]) if one.errors[0] else "" for one in heard] == [
-        "",
-        "The text is empty. It must contain at least one word.",
-        "",
-    ]
-    assert [len(one.events) for one in heard] == [EPOCHS + 1, 0, EPOCHS + 1]
+    long = ("ab " * 660,)
+    texts = [("Rain.",), ("",), ("A boat.", "A lamp."), long, ("Stopped.",)]
+    runs = [Run(TuneTexts(model, each, settings), lambda: True) for each in texts]
+    runs[4].should_stop = lambda: True  # type: ignore[method-assign]
+    threads = [threading.Thread(target=run.carry_out) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    empty = "The text is empty. It must contain at least one word."
+    assert [run.error for run in runs] == [None, empty, None, None, None]
+    for run, each in zip(runs[:4], texts, strict=False):
+        if run.error is None:
+            np.testing.assert_allclose(run.result.loss, alone(tiny, each, settings).loss, rtol=1e-5)
+    assert runs[4].result.progress < 1
 
 
-def test_a_model_that_cannot_be_had_ends_the_runs_with_a_sentence(tiny: LanguageModel) -> None:
-    one = Heard()
-    task = TuneTexts(ModelRef("/no/such/folder", None), ("Rain.",), settings_of(tiny))
-    Sharing().add(one.sharer(task))
-    assert one.is_over.wait(30)
-    assert "/no/such/folder" in str(one.errors[0])
-
-
-def test_few_short_texts_share_and_a_long_list_does_not(tiny: LanguageModel) -> None:
+def test_few_short_texts_are_shared_and_a_long_list_is_not(tiny: LanguageModel) -> None:
     model, settings = ModelRef("any", None), settings_of(tiny)
-    assert TuneTexts(model, ("Rain.",), settings).sharing_key() is not None
-    assert TuneTexts(model, ("Rain.",) * (BATCH + 1), settings).sharing_key() is None
-    assert TuneTexts(model, ("Rain. " * 400,), settings).sharing_key() is None
+    for texts, is_shared in (
+        (("Rain.",), True),
+        (("Rain.",) * 17, False),
+        (("Rain. " * 400,), False),
+    ):
+        assert TuneTexts(model, texts, settings).is_shared == is_shared
 
 
 def test_a_run_that_shares_does_not_wait_for_long_ones(
@@ -176,12 +158,12 @@ def test_a_run_that_shares_does_not_wait_for_long_ones(
 ) -> None:
     """On one worker, whose only place for long runs is taken."""
     workers = Workers(n=1, threads=1)
-    queue = RunQueue(max_running=1, max_sharing=8, executor=workers)
+    queue = RunQueue(max_running=1, max_sharing=8, workers=workers)
     try:
-        waits: Run = queue.submit(WaitForStop(), lambda: True, owner="corpus")
+        waits: Run = submit(queue, WaitForStop(), lambda: True, owner="corpus")
         model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
         tunes = [
-            queue.submit(TuneTexts(model, (text,), settings), lambda: True, owner=text)
+            submit(queue, TuneTexts(model, (text,), settings), lambda: True, owner=text)
             for text in ("Rain falls.", "The boat left.")
         ]
         for run in tunes:

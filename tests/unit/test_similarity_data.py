@@ -19,8 +19,7 @@ from neuralviz.models import LanguageModel, load_text_model
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.reading.scales import Scale
 from neuralviz.store.database import Database
-from neuralviz.store.memory import MemoryVectors
-from neuralviz.store.vectors import KeptVectors
+from neuralviz.store.vectors import KeptVectors, MemoryVectors
 from neuralviz.training.similarity import features
 from neuralviz.training.similarity.data import check_different, split_pairs
 from tests.support.models import SENTENCES, save_causal, save_plain_gpt2

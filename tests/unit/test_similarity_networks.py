@@ -150,6 +150,7 @@ def test_log_variance_is_that_of_numpy_and_ignores_a_shift() -> None:
         assert found.item() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_a_rung_learns_which_layer_tells(rung: Rung) -> None:
     train, dev, test = made_pairs(400), made_pairs(60, 1), made_pairs(60, 2)

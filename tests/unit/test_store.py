@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import shutil
 import subprocess
 import sys
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.embedders.pooled import PooledEmbedder
-from neuralviz.errors import SettingsError, StoreError
-from neuralviz.maps.search import find_words
+from neuralviz.errors import StoreError
+from neuralviz.maps.filtering import find_words
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store import vectors
+from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.names import MAX_NAME
-from neuralviz.store.rows import Column, are_whole, corpus_rows, corpus_schema, read_column
+from neuralviz.store.rows import Column, are_whole, corpus_rows
 from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 
@@ -53,12 +48,6 @@ def embedded(store: CorpusStore, corpus, embedder=None):
     return last.embedder
 
 
-def test_nothing_is_written_before_something_is_kept(store: CorpusStore):
-    assert store.corpora() == ()
-    assert store.vectors.embedders() == ()
-    assert not store.folder.exists()
-
-
 def test_a_corpus_comes_back_as_it_was_put_in(store: CorpusStore):
     corpus = store.add(" My\ncorpus ", READ)
     assert store.corpora() == (corpus,) == (store.corpus("My corpus"),)
@@ -76,14 +65,6 @@ def test_a_corpus_comes_back_as_it_was_put_in(store: CorpusStore):
     assert again.texts(corpus, [3, 1, 1]) == ["one", "two 🙂", "two 🙂"]
     assert again.texts(corpus, []) == []
     np.testing.assert_array_equal(again.keys(corpus), text_keys(READ.texts))
-
-
-def test_many_rows_asked_for_at_once(store: CorpusStore):
-    texts = tuple(f"text {number}" for number in range(3000))
-    corpus = store.add("many", ReadTexts(texts))
-    rows = np.random.default_rng(0).permutation(3000)[:2500]
-    assert store.texts(corpus, rows) == [texts[row] for row in rows]
-    assert store.ids(corpus, rows[:3]) == [str(row + 1) for row in rows[:3]]
 
 
 def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
@@ -116,25 +97,6 @@ def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
     assert store.label_names(corpus, "year") == ["" if y is None else f"{y:g}" for y in years]
     assert store.label_names(corpus, "topic") == ["x", "y", ""] * 10
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
-
-
-def test_whole_columns_have_room_for_more_than_two_gigabytes_of_text(store: CorpusStore):
-    columns = (Column("topic", "text"), Column("year", "number"))
-    topics = ["x", "", "y", "x"]
-    labels = [pa.array(topics, pa.large_string()), pa.array([1.0, 2.0, None, 4.0])]
-    rows = corpus_rows(["a", "b", "c", "d"], labels)
-    assert rows.schema == corpus_schema(columns)
-    corpus = replace(store.new("four", columns), n_texts=4, n_distinct=4)
-    store.announce(corpus, lambda: store.database.create(f"texts-{corpus.id}", rows))
-    table = store.database.open(f"texts-{corpus.id}")
-    for name in ("id", "text", "label_0"):
-        for wanted in (None, [3, 0, 3], []):
-            assert read_column(table, name, wanted).type == pa.large_string()
-    assert store.labels(corpus, "topic", [3, 1]).tolist() == ["x", ""]
-    codes, names = store.label_codes(corpus, "topic")
-    assert (codes.tolist(), names) == ([0, -1, 1, 0], ("x", "y"))
-    read = ReadTexts(("a", "b", "c", "d"), labels={"topic": topics, "year": ("1", "2", "", "4")})
-    assert store.find("four", read) == corpus
 
 
 def test_only_a_cache_key_finds_vectors(store: CorpusStore, tiny: LanguageModel) -> None:
@@ -198,12 +160,6 @@ def test_names_are_free_tidy_and_changed(store: CorpusStore):
     assert len(store.add("x" * 500, READ).name) <= MAX_NAME
 
 
-def test_a_column_that_is_not_there_is_named(store: CorpusStore):
-    corpus = store.add("c", READ)
-    with pytest.raises(StoreError, match=r"has no column “size”\. Its columns are: “topic”"):
-        store.labels(corpus, "size")
-
-
 def test_vectors_are_computed_once_for_all_corpora(store: CorpusStore):
     embedder = HashEmbedder()
     first = store.add("first", READ)
@@ -231,13 +187,6 @@ def test_a_key_that_ends_in_zeros_is_found_and_forgotten(store: CorpusStore):
     assert store.vectors.has_vectors(kept, keys).tolist() == [False, True]
 
 
-def test_missing_vectors_are_counted(store: CorpusStore):
-    corpus = store.add("c", READ)
-    kept = store.vectors.register(HashEmbedder())
-    with pytest.raises(StoreError, match="3 of 3 texts are not embedded yet"):
-        store.vectors.get(kept, store.keys(corpus))
-
-
 def test_deleting_keeps_what_others_need(store: CorpusStore):
     embedder = HashEmbedder()
     first = store.add("first", READ)
@@ -256,17 +205,6 @@ def test_deleting_keeps_what_others_need(store: CorpusStore):
     assert store.corpora() == ()
 
 
-def test_the_folder_can_be_copied(store: CorpusStore, tmp_path: Path):
-    corpus = store.add("c", READ)
-    kept = embedded(store, corpus)
-    shutil.copytree(store.folder, tmp_path / "elsewhere")
-    before = store.vectors.get(kept, store.keys(corpus))
-    shutil.rmtree(store.folder)
-    copy = CorpusStore(tmp_path / "elsewhere")
-    assert copy.corpora() == (corpus,)
-    np.testing.assert_array_equal(copy.vectors.get(kept, copy.keys(corpus)), before)
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -282,18 +220,6 @@ def test_a_store_of_a_newer_version_is_left_alone(store: CorpusStore, content: s
     with pytest.raises(StoreError, match=said):
         CorpusStore(store.folder)
     assert sorted(str(path) for path in store.folder.rglob("*")) == before
-
-
-def test_specs_of_methods_are_kept_as_text():
-    for method, typed in (
-        ("neural", {"blueprints": "(2, 1)"}),
-        ("neural+mean", {"mean.layer": "2,3"}),
-    ):
-        spec = embedder_spec(method, typed)
-        assert EmbedderSpec.from_json(spec.to_json()) == spec
-    for wrong in ("", "[]", '["no such", "bundled", [], []]', '{"a": 1}', "[1, 2, 3, 4]"):
-        with pytest.raises(SettingsError):
-            EmbedderSpec.from_json(wrong)
 
 
 FULL_DISK = """
@@ -335,25 +261,6 @@ def test_a_full_disk_is_said_and_loses_nothing(store: CorpusStore):
     store.add("big", READ)
 
 
-def test_what_is_kept_says_its_format(store: CorpusStore):
-    store.add("c", READ)
-    assert json.loads((store.folder / "format.json").read_text()) == {"format": 1}
-    assert not list(store.folder.glob("*.part"))
-
-
-FIRST_WRITE = """
-import sys
-import time
-from dataclasses import replace
-from pathlib import Path
-from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
-
-print("ready", flush=True)
-CorpusStore(Path(sys.argv[1])).add("first", ReadTexts(("a", "b")))
-"""
-
-
 def test_what_a_killed_first_write_leaves_is_written_over(store: CorpusStore):
     (store.folder / "tables" / "corpora.lance" / "_transactions").mkdir(parents=True)
     (store.folder / "tables" / "embedders.lance" / "data").mkdir(parents=True)
@@ -361,25 +268,6 @@ def test_what_a_killed_first_write_leaves_is_written_over(store: CorpusStore):
     corpus = store.add("c", READ)
     embedded(store, corpus)
     assert store.corpora() == (corpus,)
-
-
-@pytest.mark.slow
-def test_a_first_write_is_killed_at_any_moment(tmp_path: Path):
-    for number in (0, 1, 3):
-        folder = tmp_path / str(number)
-        command = [sys.executable, "-c", FIRST_WRITE, str(folder)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
-            run.stdout.readline()
-            deadline = time.monotonic() + 20
-            while not (folder / "tables" / "corpora.lance").exists() and run.poll() is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.0005)
-            time.sleep(0.002 * number)
-            run.kill()
-        store = CorpusStore(folder)
-        assert len(store.corpora()) in (0, 1)
-        corpus = store.add("again", READ)
-        assert corpus in store.corpora()
 
 
 def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
@@ -393,26 +281,10 @@ def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
     assert not store.vectors.has_vectors(kept, text_keys([f"text {i}" for i in range(100)])).any()
 
 
-def test_a_label_of_thousands_of_digits_is_a_name(store: CorpusStore) -> None:
-    corpus = store.add("long", ReadTexts(("one",), labels={"n": ("9" * 5000,)}))
-    assert corpus.column("n").kind == "text"
-    assert list(store.labels(corpus, "n")) == ["9" * 5000]
-
-
-def test_whole_numbers_too_large_for_a_double_are_names(store: CorpusStore):
-    values = ("9007199254740993", "9007199254740992")
-    corpus = store.add("c", ReadTexts(("a", "b"), labels={"user": values}))
+@pytest.mark.parametrize("values", [("9" * 5000,), ("9007199254740993", "9007199254740992")])
+def test_numbers_that_no_double_holds_are_names(store: CorpusStore, values: tuple[str, ...]):
+    corpus = store.add("c", ReadTexts(tuple("ab"[: len(values)]), labels={"user": values}))
     assert tuple(store.labels(corpus, "user")) == values
-
-
-def test_two_ways_to_ask_for_one_method_are_one_spec():
-    assert embedder_spec("mean", {"layer": "last", "special_tokens": "yes"}) == embedder_spec(
-        "mean"
-    )
-    assert embedder_spec("neural", {"learning_rate": "0.010"}) == embedder_spec("neural")
-    blueprints = {"blueprints": "(2,1),(1,1),(1,2),(1,3)"}
-    assert embedder_spec("neural", blueprints) == embedder_spec("neural")
-    assert embedder_spec("neural", {"epochs": "5"}) != embedder_spec("neural")
 
 
 @pytest.mark.parametrize(
@@ -427,3 +299,23 @@ def test_two_ways_to_ask_for_one_method_are_one_spec():
 )
 def test_whole_numbers_are_told_wherever_the_others_are(numbers: list[float], are: bool) -> None:
     assert are_whole(np.array(numbers, dtype=float)) is are
+
+
+@pytest.mark.parametrize("at_once", [100_000, 1000])
+def test_many_vectors_are_forgotten_in_few_steps(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch, at_once: int
+):
+    monkeypatch.setattr(vectors, "_DELETED_AT_ONCE", at_once)
+    monkeypatch.setattr(store.vectors, "compact", lambda _: None)
+    kept = store.vectors.restore("made-up", "", 2)
+    keys = text_keys(f"text {number}" for number in range(6000))
+    made_up = np.random.default_rng(0).normal(size=(6000, 2)).astype(np.float32)
+    for part in np.array_split(np.arange(6000), 3):
+        store.vectors.put(kept, keys[part], made_up[part], np.full((len(part), 2), np.nan))
+    order = np.random.default_rng(1).permutation(6000)
+    before = store.vectors.version(kept)
+    store.vectors.forget(np.concatenate([keys[order[:3500]], text_keys(["unknown"])]))
+    assert store.vectors.version(kept) - before == -(-3500 // at_once)
+    assert not store.vectors.has_vectors(kept, keys[order[:3500]]).any()
+    left = order[3500:]
+    np.testing.assert_array_equal(store.vectors.get(kept, keys[left]), made_up[left])

@@ -16,9 +16,9 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.sweeps import find_swept_options
 from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.plots.evaluation import grid_figure, line_figure
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import broken_figure, correlation_figure, yardstick_figure
-from neuralviz.plots.sweeps import grid_figure, line_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:

@@ -61,6 +61,7 @@ def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
     assert model.network.dtype == torch.float32
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "modernbert"])
 def test_a_checkpoint_with_a_head_gives_a_language_model(family: str, tmp_path: Path) -> None:
     folder = save_family(family, tmp_path)

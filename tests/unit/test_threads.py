@@ -26,7 +26,7 @@ texts = [
     f"The {who} {did} in winter, and {whom} noticed {n} times."
     for n, who in enumerate(("river", "baker", "dog", "storm", "choir", "pilot"))
     for did in ("slept", "fell", "opened")
-    for whom in ("nobody", "the town", "a neighbour")
+    for whom in ("nobody",)
 ]
 vectors = neuralviz.NeuralEmbedder(model, epochs=5, precision="fast").encode(texts)
 np.save(sys.argv[2], vectors)
@@ -36,12 +36,11 @@ np.save(sys.argv[2], vectors)
 @pytest.mark.slow
 def test_neural_embeddings_are_the_same_for_any_number_of_threads(tmp_path: Path) -> None:
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         file = tmp_path / f"{threads}.npy"
         subprocess.run([sys.executable, "-c", EMBED, str(threads), str(file)], check=True)
         found.append(np.load(file))
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0], other)
+    np.testing.assert_array_equal(*found)
 
 
 needs_libgomp = pytest.mark.skipif(sys.platform != "linux", reason="Needs GCC's OpenMP runtime.")
@@ -66,19 +65,13 @@ def spin_counts(imports: str, **said: str) -> list[str]:
 
 
 @needs_libgomp
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "import neuralviz, torch, sklearn.cluster",
-        "from neuralviz.cli import main; import sklearn.cluster, torch",
-    ],
-)
-def test_threads_that_wait_soon_sleep(imports: str) -> None:
-    counts = spin_counts(imports)
+def test_threads_that_wait_soon_sleep() -> None:
+    counts = spin_counts("from neuralviz.cli import main; import sklearn.cluster, torch")
     assert len(counts) >= 2  # torch's runtime, and scikit-learn's own
     assert set(counts) == {"1000"}
 
 
+@pytest.mark.sweep(1)
 @needs_libgomp
 @pytest.mark.parametrize(
     ("said", "count"),
@@ -114,7 +107,7 @@ COUNT = """
 import time
 import neuralviz
 import torch
-x, n, until = torch.ones(200, 768), 0, time.perf_counter() + 3
+x, n, until = torch.ones(200, 768), 0, time.perf_counter() + 2
 while time.perf_counter() < until:
     torch.nn.functional.gelu(x)
     n += 1
@@ -123,7 +116,7 @@ print(n)
 
 
 def steps_beside_others(**said: str) -> int:
-    """Small steps on all cores that are done in three seconds."""
+    """Small steps on all cores that are done in two seconds."""
     free = {name: it for name, it in unset(**said).items() if name != "OMP_NUM_THREADS"}
     return int(subprocess.check_output([sys.executable, "-c", COUNT], env=free, text=True))
 

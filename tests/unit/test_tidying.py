@@ -99,11 +99,3 @@ def test_the_app_and_the_commands_do_it_in_the_background(
         assert CliRunner().invoke(app, ["corpus", "list"]).exit_code == 0
     tidy_soon(store.folder).join()
     assert n_files(store, kept) == 1
-
-
-def test_nothing_is_said_or_written_where_there_is_nothing(store: CorpusStore, tmp_path: Path):
-    tidy(store.folder)
-    assert not store.folder.exists()
-    (tmp_path / "newer").mkdir()
-    (tmp_path / "newer" / "format.json").write_text('{"format": 99}', "utf-8")
-    tidy(tmp_path / "newer")

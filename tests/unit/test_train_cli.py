@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
 from neuralviz.cli.saved_corpora import find_corpus, open_store
-from neuralviz.jobs.example_training import first_settings
+from neuralviz.jobs.training import first_settings
 from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from neuralviz.cli import app
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.training_frames import training_frame, training_numbers
-from neuralviz.evaluation.training_in_words import table_point
 from neuralviz.evaluation.training_lab import RowProgress, fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
@@ -24,9 +23,9 @@ from neuralviz.evaluation.training_tables import (
     TrainingRow,
     training_table,
 )
-from neuralviz.maps.spaces import knn_by_space
+from neuralviz.maps.neighbourhoods import knn_by_space
 from neuralviz.models import LanguageModel
-from neuralviz.plots.training_tables import training_table_figure
+from neuralviz.plots.training import training_table_figure
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
@@ -343,46 +342,10 @@ def test_json_holds_every_cell(
     assert "10-NN accuracy in percent" in shown.stdout
 
 
-POINTS = {
-    "pairs": (
-        "10-NN accuracy of the form: **crops 45%**, then before 30%. The first is ahead with "
-        "every one of 2 seeds."
-    ),
-    "layers": (
-        "**Crops** lift layer 1 most, by 15.0 points (10-NN accuracy of the form)."
-    ),
-    "spaces": "For **crops**, space and distance make no difference to the form.",
-    "epochs": (
-        "10-NN accuracy of the form, **crops**: from 30% to 50% after 2 epochs, 75% of it in the "
-        "first."
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", POINTS)
-def test_the_point_of_a_table(name: str) -> None:
-    cells = CELLS[1:] if name == "epochs" else CELLS
-    assert table_point(training_table(name), cells, "form") == POINTS[name]
-    assert table_point(training_table(name), [], "form") == ""
-
-
 def test_a_seed_that_diverged_before_its_end_is_not_in_the_mean_of_the_epochs() -> None:
     broken = replace(CELLS[2], seed=3, steps=2, diverged=True, epochs=(0.3, 0.1))
     table = training_table("epochs")
-    assert table_point(table, [*CELLS[1:], broken], "form") == POINTS["epochs"]
     assert len(training_table_figure(table, [*CELLS[1:], broken], "form").data[0].y) == 3
-
-
-def test_the_point_says_whether_the_seeds_agree() -> None:
-    def cell(row: str, seed: int, accuracy: float) -> TrainingCell:
-        return TrainingCell(row, seed, 6, 1.0, False, (accuracy,), (accuracy,), {})
-
-    ahead = [cell("crops", 1, 0.5), cell("crops", 2, 0.6), cell("dropout", 1, 0.4)]
-    ahead.append(cell("dropout", 2, 0.45))
-    table = training_table("pairs")
-    assert table_point(table, ahead, "form").endswith("ahead with every one of 2 seeds.")
-    level = [*ahead[:3], cell("dropout", 2, 0.55)]
-    assert table_point(table, level, "form").endswith("do not tell the first two apart.")
 
 
 @pytest.mark.parametrize("name", TRAINING_TABLES)

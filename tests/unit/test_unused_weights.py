@@ -57,6 +57,7 @@ def add_relative_positions(folder: Path, prefix: str) -> str:
     return name
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("change", [take_a_block_out, leave_lora_unmerged, add_relative_positions])
 def test_weights_without_a_place_are_refused(
     change: Callable[[Path, str], str], plain: Path, dense: Path, tmp_path: Path

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
+from neuralviz.headlines.micro_tuning import describe_learning, describe_progress
 from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.in_words import describe_progress, run_point
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
@@ -135,7 +135,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
 def test_a_stopped_run_counts_its_texts_once(
     precision: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is finished, half-learnt, and not started; the sentence and the losses speak alike."""
+    """What is finished, begun, and not started; the sentence and the losses speak alike."""
     monkeypatch.setattr(watching, "BATCH", 2)
     settings = check_settings(tiny, epochs=EPOCHS, precision=precision)
     texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
@@ -146,8 +146,7 @@ def test_a_stopped_run_counts_its_texts_once(
 
     assert describe_progress(after(0)) == "Texts 1 to 6 have not been started."
     assert describe_progress(after(1)) == (
-        "Texts 1 and 2 are half-learnt: they have reached epoch 1 of 3. Texts 3 to 6 have not "
-        "been started."
+        "Texts 1 to 2 have reached epoch 1 of 3. Texts 3 to 6 have not been started."
     )
     assert describe_progress(after(4)) == (
         "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
@@ -155,15 +154,17 @@ def test_a_stopped_run_counts_its_texts_once(
     )
     stopped = after(7)
     assert describe_progress(stopped) == (
-        "2 of 6 texts are finished. Texts 3 and 4 are half-learnt: they have reached epoch 2 of "
-        "3. Texts 5 and 6 have not been started."
+        "2 of 6 texts are finished. Texts 3 to 4 have reached epoch 2 of 3. Texts 5 to 6 have not "
+        "been started."
     )
     assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
-    assert "of 2 of 6 texts; after 3 epochs it is" in run_point(stopped, 0)
-    assert run_point(stopped, 3).startswith("After 1 of 3 epochs, the losses of 2 texts are ")
-    assert run_point(stopped, 5) == "Text 6 has not been started."
+    assert "of 2 of 6 texts, on average; after 3 epochs it is" in describe_learning(stopped, 0)
+    assert describe_learning(stopped, 3).startswith(
+        "After 1 of 3 epochs, the losses of 2 texts are "
+    )
+    assert describe_learning(stopped, 5) == "Text 6 has not been started."
     assert describe_progress(after(len(events))) == ""
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert describe_progress(alone) == "Text 1 is half-learnt: it has reached epoch 2 of 3."
+    assert describe_progress(alone) == "Text 1 has reached epoch 2 of 3."

@@ -16,7 +16,7 @@ from neuralviz.layers.states import LayerStates
 from neuralviz.layers.words import WordVariances, word_variances
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import LanguageModel, tokenize
-from neuralviz.plots.words import words_figure, words_height
+from neuralviz.plots.layers import words_figure, words_height
 from tests.support.models import SENTENCES, WINDOW
 
 
@@ -198,7 +198,7 @@ def test_words_are_named_beside_their_dots():
     )
     assert list(figure.layout.yaxis.ticktext) == ["&lt;b&gt;", "the"]
     assert list(figure.data[0].x) == [0.001, 0.02]
-    assert figure.data[0].customdata.tolist() == [
+    assert list(map(list, figure.data[0].customdata)) == [
         ["&lt;b&gt;", "5 occurrences"],
         ["the", "9 occurrences"],
     ]

@@ -122,6 +122,7 @@ def cases() -> list[tuple[bytes, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_no_workbook_ends_the_process(tmp_path: Path) -> None:
     all_cases = cases()
     paths = [tmp_path / f"{number}.xlsx" for number in range(len(all_cases))]

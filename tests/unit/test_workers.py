@@ -12,15 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
-from neuralviz.jobs.workers import Workers, _Process
+from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models.shared import ModelRef, shared_model
-from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop
+from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop, submit
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +54,6 @@ def test_a_task_is_done_in_another_process(workers: Workers) -> None:
     assert run.status == "done"
     assert run.result in workers.processes()
     assert run.result != os.getpid()
-
-
-def test_events_come_in_order(workers: Workers) -> None:
     assert carried_out(workers, CountUp(500)).result == tuple(range(500))
 
 
@@ -75,10 +71,11 @@ def test_after_everything_the_model_is_bit_identical() -> None:
     workers = Workers(n=1, threads=1)
     try:
         before = carried_out(workers, DigestOfModel()).result
-        queue = RunQueue(max_sharing=8, executor=workers)
+        queue = RunQueue(max_sharing=8, workers=workers)
         settings = TuningSettings(shared_model("bundled").head_layers, epochs=5)
         runs = [
-            queue.submit(
+            submit(
+                queue,
                 TuneTexts(ModelRef.from_id("bundled"), (f"The bridge number {n} fell.",), settings),
                 lambda: True,
                 owner=str(n),
@@ -153,24 +150,6 @@ def test_a_worker_that_hangs_is_not_ready() -> None:
     workers.close()
 
 
-def test_none_is_left_behind_that_came_up_while_all_were_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    started = []
-    start = _Process.start
-
-    def slow(threads: int) -> _Process:
-        started.append(start(threads))
-        workers.close()
-        return started[-1]
-
-    monkeypatch.setattr(_Process, "start", slow)
-    workers = Workers(n=1, threads=1)
-    run = carried_out(workers, SaysWhere())
-    assert run.status == "stopped"
-    assert started[0].popen.poll() is not None
-
-
 def test_a_run_that_is_stopped_and_ends_at_once_is_over_either_way(workers: Workers) -> None:
     for pause in (0.0, 0.001, 0.005, 0.02, 0.05):
         run: Run[object] = Run(CountUp(200), lambda: True)
@@ -207,20 +186,13 @@ def test_workers_that_end_as_asked_are_not_in_the_log(caplog: pytest.LogCaptureF
     assert caplog.messages == []
 
 
-def test_a_run_that_was_stopped_before_is_not_sent(workers: Workers) -> None:
-    run: Run[object] = Run(CountUp(3), lambda: True)
-    run.stop()
-    workers.carry_out(run)
-    assert (run.status, run.result) == ("stopped", ())
-
-
 def test_a_queue_hands_runs_to_workers() -> None:
-    queue = RunQueue(max_running=1, executor=Workers(n=1, threads=1))
-    runs = [queue.submit(SaysWhere(), lambda: True) for _ in range(3)]
+    queue = RunQueue(max_running=1, workers=Workers(n=1, threads=1))
+    runs = [submit(queue, SaysWhere(), lambda: True) for _ in range(3)]
     assert all(run.wait(30) for run in runs)
     assert len({run.result for run in runs}) == 1
     assert queue.close()
-    late = queue.submit(SaysWhere(), lambda: True)
+    late = submit(queue, SaysWhere(), lambda: True)
     assert (late.status, late.error) == ("failed", NOT_BEGUN)
 
 
@@ -255,13 +227,4 @@ def test_threads_are_as_the_environment_says_or_an_even_share(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     monkeypatch.setattr(the_workers, "_count_cores", lambda: 8)
-    started: list[int] = []
-
-    def start(threads: int) -> None:
-        started.append(threads)
-        raise WorkerEndedError
-
-    monkeypatch.setattr(the_workers._Process, "start", start)
-    with pytest.raises(WorkerEndedError):
-        the_workers.Workers(2).start()
-    assert started == [threads]
+    assert the_workers.Workers(2)._threads == threads

@@ -72,12 +72,6 @@ def test_jsonl_and_parquet_keep_everything():
     assert repr(back.to_pylist()) == repr(TABLE.to_pylist())
 
 
-def test_data_frames_are_inert_too():
-    frame = pd.DataFrame({"text": ["=1", "a"], "@n": [-1.5, 2.0]})
-    assert frame_csv(frame).splitlines() == ["\ufefftext,'@n", "'=1,-1.5", "a,2.0"]
-    assert frame["text"][0] == "=1"
-
-
 def test_a_csv_file_of_a_data_frame_has_every_value_of_a_vector() -> None:
     vector = np.linspace(-1, 1, 3000, dtype=np.float32)
     content = frame_csv(pd.DataFrame({"id": ["a"], "vector": [vector]}))

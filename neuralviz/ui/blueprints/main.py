@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.headlines.micro_tuning import describe_masks
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
-from neuralviz.micro_tuning.masks_in_words import describe_masks
 from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
@@ -117,7 +117,7 @@ def _show_grid(grid: Grid) -> None:
             "and downloads include all of them."
         )
     with slide(PAGE):
-        show_point(describe_masks(inputs, grid.blueprints), key=PAGE)
+        show_point(describe_masks(inputs), key=PAGE)
         with allow_swiping("blueprint-grid", 70 + 22 * len(window)):
             show_figure(
                 blueprint_grid(inputs, grid.blueprints, tokens, window),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders.labels import full_method_labels
-from neuralviz.evaluation.similarity import disagreements
-from neuralviz.evaluation.together import describe_similar_texts, furthest_apart, least_alike
+from neuralviz.evaluation.similarity import disagreements, furthest_apart, least_alike
+from neuralviz.headlines.similar_texts import describe_similar_texts
 from neuralviz.jobs.comparing import Compare, describe_missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import text_names

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.similarity import rank_differences
-from neuralviz.evaluation.together import describe_agreement, describe_spread, least_alike
+from neuralviz.evaluation.similarity import least_alike, rank_differences
+from neuralviz.headlines.similar_texts import describe_agreement, describe_spread
 from neuralviz.plots.compare import difference_heatmap, products_scatter, spread_figure
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.pair import show_framed
@@ -72,7 +72,7 @@ def show_warnings(comparison: Comparison, results: Sequence[Similarity]) -> None
 
 
 def show_disagreements(
-    run_id: int, results: Sequence[Similarity], differences: Disagreements
+    run_id: str, results: Sequence[Similarity], differences: Disagreements
 ) -> None:
     """List the pairs of texts by how much the methods disagree, the most first."""
     st.subheader("Where the methods disagree", anchor=False)
@@ -154,7 +154,7 @@ def show_two_methods(
     a, b = results[first], results[second]
     pair = chosen_pair(len(a.texts))
     with slide("two-methods"):
-        show_point(plain(describe_agreement(a, b)), key="compare-two")
+        show_point(plain(describe_agreement([a, b])), key="compare-two")
         show_framed(a.texts, "two")
         left_column, right_column = st.columns(2)
         with left_column:

@@ -12,8 +12,7 @@ import streamlit as st
 from neuralviz.embedders.labels import short_labels
 from neuralviz.jobs.comparing import FollowPair
 from neuralviz.plots.compare import layer_products_figure
-from neuralviz.plots.micro_tuning import short_layer_names
-from neuralviz.plots.shares import shares_figure, shares_width
+from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.selection import PAIR, choose_pair, chosen_pair
 from neuralviz.ui.figures import allow_swiping, show_figure

@@ -8,8 +8,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.similarity import order_by_cluster, order_by_label, pair_indices
-from neuralviz.evaluation.together import usable_labels
+from neuralviz.evaluation.similarity import (
+    order_by_cluster,
+    order_by_label,
+    pair_indices,
+    usable_labels,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,8 +19,7 @@ from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.reading.vectors import has_vectors, read_vectors
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.names import MAX_NAME
+from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, show_import_form

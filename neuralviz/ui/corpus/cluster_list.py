@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.maps.selection import Selection
+from neuralviz.maps.filtering import Selection
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.labels import describe_themes
 from neuralviz.ui.corpus.selecting import select

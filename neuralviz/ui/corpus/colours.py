@@ -9,8 +9,12 @@ import numpy as np
 
 from neuralviz.maps.neighbourhoods import common_neighbours, label_agreement
 from neuralviz.plots.corpus_map import drawn_rows
-from neuralviz.plots.point_colours import colour_by_category, colour_by_code, colour_by_number
-from neuralviz.plots.point_groups import scale_ends
+from neuralviz.plots.point_colours import (
+    colour_by_category,
+    colour_by_code,
+    colour_by_number,
+    scale_ends,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,12 +16,12 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.asking import find_embedder, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.map_points import MapPoints, group_rows
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
-from neuralviz.maps.point_grid import PointGrid, group_rows
+from neuralviz.maps.searching import find_embedder, neighbours_at_once
 from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from neuralviz.jobs.near import SampledNeighbours
+    from neuralviz.jobs.mapping import SampledNeighbours
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy
@@ -89,19 +89,9 @@ class OpenMap:
         return is_large(self.corpus.n_texts)
 
     @property
-    def grid(self) -> PointGrid:
-        """An index of the points by their position, of a map in two dimensions.
-
-        The first figure needs no order, so points are sorted in the background after it.
-        """
-
-        def make() -> PointGrid:
-            grid = PointGrid.build(self.coordinates)
-            if is_served():
-                _run_soon(grid.sort, first=True)
-            return grid
-
-        return self._parts.get("grid", make)
+    def plane(self) -> MapPoints:
+        """The points of a map in two dimensions, for questions about parts of it."""
+        return self._parts.get("plane", lambda: MapPoints.from_coordinates(self.coordinates))
 
     @property
     def by_cluster(self) -> tuple[np.ndarray, np.ndarray]:
@@ -256,9 +246,9 @@ class OpenMap:
         return self._colours.get(name, make)
 
 
-def _run_soon(method: Callable[[], None], *, first: bool = False) -> None:
+def _run_soon(method: Callable[[], None]) -> None:
     """Call a method in the background, unless its object has been deleted by then."""
-    WARMING.call_soon(partial(_call, weakref.WeakMethod(method)), first=first)
+    WARMING.call_soon(partial(_call, weakref.WeakMethod(method)))
 
 
 def _call(held: weakref.WeakMethod[Callable[[], None]]) -> None:
@@ -329,7 +319,7 @@ def open_ahead() -> None:
                 newest = open_map(corpus, max(kept, key=lambda kept_map: kept_map.created))
                 open_corpus(corpus).read_ahead()
                 if newest.coordinates.shape[1] == 2:
-                    _ = newest.grid
+                    _ = newest.plane
                 return
 
 

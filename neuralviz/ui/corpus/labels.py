@@ -9,15 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders.labels import method_labels, short_labels
-from neuralviz.evaluation.maps_in_words import (
-    accuracy_point,
-    agreement_point,
-    clusters_point,
-    neighbours_point,
-)
+from neuralviz.headlines.corpus import describe_agreement, describe_clusters, describe_labels
 from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right, suggest_k
 from neuralviz.maps.shares import wilson_interval
-from neuralviz.plots.label_accuracy import accuracy_figure
+from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.colours import K, common_share
 from neuralviz.ui.corpus.kept import other_maps
@@ -31,7 +26,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNeighbours
+    from neuralviz.jobs.mapping import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 
@@ -55,12 +50,12 @@ def describe_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: b
         k, hits, baselines = _score_labels(corpus, methods, labels)
         if not all((corpus.categories[name] != "").all() for name in labels):
             everything = "all texts with a label"  # the others do not count
-        texts = everything if is_filtered else "texts"
-        return neighbours_point(names, hits, baselines, k, texts)
+        texts = everything if is_filtered else ""
+        return describe_labels(names, hits, baselines, k, texts)
     if len(methods) > 1:
         k = min(K, *(open_map.neighbours.k for open_map in methods))
         texts = everything if is_filtered else "these texts"
-        return agreement_point(names, float(common_share(maps).mean()), k, texts)
+        return describe_agreement(names, float(common_share(maps).mean()), k, texts)
     return describe_themes(maps[0])
 
 
@@ -77,11 +72,11 @@ def describe_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     labels = _sample_labels(corpus, samples, IN_SENTENCE)
     if labels:
         k, hits, baselines = _score_sample_labels(corpus, samples, labels)
-        return neighbours_point(spoken_labels(methods), hits, baselines, k, texts)
+        return describe_labels(spoken_labels(methods), hits, baselines, k, texts)
     if len(methods) > 1:
         first, second = (sample.near for sample in samples)
         share = float(common_neighbours(first, second, K).mean())
-        return agreement_point(spoken_labels(methods), share, min(K, first.k, second.k), texts)
+        return describe_agreement(spoken_labels(methods), share, min(K, first.k, second.k), texts)
     return describe_themes(maps[0])
 
 
@@ -143,7 +138,7 @@ def describe_themes(open_map: OpenMap) -> str:
     names = [plain(name) for name, _ in open_map.clusters_named]
     sizes = open_map.cluster_sizes.tolist()
     (method,) = spoken_labels([open_map])
-    return clusters_point(method, names, sizes, open_map.corpus.n_texts)
+    return describe_clusters(method, names, sizes, open_map.corpus.n_texts)
 
 
 def _distinct_methods(maps: Sequence[OpenMap]) -> list[OpenMap]:
@@ -183,10 +178,10 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     title = f"{k}-NN accuracy"
     with slide("accuracy"):
         sentence_hits = dict(list(hits.items())[:IN_SENTENCE])
-        point = accuracy_point(spoken_labels(methods), sentence_hits, baselines, k)
+        point = describe_labels(spoken_labels(methods), sentence_hits, baselines, k)
         show_point(point, key="accuracy")
         show_figure(
-            accuracy_figure(
+            label_accuracy_figure(
                 labels, bars, {n: accuracies[n][0].baseline for n in names}, title=title
             ),
             key="corpus-accuracy",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.maps.point_grid import Window
-from neuralviz.maps.selection import Selection
-from neuralviz.plots.corpus_map import MOST_DRAWN
-from neuralviz.plots.large_map import (
+from neuralviz.maps.filtering import Selection
+from neuralviz.maps.map_points import Window
+from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
+    MOST_DRAWN,
     UNDRAWN_SELECTION,
     LargePoints,
     large_map_figure,
@@ -60,7 +60,7 @@ def look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
     """Show a part of a map; the whole map if ``sides`` is None or bounds no part."""
     windows: dict[str, Window] = st.session_state.setdefault(WINDOWS, {})
     windows.pop(open_map.kept.id, None)
-    if sides is not None and len(sides) == len(_sides(open_map.grid.bounds)):
+    if sides is not None and len(sides) == len(_sides(open_map.plane.bounds)):
         try:
             windows[open_map.kept.id] = Window(*sides)
         except ValueError:
@@ -81,10 +81,10 @@ def select_view(
     window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
 
     def make() -> LargeView:
-        grid = open_map.grid
-        part = None if window is None or window.holds(grid.bounds) else window
-        rows, n = grid.sample(part, MOST_DRAWN, within)
-        counts, covered = grid.counts(part and part.grown(AROUND), DENSITY_BINS)
+        plane = open_map.plane
+        part = None if window is None or window.holds(plane.bounds) else window
+        rows, n = plane.sample(part, MOST_DRAWN, within)
+        counts, covered = plane.counts(part and part.grown(AROUND), DENSITY_BINS)
         points = large_points(
             open_map.coordinates[rows],
             rows,
@@ -120,7 +120,7 @@ def draw_background(
     return large_map_figure(
         view.points,
         title=title,
-        bounds=_sides(open_map.grid.bounds),
+        bounds=_sides(open_map.plane.bounds),
         selected=None if chosen is None else chosen.is_selected(view.rows),
         undrawn=extra,
         highlighted=None if row is None else open_map.coordinates[row],

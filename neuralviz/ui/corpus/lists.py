@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.maps_in_words import landing_point
+from neuralviz.headlines.corpus import describe_landing
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.neighbourhoods import common_neighbours, suggest_k
 from neuralviz.maps.settings import MOST_WHOLE
@@ -182,7 +182,7 @@ def _show_nearest(
             nearest = [placement.near.indices[0][:k] for placement in placements.values()]
             near = [list(map(plain, corpus.categories_at(name, rows))) for rows in nearest]
             methods = spoken_labels(list(placements))
-            point = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
+            point = describe_landing(plain(shorten(sentence, 60)), methods, near, plain(name))
             show_point(point, key="sentence")
         for open_map, placement in placements.items():
             _show_nearest_texts(corpus, open_map, placement.near.indices[0], within)

@@ -8,7 +8,6 @@ import streamlit as st
 
 from neuralviz.embedders.labels import labels_by_spec
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.mapping import seconds_to_embed
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
@@ -47,7 +46,7 @@ from neuralviz.ui.point import show_point
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import show_on_stage, slide
 from neuralviz.ui.warming import WARMING
-from neuralviz.words import about_seconds, many
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,10 +189,7 @@ def _describe_work(corpus: Corpus, choice: MapChoice, method: str, saved: Saved)
         counts = f"{method}: {n_done:,} of {n:,} different texts embedded"
     if not choice.spec.learns:
         return counts
-    takes = seconds_to_embed(choice.spec, n - n_done)
-    if takes is None:
-        return f"{counts}; the time left is shown once the first texts are embedded"
-    return f"{counts}; {about_seconds(takes)}"
+    return f"{counts}; the time left is shown once the first texts are embedded"
 
 
 @st.fragment

@@ -10,8 +10,8 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.filtering import Selection
 from neuralviz.maps.neighbourhoods import is_apart
-from neuralviz.maps.selection import Selection
 from neuralviz.maps.settings import REDUCERS
 from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figure
 from neuralviz.plots.map_page import PageMap, map_page
@@ -204,7 +204,7 @@ def _show_map(
             handle_click,
             hover=handle_hover,
             areas=lambda areas: select(
-                Selection.from_mask(open_map.grid.inside(areas)), "selected"
+                Selection.from_mask(open_map.plane.inside(areas)), "selected"
             ),
             window=lambda sides: large.look_at(open_map, sides),
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.jobs.near import FindNeighbours
+from neuralviz.jobs.mapping import FindNeighbours
 from neuralviz.maps.searching import INDEXED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.page import plain

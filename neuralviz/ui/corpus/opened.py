@@ -11,8 +11,7 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
-from neuralviz.maps.categories import category_names, find_categories
-from neuralviz.maps.search import find_words
+from neuralviz.maps.filtering import category_names, find_categories, find_words
 from neuralviz.maps.settings import is_large
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.rows import are_whole

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.jobs.near import SampleNeighbours
-from neuralviz.maps.asking import SAMPLED
+from neuralviz.jobs.mapping import SampleNeighbours
+from neuralviz.maps.searching import SAMPLED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
@@ -16,7 +16,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.near import SampledNeighbours
+    from neuralviz.jobs.mapping import SampledNeighbours
     from neuralviz.ui.corpus.kept import OpenMap
 
 PATIENCE = 0.05  # seconds

@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.embedders.labels import method_labels, short_labels
 from neuralviz.embedders.specs import list_models
 from neuralviz.jobs.mapping import PlaceSentence
-from neuralviz.maps.selection import Selection
+from neuralviz.maps.filtering import Selection
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus import address

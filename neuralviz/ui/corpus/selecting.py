@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.maps.selection import Selection
+from neuralviz.maps.filtering import Selection
 
 if TYPE_CHECKING:
     import numpy as np

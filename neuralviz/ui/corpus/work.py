@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns, known_run
+from neuralviz.ui.session_runs import SessionRuns, find_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,8 @@ _SAVED = (
     "The embeddings that were finished are saved; what is missing is made when you press the "
     "button above."
 )
-_CRASHED = f"The server ended while it was working on this corpus. {_SAVED}"
 _LOST = {
-    "queued": _CRASHED,
-    "crashed": _CRASHED,
+    "crashed": f"The server ended while it was working on this corpus. {_SAVED}",
     "not begun": f"Work on this corpus did not begin. {_SAVED}",
     "stopped": f"Work on this corpus was stopped. {_SAVED}",
     "failed": f"Work on this corpus failed. {_SAVED}",
@@ -77,8 +75,8 @@ def is_of_interest(run: Run[MapsState], missing: Sequence[MapChoice]) -> bool:
 
 def describe_lost_run(corpus: Corpus) -> str:
     """What became of a lost run that the address names; empty where none was lost."""
-    lost = known_run(_work(corpus))
-    return _LOST.get(lost.status, "") if lost is not None else ""
+    status = find_status(_work(corpus))
+    return _LOST.get(status, "") if status is not None else ""
 
 
 def _work(corpus: Corpus) -> str:

@@ -11,14 +11,13 @@ import streamlit as st
 
 from neuralviz.embedders.labels import short_labels
 from neuralviz.evaluation.in_words import EMPTY_CELL
-from neuralviz.evaluation.verdict import describe_other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explain_measures, yardsticks_of
+from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
 from neuralviz.plots.evaluation import rows_height
-from neuralviz.plots.report import report_html
+from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About, file_name
-from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.store.results import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
@@ -170,7 +169,7 @@ def _show_verdict(
         yardstick = yardsticks.get(chosen, yardstick)
     with top:
         sentences = [
-            verdict(results, 0, yardstick, name=method_name, quote=plain),
+            describe_verdict(results, 0, yardstick, name=method_name, quote=plain),
             describe_other_winner(results, related_results, name=method_name),
         ]
         show_point(" ".join(filter(None, sentences)), key="evaluation")

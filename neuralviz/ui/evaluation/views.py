@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.asides import (
-    describe_followed_quality,
-    describe_halves,
-    describe_separation,
-    describe_shared_errors,
-)
-from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.yardsticks import best_first
+from neuralviz.headlines.evaluation import (
+    describe_followed_quality,
+    describe_pairs,
+    describe_separation,
+    describe_shared_errors,
+    short_name,
+)
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import (
     common_figures,
@@ -147,7 +147,7 @@ def _draw_pair_by_pair(results: Results, yardstick: Yardstick, provenance: About
     top = st.container()
     label, measurement = pick_method(results, yardstick, "evaluation-pairs-of")
     with top:
-        sentence = describe_halves(data, measurement, spoken_by(results, method_name)(label))
+        sentence = describe_pairs(data, measurement, short_name(results, method_name)(label))
         show_point(sentence, key="evaluation-pairs")
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)

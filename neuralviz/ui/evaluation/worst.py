@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
-from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
+from neuralviz.headlines.evaluation import short_name
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
@@ -37,7 +37,7 @@ def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> Non
         provenance: for downloads.
     """
     data = results.data[0]
-    name = spoken_by(results, lambda label: f"**{plain(label)}**")
+    name = short_name(results, lambda label: f"**{plain(label)}**")
     sentences = {
         label: worst_in_words(data, measurement, name(label), _quote)
         for _, label, measurement in results.finished(0)

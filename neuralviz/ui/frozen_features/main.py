@@ -9,8 +9,16 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.jobs import Run
-from neuralviz.jobs.example_ladder import EXAMPLE, example_ladder, example_pairs, recorded_ladder
-from neuralviz.jobs.ladder import LOOKED_AT, ClimbLadder, LookAtLayers, pair_rows
+from neuralviz.jobs.ladder import (
+    EXAMPLE,
+    LOOKED_AT,
+    ClimbLadder,
+    LookAtLayers,
+    example_ladder,
+    example_pairs,
+    pair_rows,
+    recorded_ladder,
+)
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
 from neuralviz.ui.frozen_features.rung import show_rung

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.ladder_in_words import (
-    layer_shares_point,
-    rebuilt_point,
-    residuals_point,
-    worst_point,
-)
 from neuralviz.evaluation.ladder_table import best_result, best_rung, worst_predictions
+from neuralviz.headlines.ladder import (
+    describe_errors,
+    describe_layer_shares,
+    describe_worst,
+)
 from neuralviz.plots.ladder import (
     autoencoder_figure,
     layer_shares_figure,
@@ -78,7 +77,7 @@ def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
         None,
     )
     with slide("frozen-heard"):
-        show_point(layer_shares_point(result.rung, layer_shares), key="frozen-heard")
+        show_point(describe_layer_shares(result.rung, layer_shares), key="frozen-heard")
         left_column, right_column = (
             wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
         )
@@ -99,7 +98,7 @@ def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
     sentence = (
         "How far the score moves while a layer's cosine moves as it does among the dev pairs."
     )
-    st.caption(f"{sentence} {rebuilt_point(rebuilt[1])}" if rebuilt else sentence)
+    st.caption(sentence)
 
 
 def _show_autoencoders(epochs: Sequence[np.ndarray], losses: np.ndarray, provenance: About) -> None:
@@ -119,7 +118,7 @@ def _show_predictions(ladder: Ladder, result: RungResult, provenance: About) -> 
     assert test is not None
     pairs = worst_predictions(test, result.predicted, len(test.scores))
     with slide("frozen-predictions"):
-        show_point(worst_point(result.rung, pairs[0], quote), key="frozen-predictions")
+        show_point(describe_worst(result.rung, pairs[0], quote), key="frozen-predictions")
         left_column, right_column = wide_columns(2, "frozen-predictions")
         with left_column:
             show_figure(
@@ -160,7 +159,7 @@ def _show_errors(ladder: Ladder, result: RungResult, provenance: About) -> None:
     assert test is not None
     errors = result.predicted - test.scores
     with slide("frozen-errors"):
-        show_point(residuals_point(result.rung, result.predicted, test.scores), key="frozen-errors")
+        show_point(describe_errors(result.rung, result.predicted, test.scores), key="frozen-errors")
         left_column, right_column = wide_columns(2, "frozen-errors")
         for place, name, make in (
             (left_column, "errors", residual_figure),

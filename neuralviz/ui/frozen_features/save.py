@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.ladder_in_words import rung_warnings
 from neuralviz.evaluation.ladder_table import best_rung
+from neuralviz.headlines.ladder import warn_of_rung
 from neuralviz.jobs.ladder import make_similarity_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
@@ -39,7 +39,7 @@ def offer_to_save(run: Run[Ladder]) -> None:
         rung = choose_rung(list(rungs), best_rung(ladder), "frozen-save-of")
         name = st.text_input("Name", placeholder="my-similarity", key="frozen-name")
         pressed = st.button("Save", icon=":material/save:", key="frozen-save-it")
-    for warning in rung_warnings(ladder, rung):
+    for warning in warn_of_rung(ladder, rung):
         st.warning(plain(warning))
     save_id = (name.strip(), run.task, rung)
     if st.session_state.get(_SAVED) == save_id and model_path(save_id[0]).is_file():

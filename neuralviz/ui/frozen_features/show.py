@@ -10,8 +10,8 @@ import streamlit as st
 
 from neuralviz.evaluation.best_layer import BEST_OF_ALL
 from neuralviz.evaluation.in_words import EMPTY_CELL, in_digits
-from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
 from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
+from neuralviz.headlines.ladder import describe_ladder, describe_layers
 from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
 from neuralviz.plots.pairs import layer_figure
 from neuralviz.plots.standalone import About
@@ -42,7 +42,7 @@ def ladder_provenance(model_id: str, settings: Mapping[str, str] | None = None) 
 
 def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool, key: str) -> None:
     """Draw how well the cosine at each layer follows human scores, for each pooling."""
-    sentence, best = layers_point(layers, is_whole=not live)
+    sentence, best = describe_layers(layers, is_whole=not live)
     values = {pooling: list(cosines.spearman) for pooling, cosines in layers.items()}
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
@@ -82,7 +82,7 @@ def show_ladder(
     """
     lines, provenance = ladder_lines(ladder), ladder_provenance(model_id)
     with slide("frozen-ladder"):
-        show_point(ladder_point(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
+        show_point(describe_ladder(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
         left_column, right_column = wide_columns([7, 5], "frozen-ladder")
         height = ladder_height(len(rungs) + N_BASELINES)
         with left_column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
+from neuralviz.headlines.ladder import PAPERS_PAIR, describe_two_texts
 from neuralviz.jobs.ladder import ScoreTwoTexts, make_similarity_models
 from neuralviz.plots.ladder import pair_scores_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
@@ -89,7 +89,7 @@ def _show(
     scale = task.rungs[0].scale
     with dim_old_results(KEY, result is None), slide(KEY):
         pair = shown_task.first, shown_task.second
-        show_point(identical_point(pair, scores.pair, scores.equal, quote), key=KEY)
+        show_point(describe_two_texts(pair, scores.pair, scores.equal, quote), key=KEY)
         show_figure(
             pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high),
             key=f"{KEY}-scores",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.jobs.walking import WalkThrough
+from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.headlines import how_it_works as points
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.how_it_works import points
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.headlines.layers import describe_blocks, describe_epochs
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.in_words import describe_blocks, describe_epochs
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots.blocks import block_totals_figure, marks_figure
+from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.best_layer import (
-    BEST_OF_ALL,
-    best_layer,
-    best_layer_in_words,
-    interval_of_difference,
-    parts_in_words,
-    reversed_median,
-    settings_in_words,
-)
+from neuralviz.evaluation.best_layer import BEST_OF_ALL
+from neuralviz.headlines.layers import describe_best_layer, describe_parts, describe_settings_range
 from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
@@ -57,11 +50,6 @@ MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
 HALF = 420  # px
-
-_interval_of_difference = lru_cache(maxsize=8)(interval_of_difference)
-_reversed_median = lru_cache(maxsize=8)(
-    lambda result, coefficient: reversed_median(result.by_layer, coefficient)
-)
 
 
 def show() -> None:
@@ -137,19 +125,19 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    best = best_layer(result.by_layer, COEFFICIENTS[coefficient])
-    interval = median = None
-    if best is not None and not live:
-        median = _reversed_median(result, COEFFICIENTS[coefficient])
-        if best.rival is not None:
-            layers = result.by_layer[best.pooling]
-            interval = _interval_of_difference(
-                layers[best.layer], layers[best.rival], COEFFICIENTS[coefficient]
-            )
-    sentence = best_layer_in_words(best, coefficient, len(result.pairs), interval, median)
+    sentence, best = _describe_best_layer(result, coefficient, not live)
     with slide(KEY):
         show_point(sentence, key=KEY)
         _show_by_layer(result, coefficient, best)
+
+
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _describe_best_layer(
+    result: LayerPairs, coefficient: str, is_whole: bool
+) -> tuple[str, BestLayer | None]:
+    return describe_best_layer(
+        result.by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
+    )
 
 
 def _show_more(result: LayerPairs, coefficient: str) -> None:
@@ -174,7 +162,7 @@ def _show_more(result: LayerPairs, coefficient: str) -> None:
         for values_by_variant in (result.windows, result.layer_starts)
     )
     with slide(f"{KEY}-sweeps"):
-        show_point(settings_in_words(windows, starts, coefficient), key=f"{KEY}-sweeps")
+        show_point(describe_settings_range(windows, starts, coefficient), key=f"{KEY}-sweeps")
         window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
         with window_column:
             _show_sweep(result, coefficient, "windows")
@@ -233,8 +221,7 @@ def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> No
         name: _value(measured, coefficient) for name, measured in result.ablation[variant].items()
     }
     whole, plain_mean = (result.ablation[variant][PARTS[part]] for part in ("all", "last"))
-    interval = _interval_of_difference(whole, plain_mean, COEFFICIENTS[coefficient])
-    sentence = parts_in_words(parts[PARTS["all"]], parts[PARTS["last"]], coefficient, interval)
+    sentence = describe_parts(whole, plain_mean, COEFFICIENTS[coefficient], coefficient)
     with slide(f"{KEY}-ablation"):
         show_point(sentence, key=f"{KEY}-ablation")
         show_figure(

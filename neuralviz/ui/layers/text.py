@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.headlines.layers import NAMED, describe_text
 from neuralviz.jobs.layers import FollowText
 from neuralviz.layers.geometry import followed_words, word_importance
-from neuralviz.layers.in_words import NAMED, describe_text
 from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots

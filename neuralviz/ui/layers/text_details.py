@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.headlines.layers import describe_layer_weights, describe_map, describe_settings
 from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
-from neuralviz.layers.in_words import describe_layer_weights, describe_map, describe_settings
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, show_figure

@@ -12,12 +12,12 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import SettingsError
+from neuralviz.headlines.layers import describe_corpus, describe_groups
 from neuralviz.jobs.layers import FollowWords
-from neuralviz.layers.in_words import describe_corpus, describe_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
+from neuralviz.plots.layers import words_figure, words_height
 from neuralviz.plots.standalone import About
-from neuralviz.plots.words import words_figure, words_height
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
@@ -90,7 +90,7 @@ def _read_sample() -> ReadTexts:
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
-def _choose_least(result: WordVariances, run: int) -> int:
+def _choose_least(result: WordVariances, run: str) -> int:
     """A field for how often a word must occur."""
     return st.number_input(
         "Minimum number of occurrences",

@@ -17,8 +17,7 @@ from neuralviz.micro_tuning.blanks import (
 )
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_held
-from neuralviz.plots.about_run import describe_run
-from neuralviz.plots.filling import blank_figure, blank_height
+from neuralviz.plots.micro_tuning import blank_figure, blank_height, describe_run
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure

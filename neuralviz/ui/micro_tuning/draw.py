@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.micro_tuning.in_words import (
+from neuralviz.headlines.micro_tuning import (
     compare_with_earlier,
+    describe_learning,
+    describe_neurons,
     first_words,
-    neurons_point,
     neurons_stand_out,
-    run_point,
 )
-from neuralviz.plots.about_run import describe_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_LINES,
     Norms,
     delta_norm_figure,
+    describe_run,
     loss_figure,
     neurons_figure,
     short_layer_names,
@@ -72,7 +72,7 @@ def show_record(
     provenance = describe_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
-        show_point(plain(run_point(record, text)), key=f"{key}-learning")
+        show_point(plain(describe_learning(record, text)), key=f"{key}-learning")
         _show_stage_texts(record, key, text)
         if earlier is not None:
             st.markdown(plain(compare_with_earlier(record, earlier.record, earlier.numbers)))
@@ -156,7 +156,7 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
         with_all = n > 2 * EXTREME and st.toggle(f"All {n:,} neurons", key=f"{key}-every")
     change = record.last[layer][text]
     with place:
-        show_point(plain(neurons_point(change, names[layer])), key=f"{key}-neurons")
+        show_point(plain(describe_neurons(change, names[layer])), key=f"{key}-neurons")
     draw_live_figure(
         draw_once(
             f"{key}-delta",

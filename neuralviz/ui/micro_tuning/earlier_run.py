@@ -35,13 +35,13 @@ def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) ->
         runs: of the session.
         earlier: see above.
     """
-    if earlier is None or not (result_id := runs.view_of(earlier)):
+    if earlier is None or not earlier.view:
         st.query_params.pop(ADDRESS, None)
         return
     run_id, view_id = st.session_state.get(_LAST_VIEW, (None, None))
     if run_id != earlier.id:
         task: TuneTexts = earlier.task
-        run = [task.model.id, asdict(task.settings), result_id]
+        run = [task.model.id, asdict(task.settings), earlier.view]
         try:
             view_id = save_once(View(task.texts, choices=((_RUN, json.dumps(run)),)))
         except OSError:  # the page has reported it for the texts

@@ -9,10 +9,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.micro_tuning.in_words import similar_point, words_point
-from neuralviz.plots.about_run import describe_run
-from neuralviz.plots.micro_tuning import products_figure, short_layer_names
-from neuralviz.plots.shares import shares_figure, shares_width
+from neuralviz.headlines.micro_tuning import describe_similar, describe_words
+from neuralviz.plots.micro_tuning import (
+    describe_run,
+    products_figure,
+    shares_figure,
+    shares_width,
+    short_layer_names,
+)
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.micro_tuning.one_step import offer_one_step
@@ -58,7 +62,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
         for word, is_unknown in zip(words, unknown, strict=True)
     ]
     with slide(f"{key}-words"):
-        show_point(plain(words_point(record, text)), key=f"{key}-words")
+        show_point(plain(describe_words(record, text)), key=f"{key}-words")
         with allow_swiping(f"{key}-shares-wide", shares_width(labels)):
             show_figure(
                 shares_figure(labels, shares, "Which words shaped the embedding"),
@@ -125,7 +129,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar"):
-        show_point(plain(similar_point(vectors, labels)), key=f"{key}-similar")
+        show_point(plain(describe_similar(vectors, labels)), key=f"{key}-similar")
         show_figure(
             products_figure(labels, products, shown_texts),
             key=f"{key}-products",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.in_words import describe_progress
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.example_training import (
+from neuralviz.jobs.training import (
     ENCODER,
     KINDS,
     PART,

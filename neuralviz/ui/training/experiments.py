@@ -9,15 +9,15 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.training_frames import training_frame, training_numbers
-from neuralviz.evaluation.training_in_words import table_point
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     training_table,
 )
-from neuralviz.jobs.example_training import first_settings
+from neuralviz.headlines.training import describe_table
+from neuralviz.jobs.training import first_settings
 from neuralviz.jobs.training_tables import FillTrainingTable
 from neuralviz.plots.standalone import About
-from neuralviz.plots.training_tables import training_table_figure
+from neuralviz.plots.training import training_table_figure
 from neuralviz.store.results import corpus_view
 from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
@@ -106,7 +106,7 @@ def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -
     task = run.task
     assert isinstance(task, FillTrainingTable)
     table = training_table(task.table)
-    show_point(table_point(table, result.cells, plain(task.labels)), key="training-table")
+    show_point(describe_table(result.cells, plain(task.labels)), key="training-table")
     rows = len({cell.row for cell in result.cells})
     show_figure(
         training_table_figure(table, result.cells, task.labels),

@@ -9,8 +9,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.jobs import Run
-from neuralviz.jobs.example_training import example_training, recorded_lessons
-from neuralviz.jobs.training import TrainOnCorpus
+from neuralviz.jobs.training import TrainOnCorpus, example_training, recorded_lessons
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks

@@ -9,11 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.headlines.training import describe_moves
 from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.plots.theme import shorten
 from neuralviz.plots.training import colours_of_groups, moving_map_figure
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.in_words import moves_point, new_neighbours
+from neuralviz.training.moves import new_neighbours
 from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from neuralviz.jobs import Run
     from neuralviz.plots.standalone import About
-    from neuralviz.training.in_words import NewNeighbours
+    from neuralviz.training.moves import NewNeighbours
     from neuralviz.training.record import Lesson
 
 N_VISIBLE = 3  # texts whose neighbours changed most
@@ -67,7 +68,7 @@ def show_moves(
             )  # fmt: skip
         changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
         with point_place:
-            show_point(moves_point(lesson, changed), key="training-moves")
+            show_point(describe_moves(lesson, changed), key="training-moves")
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         with left_column:
             show_figure(

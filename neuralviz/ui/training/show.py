@@ -9,6 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.headlines.training import (
+    describe_lessons,
+    describe_trained_layers,
+    suggest_next,
+    trained_part,
+)
 from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.plots.training import (
     accuracy_by_layer_figure,
@@ -18,13 +24,6 @@ from neuralviz.plots.training import (
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.in_words import (
-    is_decided,
-    layers_point,
-    suggest_next,
-    trained_part,
-    training_point,
-)
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
@@ -64,11 +63,8 @@ def show_lessons(
         return
     provenance = describe_training(lessons, corpus.name, task.model.id)
     with slide("training"):
-        sentence = training_point(
-            lessons,
-            plain(task.labels),
-            is_decided(lessons),
-            part=trained_part(task.settings[0]),
+        sentence = describe_lessons(
+            lessons, plain(task.labels), part=trained_part(task.settings[0])
         )
         show_point(sentence, key="training")
         _show_first_figures(run, task.labels, lessons, provenance)
@@ -151,7 +147,10 @@ def _show_accuracy_maps(
     if not numbered_lessons:
         return
     with slide("training-maps"):
-        show_point(layers_point([lesson for _, lesson in numbered_lessons]), key="training-layers")
+        show_point(
+            describe_trained_layers([lesson for _, lesson in numbered_lessons]),
+            key="training-layers",
+        )
         columns = wide_columns(len(numbered_lessons), "training-by-step")
         for column, (number, lesson) in zip(columns, numbered_lessons, strict=True):
             with column:

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.headlines.training import describe_lessons
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training import (
     accuracy_by_layer_figure,
@@ -16,7 +17,6 @@ from neuralviz.plots.training import (
     training_loss_figure,
 )
 from neuralviz.training.folders import RecordedTraining, read_folder
-from neuralviz.training.in_words import training_point
 from neuralviz.training.record import Lesson
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.limits import effective_settings
@@ -62,7 +62,7 @@ def _show(folder: str, recorded: RecordedTraining) -> None:
     )
     with slide(KEY):
         st.subheader(plain(Path(folder).name), anchor=False)
-        show_point(training_point([lesson], LABEL if recorded.labels else ""), key=KEY)
+        show_point(describe_lessons([lesson], LABEL if recorded.labels else ""), key=KEY)
         state = "finished" if lesson.is_over else "so far"
         st.caption(
             plain(

@@ -1,0 +1,235 @@
+"""The sentence above a view: a value, its rival, whether the data decide between them, and of what.
+
+Every comparison of a page, a report and the command line is a `Headline`. The modules of this room
+fill it for one subject each, and make the few sentences that compare nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from neuralviz.maps.shares import paired_share_interval, wilson_interval
+from neuralviz.words import counted, joined, number
+
+Bounds = tuple[float, float]
+Name = Callable[[str], str]
+
+LEVEL = 0.00005  # values that differ by less are written alike
+MOST_NAMED = 5  # methods; of more the last are only counted
+UNSURE = "nothing says how sure that is"
+
+
+class Entry(NamedTuple):
+    """A method, layer or the like with its value; the name is marked up already."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured, as it stands around its value.
+
+    Attributes:
+        clause: what comes before the value, such as “the Spearman correlation is”.
+        sample: what it was measured on, such as “48 pairs”.
+        link: between the value and the sample.
+        is_share: whether it is written as a percentage.
+        guessing: what guessing reaches, such as “chance (50.0%)”; empty where that is obvious.
+    """
+
+    clause: str
+    sample: str
+    link: str = "on"
+    is_share: bool = False
+    guessing: str = ""
+
+    def write(self, *values: float) -> str:
+        """The clause with the first value, which the others follow."""
+        first, *others = write_values(values, self.is_share)
+        against = f", against {joined(others)}" if others else ""
+        return f"{self.clause} {first} {self.link} {self.sample}{against}"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Who is ahead of whom, and whether the data decide it.
+
+    Attributes:
+        measured: what the values are.
+        best: the best entry.
+        rivals: those it is level with or not told apart from; else the next one.
+        outcome: what the data say of the best and its rivals; ``alone`` without rivals.
+        interval: 95% interval of the lead over a single rival; of the value where it is alone.
+        has_others: whether there are further entries, all of which the best is ahead of.
+        reason: why nothing is decided where the outcome is ``unknown``; empty for “so far”.
+    """
+
+    measured: Measured
+    best: Entry
+    rivals: tuple[Entry, ...] = ()
+    outcome: Literal["alone", "ahead", "level", "undecided", "unknown"] = "alone"
+    interval: Bounds | None = None
+    has_others: bool = False
+    reason: str = UNSURE
+
+    @classmethod
+    def rank(
+        cls,
+        measured: Measured,
+        entries: Sequence[Entry],
+        interval: Callable[[int, int], Bounds | None],
+        reason: str = UNSURE,
+    ) -> Headline:
+        """The headline of two or more entries.
+
+        Args:
+            measured: what their values are.
+            entries: the best first.
+            interval: 95% interval of the lead of one entry, by its place, over another.
+            reason: as of `Headline`.
+        """
+        places = range(1, len(entries))
+        top = [0, *(i for i in places if abs(entries[i].value - entries[0].value) < LEVEL)]
+        standings = {
+            i: _judge([interval(first, i) for first in top]) for i in places if i not in top
+        }
+        unsure, unknown, ahead = (
+            [i for i, standing in standings.items() if standing == outcome]
+            for outcome in ("undecided", "unknown", "ahead")
+        )
+        outcome: Literal["ahead", "level", "undecided", "unknown"] = "ahead"
+        rivals = ahead[:1]
+        if unsure:
+            outcome, rivals = "undecided", [*top[1:], *unsure]
+        elif len(top) > 1:
+            outcome, rivals = "level", top[1:]
+        elif unknown:
+            outcome, rivals = "unknown", unknown[:1]
+        return cls(
+            measured,
+            entries[0],
+            tuple(entries[i] for i in rivals),
+            outcome,
+            interval(0, rivals[0]) if len(rivals) == 1 else None,
+            not unknown and len(ahead) > (outcome == "ahead"),
+            reason,
+        )
+
+    def say(self) -> str:
+        """The headline as a sentence."""
+        first, values = self.best.name, [entry.value for entry in (self.best, *self.rivals)]
+        n_named = len(values) if len(values) <= MOST_NAMED else MOST_NAMED - 1
+        shown = self.measured.write(*values[: 1 if self.outcome == "level" else n_named])
+        names = join_names([first, *(entry.name for entry in self.rivals)])
+        rest = f"; {first} is ahead of the rest" if self.has_others else ""
+        bounds = self._describe_interval()
+        if self.outcome == "alone":
+            guessing = f"; {self.measured.guessing}" if self.measured.guessing else ""
+            return f"With {first}, {shown}{bounds}{guessing}."
+        if self.outcome == "level":
+            return f"{names} are level: {shown}{rest}."
+        if self.outcome == "undecided":
+            return f"The data do not decide between {names}: {shown}{bounds}{rest}."
+        doubt = " so far"
+        if self.reason or self.outcome == "ahead":
+            lead = abs(values[0] - values[1])
+            doubt = f" by {write_lead(lead, self.interval, self.measured.is_share)[0]}{bounds}"
+        if self.outcome == "unknown" and self.reason:
+            doubt += f", but {self.reason}"
+        elif self.has_others and self.outcome == "ahead":
+            doubt += " and of the rest by more"
+        return f"{first} is ahead of {self.rivals[0].name}{doubt}: {shown}."
+
+    def _describe_interval(self) -> str:
+        if self.interval is None:
+            return ""
+        low, high = write_values(self.interval, self.measured.is_share)
+        title = "95% interval"
+        if self.outcome != "alone":
+            low, high = write_lead(0, self.interval, self.measured.is_share)[1].split(" to ")
+        if self.outcome == "undecided":
+            title += " of the difference"
+            high += " percentage points" if self.measured.is_share else ""
+        return f" ({title}: {low} to {high})"
+
+
+def _judge(intervals: Sequence[Bounds | None]) -> str:
+    """Whether all of the best are ahead of an entry for certain, given the intervals of that."""
+    if all(bounds is not None and bounds[0] >= LEVEL for bounds in intervals):
+        return "ahead"
+    return "undecided" if any(intervals) else "unknown"
+
+
+def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarray]) -> Headline:
+    """The headline of shares of the same texts, whether each text was right.
+
+    Args:
+        measured: what is right.
+        names: of the methods, marked up.
+        hits: [text] booleans of each method; where lengths differ, some are still under way.
+    """
+    if len(names) == 1:
+        bounds = wilson_interval(int(hits[0].sum()), len(hits[0]))
+        return Headline(measured, Entry(names[0], float(hits[0].mean())), interval=bounds)
+    order = sorted(range(len(names)), key=lambda i: -hits[i].mean())
+
+    def interval(i: int, j: int) -> Bounds | None:
+        first, second = hits[order[i]], hits[order[j]]
+        return paired_share_interval(first, second) if len(first) == len(second) else None
+
+    entries = [Entry(names[i], float(hits[i].mean())) for i in order]
+    return Headline.rank(measured, entries, interval, reason="")
+
+
+def voters(k: int) -> str:
+    """``the nearest text votes``, ``the ten nearest texts vote``."""
+    return "the nearest text votes" if k == 1 else f"the {counted(k)} nearest texts vote"
+
+
+def most_and_least(entries: Sequence[Entry], most: str = "most", spec: str = ".2f") -> str:
+    """``a most (0.91), b least (0.12)``, with other words in place of ``most``."""
+    ordered = sorted(entries, key=lambda entry: -entry.value)
+    high, low = (number(entry.value, spec) for entry in (ordered[0], ordered[-1]))
+    if len(ordered) == 1:
+        return f"{ordered[0].name} ({high})"
+    return f"{ordered[0].name} {most} ({high}), {ordered[-1].name} least ({low})"
+
+
+def begin(sentence: str) -> str:
+    """A sentence with a capital letter, also behind the asterisks of bold print."""
+    start = 2 if sentence.startswith("**") else 0
+    return sentence[:start] + sentence[start : start + 1].upper() + sentence[start + 1 :]
+
+
+def join_names(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b, c, d and 2 others``."""
+    n_named = len(names) if len(names) <= MOST_NAMED else MOST_NAMED - 1
+    rest = [f"{len(names) - n_named} others"] if len(names) > n_named else []
+    return joined([*names[:n_named], *rest])
+
+
+def write_values(values: Sequence[float], is_share: bool) -> list[str]:
+    """Values with so many digits that those that differ look different."""
+    scale, unit, fewest, most = (100, "%", 1, 2) if is_share else (1, "", 2, 4)
+    written = [[f"{number(scale * v, f'.{n}f')}{unit}" for v in values] for n in range(most + 1)]
+    n_distinct = len(set(written[most]))
+    return next(row for row in written[fewest:] if len(set(row)) == n_distinct)
+
+
+def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str, str]:
+    """A lead with its unit, and its interval without; that is empty where nobody knows it."""
+    scale, fewest, most = (100, 1, 2) if is_share else (1, 2, 4)
+    numbers = [scale * bound for bound in (value, *(bounds or ()))]
+    nonzero = [bound for bound in numbers if abs(bound) >= scale * LEVEL]
+    enough = (n for n in range(fewest, most) if all(round(abs(bound), n) for bound in nonzero))
+    digits = next(enough, most)
+    lead, *written = (number(bound, f".{digits}f") for bound in numbers)
+    unit = ""
+    if is_share:
+        unit = " percentage point" if float(lead) == 1 else " percentage points"
+    return lead + unit, " to ".join(written)

@@ -1,0 +1,325 @@
+"""What an evaluation says of methods, and what its views show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.embedders.labels import short_labels
+from neuralviz.evaluation.correlation import REVERSE
+from neuralviz.evaluation.data import LabelledData, ScoredData
+from neuralviz.evaluation.leads import RankedMethod, compute_lead, rank_methods
+from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
+from neuralviz.headlines import (
+    UNSURE,
+    Bounds,
+    Entry,
+    Headline,
+    Measured,
+    Name,
+    join_names,
+    most_and_least,
+    voters,
+)
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation import measured as numbers
+    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
+
+_BY_SCORES = ("correlations", "pairs")  # measures of people's scores
+_LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
+
+
+def describe_verdict(
+    results: Results,
+    data: int,
+    yardstick: Yardstick | None = None,
+    name: Name = str,
+    quote: Name = str,
+) -> str:
+    """What a data set says of the methods, in a few short sentences.
+
+    Args:
+        results: as far as they are.
+        data: number of the data set.
+        yardstick: by which methods are compared; by default the main one of the data.
+        name: marks the label of a method in the sentence; has to escape it where it is markup.
+        quote: escapes other words of a user.
+
+    Returns:
+        The sentences; empty while nothing is measured.
+    """
+    finished = yardsticks_of(results, data)
+    if not finished:
+        cells = [cell for (of_data, _), cell in results.cells.items() if of_data == data]
+        reasons = {cell.error for cell in cells}
+        reason = quote(reasons.pop()) if len(reasons) == 1 else ""
+        return f"No method could be measured on these data. {reason}".rstrip() if cells else ""
+    yardstick = yardstick or finished[0]
+    ranked = rank_methods(results, data, yardstick)
+    if not ranked:
+        return f"No method has a {yardstick.title} on these data."
+    name = short_name(results, name)
+    measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
+    sentences = [
+        _compare(results, data, yardstick, ranked, measured, name),
+        _describe_better_elsewhere(results, data, yardstick, ranked[0], name),
+        _describe_words_alone(yardstick, ranked),
+        _describe_left_out(results, data, yardstick, ranked, name),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _compare(
+    results: Results,
+    data: int,
+    yardstick: Yardstick,
+    ranked: Sequence[RankedMethod],
+    measured: Measured,
+    name: Name,
+) -> str:
+    """Who is ahead, and whether that is better than guessing."""
+    reason = "these data are too few or too many for an interval"
+    if yardstick.measure == "paraphrases":
+        reason = UNSURE
+    elif not results.plan.settings.resamples:
+        reason = "no intervals were asked for"
+    entries = [Entry(name(method.label), method.value) for method in ranked]
+    best = entries[0].name
+    sides = [_side_of_guessing(yardstick, method) for method in ranked]
+    guessing = _describe_guessing(yardstick, ranked[0].measured)
+    reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
+    if set(sides) == {"worse"}:
+        subject = f"{best} is" if len(ranked) == 1 else "All methods are"
+        even = f", even the best, {best}" if len(ranked) > 1 else ""
+        value = measured.write(ranked[0].value)
+        return f"{subject} clearly worse than {guessing}{even}: {value}.{reverse}"
+    if len(ranked) == 1:
+        headline = Headline(measured, entries[0], interval=yardstick.interval(ranked[0].measured))
+    else:
+        headline = Headline.rank(
+            measured,
+            entries,
+            lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval,
+            reason,
+        )
+    sentence = headline.say()
+    if len(ranked) == 1 and headline.interval is None:
+        sentence = f"{sentence[:-1]}, but {reason}."
+    if sides[0] != "level":
+        return sentence
+    subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
+    sentence += f" {subject} clearly better than {guessing}."
+    worse = [e.name for e, side in zip(entries, sides, strict=True) if side == "worse"]
+    if worse:
+        verb = "is" if len(worse) == 1 else "are"
+        sentence += f" {join_names(worse)} {verb} clearly worse than that.{reverse}"
+    return sentence
+
+
+def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
+    """Whether the whole interval of a method is ``better`` or ``worse``, or has guessing in it."""
+    bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
+    if bounds is None:
+        return "unknown"
+    above = [yardstick.sign * (bound - chance) for bound in bounds]
+    return "better" if min(above) > 0 else "worse" if max(above) < 0 else "level"
+
+
+def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
+    reached = yardstick.write(yardstick.chance(measured))
+    if yardstick.measure in ("neighbours", "probe"):
+        return f"always guessing the most frequent label ({reached})"
+    return f"chance ({reached})" if yardstick.is_share else "chance (0)"
+
+
+def _describe_measured(
+    data: DataSet, measured: numbers.Measured, yardstick: Yardstick, quote: Name
+) -> Measured:
+    """What a yardstick measures, in the words of the headline."""
+    noun = _label_noun(data, quote)
+    chance = yardstick.write(yardstick.chance(measured))
+    if (share := measured.accuracy_of(yardstick.measure)) is not None:
+        question = data.question if isinstance(data, LabelledData) else ""
+        clause = f"a probe tells {question or f'which {noun} a text has'} for"
+        if measured.neighbours is not None and yardstick.measure == "neighbours":
+            clause = f"{voters(measured.neighbours.k)} for the right {noun} of"
+        guessing = f"always guessing the most frequent {noun} reaches {chance}"
+        return Measured(clause, many(share.n, "text"), "of", True, guessing)
+    guessing = f"chance is {chance}"
+    if yardstick.measure == "pairs" and measured.pairs is not None:
+        sample = many(measured.pairs.total, "comparison")
+        return Measured(
+            "the dissimilar pair is the more similar one in", sample, "of", True, guessing
+        )
+    if yardstick.measure == "triplets" and measured.triplets is not None:
+        sample = many(measured.triplets.total, "triplet")
+        return Measured("the text of another group is nearer in", sample, "of", True, guessing)
+    if isinstance(data, ScoredData):
+        pairs = many(len(data.scores), "pair")
+        return Measured(f"the {yardstick.title} with people's scores is", pairs)
+    return Measured(f"the {yardstick.title} is", many(len(measured.products), "phrase"))
+
+
+def _label_noun(data: DataSet, quote: Name) -> str:
+    noun = data.columns.get("label", "label")
+    if len(noun) > _LONGEST_NOUN or not noun.replace("_", "").replace(" ", "").isalnum():
+        noun = f"“{noun if len(noun) <= _LONGEST_NOUN else noun[:_LONGEST_NOUN] + '…'}”"
+    return quote(noun)
+
+
+def _describe_better_elsewhere(
+    results: Results, data: int, yardstick: Yardstick, best: RankedMethod, name: Name
+) -> str:
+    """Which method beats the best one for certain by another measure; the first such measure."""
+    for other in yardsticks_of(results, data):
+        ranked = rank_methods(results, data, other)
+        same = next((method for method in ranked if method.label == best.label), None)
+        if (
+            other.measure != yardstick.measure
+            and same is not None
+            and compute_lead(other, ranked[0], same).is_decided
+        ):
+            first, second = (other.write(method.value) for method in (ranked[0], same))
+            return (
+                f"But by {other.title}, {name(ranked[0].label)} is clearly better than "
+                f"{name(best.label)}: {first} against {second}."
+            )
+    return ""
+
+
+def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
+    """What a probe reaches without embeddings, where no method is better."""
+    probe = ranked[0].measured.probe if yardstick.measure == "probe" else None
+    if probe is None or probe.tfidf is None or probe.tfidf < ranked[0].value:
+        return ""
+    return (
+        f"Logistic regression on the words alone (TF-IDF) reaches {yardstick.write(probe.tfidf)}, "
+        "as much as the best method or more."
+    )
+
+
+def _describe_left_out(
+    results: Results, data: int, yardstick: Yardstick, ranked: Sequence[RankedMethod], name: Name
+) -> str:
+    """Which methods are missing from the verdict, and why."""
+    ranked_labels = {method.label for method in ranked}
+    names: dict[str, list[str]] = {}
+    for index, row in enumerate(results.rows):
+        if row.label not in ranked_labels:
+            cell = results.cells.get((data, index))
+            reason = f"no {yardstick.title}" if cell is not None and cell.measured else "failed"
+            names.setdefault("not finished" if cell is None else reason, []).append(name(row.label))
+    return f"Left out: {'; '.join(f'{join_names(n)} ({why})' for why, n in names.items())}." * bool(
+        names
+    )
+
+
+def describe_other_winner(
+    results: Results, results_by_question: Mapping[str, Results], name: Name = str
+) -> str:
+    """The first other question to the same texts that another method is the best at for certain.
+
+    Args:
+        results: of one data set.
+        results_by_question: of one data set each, by what is asked of its texts.
+        name: as of `describe_verdict`.
+    """
+    name = short_name(results, name)
+    for question, alternative in results_by_question.items():
+        yardsticks = yardsticks_of(alternative, 0)
+        best = [method.label for method in _rank_main(results)[:1]]
+        ranked = _rank_main(alternative)
+        rivals = [method for method in ranked if method.label in best]
+        if (
+            alternative.data[0].digest_of_texts == results.data[0].digest_of_texts
+            and alternative.plan != results.plan
+            and rivals
+            and compute_lead(yardsticks[0], ranked[0], rivals[0]).is_decided
+        ):
+            return (
+                f"Ask the same texts for their {question}, and {name(ranked[0].label)} is ahead of "
+                f"{name(rivals[0].label)}."
+            )
+    return ""
+
+
+def _rank_main(results: Results) -> list[RankedMethod]:
+    """The methods by the main yardstick; none while nothing is measured."""
+    yardsticks = yardsticks_of(results, 0)
+    return rank_methods(results, 0, yardsticks[0]) if yardsticks else []
+
+
+def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
+    """How far the best method keeps similar from dissimilar texts; empty where there are none."""
+    for label, measured in best_first(results, data, yardstick):
+        if len(measured.same) and len(measured.diff):
+            similar, dissimilar = (
+                number(float(products.mean(dtype=np.float64)), ".2f")
+                for products in (measured.same, measured.diff)
+            )
+            return (
+                f"With {short_name(results, name)(label)}, the mean cosine similarity is {similar} "
+                f"for similar texts, {dissimilar} for dissimilar ones."
+            )
+    return ""
+
+
+def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:
+    """How well a method, whose label is marked up already, follows people's scores."""
+    if measured.correlations is None or not np.isfinite(measured.correlations.spearman):
+        return ""
+    what = Measured(
+        "the Spearman correlation with people's scores is", many(len(data.scores), "pair")
+    )
+    bounds: Bounds | None = measured.intervals.spearman if measured.intervals else None
+    return Headline(what, Entry(label, measured.correlations.spearman), interval=bounds).say()
+
+
+def describe_followed_quality(
+    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name
+) -> str:
+    """Which quality of paraphrases the best method follows best; empty where none is measured."""
+    for label, measured in best_first(results, data, yardstick):
+        means = [
+            Entry(quote(quality_map.quality), float(np.nanmean(quality_map.kendall_c)))
+            for quality_map in measured.paraphrases
+            if np.isfinite(quality_map.kendall_c).any()
+        ]
+        if means:
+            label = short_name(results, name)(label)
+            return f"By mean tau-c, {label} follows {most_and_least(means)}."
+    return ""
+
+
+def describe_shared_errors(results: Results, data: int, name: Name = str) -> str:
+    """Which two methods make the most different errors; empty where no two make any."""
+    name, compared = short_name(results, name), results.compared.get(data)
+    if compared is None:
+        return ""
+    for measure, overlap in compared.overlaps.items():
+        share = np.where(np.eye(len(overlap.share), dtype=bool), np.nan, overlap.share)
+        if np.isfinite(share).any():
+            places = np.unravel_index(int(np.nanargmin(share)), share.shape)
+            low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
+            fewer, more = (name(results.rows[compared.rows[row]].label) for row in (low, high))
+            noun = "triplet" if measure == "triplets" else "comparison"
+            broken = many(int(overlap.shared[low, low]), noun)
+            beginning = f"The errors of {fewer} and {more} differ most: " * (len(share) > 2)
+            return (
+                f"{beginning}{more} also breaks {share[low, high]:.0%} of the {broken} that "
+                f"{fewer} breaks."
+            )
+    return ""
+
+
+def short_name(results: Results, name: Name) -> Name:
+    """``name`` for the methods of results as they are said, as of `short_labels`."""
+    labels = [row.label for row in results.rows]
+    short = dict(zip(labels, short_labels(labels), strict=True))
+    return lambda label: name(short[label])

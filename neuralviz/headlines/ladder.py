@@ -1,0 +1,211 @@
+"""What a ladder of similarity models shows: sentences of markdown."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.best_layer import MeasuredPooling
+from neuralviz.evaluation.bootstrap import seem_reversed
+from neuralviz.evaluation.correlation import REVERSE
+from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
+from neuralviz.evaluation.ladder_table import (
+    best_baseline,
+    best_rung,
+    ladder_lines,
+    lead_interval,
+)
+from neuralviz.evaluation.normal_plot import least_straight, normal_plot
+from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin
+from neuralviz.headlines.layers import describe_best_layer
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.words import joined, many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neuralviz.evaluation.best_layer import BestLayer
+    from neuralviz.evaluation.ladder_events import Ladder, LayerCosines
+    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.training.similarity.settings import Rung
+
+FEWEST_TESTED = 8  # errors
+PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
+PAPERS_SCORE = 0.4735  # of its example, on a scale from 0 to 1 (FREEZE, section 10)
+ALIKE = 1.25  # times its fair share: a layer that has less is like the others
+_BASELINES = {
+    FLOOR: "mean pooling",
+    LINEAR: "a linear regression on the cosines",
+    SENTENCE: "the model's own sentence embedding",
+    NEURAL: "its neural embedding",
+}
+_UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
+
+
+def describe_layers(
+    layers: Mapping[str, LayerCosines], *, is_whole: bool = True
+) -> tuple[str, BestLayer | None]:
+    """Which layer's cosine follows people's scores best, and that layer.
+
+    Args:
+        layers: by pooling.
+        is_whole: whether they are all there, so that it can be told whether the pairs decide it.
+    """
+    return _describe_layers(tuple(layers.values()), is_whole) if layers else ("", None)
+
+
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _describe_layers(
+    poolings: tuple[LayerCosines, ...], is_whole: bool
+) -> tuple[str, BestLayer | None]:
+    by_layer = {
+        layers.pooling: [
+            MeasuredPooling(column, layers.scores, layers.numbers) for column in layers.cosines.T
+        ]
+        for layers in poolings
+    }
+    return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
+
+
+def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
+    """Whether the rung that the dev pairs choose is ahead of the best baseline.
+
+    Args:
+        ladder: as far as it is.
+        is_whole: whether no rung is missing.
+
+    Returns:
+        Empty before the test pairs and mean pooling are known.
+    """
+    floor = ladder.baselines.get(FLOOR)
+    if ladder.test is None or floor is None:
+        return ""
+    pairs = many(len(ladder.test.scores), "test pair")
+    if np.ptp(ladder.test.scores) == 0:
+        return f"All {pairs} have the same score, so the correlation is undefined."
+    measured, rung = Measured("Spearman is", pairs), best_rung(ladder)
+    if rung is None and ladder.results:
+        return "No rung can be chosen: Spearman is undefined on the dev pairs."
+    if rung is None:
+        return Headline(measured, Entry("mean pooling", floor.spearman)).say()
+    lines = ladder_lines(ladder)
+    line = next(candidate for candidate in lines if candidate.rung == rung)
+    best = ladder.baselines[best_baseline(ladder)]
+    if not np.isfinite([line.spearman, best.spearman]).all():
+        return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
+    entries = [
+        Entry(f"**{line.name}** (the best rung on the dev pairs)", line.spearman),
+        Entry(_BASELINES[best.name], best.spearman),
+    ]
+    bounds = lead_interval(ladder, rung, best.name) if is_whole else None
+    if best.spearman > line.spearman + LEVEL:
+        entries.reverse()
+        bounds = bounds and (-bounds[1], -bounds[0])
+    reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
+    sentence = begin(Headline.rank(measured, entries, lambda *_: bounds, reason).say())
+    untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
+    if seem_reversed(untrained):
+        sentence += (
+            "\n\nBefore any training, the Spearman of the model's cosine similarities is clearly "
+            f"below chance (0). {REVERSE}"
+        )
+    return sentence
+
+
+def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
+    """Why a rung may be of no use, as plain sentences; none where the test pairs speak for it.
+
+    Args:
+        ladder: with test pairs and results of the rung.
+        rung: that is to be saved.
+    """
+    line = next(candidate for candidate in ladder_lines(ladder) if candidate.rung == rung)
+    assert ladder.test is not None
+    pairs = many(len(ladder.test.scores), "test pair")
+    reached = number(line.spearman, ".3f")
+    if not np.isfinite(line.spearman):
+        return [f"The Spearman of “{line.name}” is undefined on {pairs}: it may be of no use."]
+    sentences = []
+    if line.interval is None:
+        sentences.append(f"{pairs} are too few to say whether “{line.name}” is better than chance.")
+    elif line.interval[0] <= 0:
+        low, high = (number(bound, ".2f") for bound in line.interval)
+        verdict = "worse" if line.interval[1] < 0 else "not clearly better"
+        sentences.append(
+            f"On {pairs}, “{line.name}” is {verdict} than chance: its Spearman is {reached} (95% "
+            f"interval: {low} to {high})."
+        )
+    best = max(ladder.baselines.values(), key=lambda b: np.nan_to_num(b.spearman, nan=-np.inf))
+    if round(best.spearman - line.spearman, 3) >= 0:
+        bounds = lead_interval(ladder, rung, best.name)
+        is_worse = bounds is not None and bounds[1] < 0
+        sentences.append(
+            f"On {pairs}, “{line.name}” is {'worse' if is_worse else 'no better'} than "
+            f"{_BASELINES[best.name]}: {reached} against {number(best.spearman, '.3f')}."
+        )
+    return sentences
+
+
+def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
+    """Which layers a rung listens to, from [layer] shares, together 1."""
+    name, n = RUNG_NAMES[rung], len(shares)
+    if float(shares.max()) < ALIKE / n:
+        return f"**{name}** listens to all {many(n, 'layer')} about alike."
+    order = np.argsort(-shares, kind="stable")
+    n_named = int(np.searchsorted(np.cumsum(shares[order]), 0.5 - 1e-9)) + 1
+    named = joined([str(layer) for layer in sorted(order[:n_named].tolist())])
+    return (
+        f"**{name}** listens most to **layer{'s' * (n_named > 1)} {named}**: "
+        f"{shares[order[:n_named]].sum():.0%} of its score's changes."
+    )
+
+
+def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
+    """How far predictions [pair] are off people's scores, and whether their errors are normal."""
+    errors = predicted - scores
+    mean, middle = (number(float(v), ".2f") for v in (abs(errors.mean()), np.median(abs(errors))))
+    sentence = (
+        f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
+        f"score; on average they are {mean} too {'high' if errors.mean() > 0 else 'low'}"
+    )
+    if len(errors) < FEWEST_TESTED or np.ptp(errors) == 0:
+        return f"{sentence}."
+    is_normal = normal_plot(errors).straight >= least_straight(len(errors))
+    return f"{sentence}, and the errors {'could be' if is_normal else 'are not'} normal."
+
+
+def describe_worst(rung: Rung, worst: Prediction, quote: Name) -> str:
+    """The prediction that is furthest off; ``quote`` shortens and escapes a text."""
+    first, second = map(quote, worst.sentences)
+    return (
+        f"**{RUNG_NAMES[rung]}** is furthest off on {first} and {second}: people give "
+        f"**{worst.score:.3g}**, it says **{number(worst.predicted, '.2f')}**."
+    )
+
+
+def describe_two_texts(
+    pair: tuple[str, str], scores: Mapping[Rung, float], equal: Mapping[Rung, float], quote: Name
+) -> str:
+    """What the rungs say of two texts, against the highest that they can say.
+
+    Args:
+        pair: the two texts.
+        scores: of the pair, by rung.
+        equal: of two identical texts, likewise: no pair scores higher.
+        quote: shortens and escapes a text.
+    """
+    if not scores:
+        return ""
+    given, highest = (_format_range(list(values.values())) for values in (scores, equal))
+    papers = f" The paper's model gives this pair {PAPERS_SCORE:.2f} of 1." * (pair == PAPERS_PAIR)
+    return (
+        f"{quote(pair[0])} and {quote(pair[1])} get **{given}**; two identical texts get "
+        f"{highest}, the highest score that there is.{papers}"
+    )
+
+
+def _format_range(values: list[float]) -> str:
+    low, high = (number(bound, ".2f") for bound in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"

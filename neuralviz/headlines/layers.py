@@ -1,0 +1,233 @@
+"""What the views of layer dynamics show: sentences of plain text, details in a second paragraph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.best_layer import best_layer, interval_of_difference, reversed_median
+from neuralviz.evaluation.correlation import REVERSE
+from neuralviz.headlines import Bounds, Entry, Headline, Measured, begin, most_and_least
+from neuralviz.layers.marks import kind_in_words
+from neuralviz.layers.settings import POOLING_NAMES
+from neuralviz.words import joined, many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
+    from neuralviz.layers.following import Sensitivity, TokenWeights
+    from neuralviz.layers.geometry import FollowedWord
+    from neuralviz.layers.marks import MarkGrid
+    from neuralviz.layers.words import WordGroup
+
+NAMED = 3  # words of each kind
+LONGEST = 24  # characters of a word
+SAME_IMPORTANCE = 1e-6
+CLEARLY = 0.05  # cosines that differ by less are not told apart
+ABOUT_EQUAL = 0.1  # of the largest: changes that differ by less are about equal
+HARDLY = 0.95  # cosine above which settings hardly matter
+
+
+def describe_best_layer(
+    by_layer: Mapping[str, Sequence[MeasuredPooling]],
+    coefficient: str,
+    name: str,
+    *,
+    is_whole: bool = True,
+) -> tuple[str, BestLayer | None]:
+    """Which layer follows people's scores best, against the last one, and that layer.
+
+    Args:
+        by_layer: for each pooling, its layers.
+        coefficient: one of `COEFFICIENTS`.
+        name: of the coefficient in the sentence.
+        is_whole: whether all layers are measured, so that it can be told what the pairs decide.
+    """
+    best = best_layer(by_layer, coefficient)
+    n_pairs = next((len(layers[0].scores) for layers in by_layer.values() if layers), 0)
+    pairs = many(n_pairs, "pair")
+    if best is None:
+        return f"{name} is undefined for every layer on {pairs}.", None
+    median = reversed_median(by_layer, coefficient) if is_whole else None
+    if median is not None:
+        return (
+            f"No layer follows people's scores: the median {name} of all layers is "
+            f"{number(median, '.2f')} on {pairs}. {REVERSE}"
+        ), best
+    measured = Measured(f"{name} with people's scores is", pairs)
+    entry = Entry(f"layer {best.layer} ({POOLING_NAMES[best.pooling]})", best.value)
+    if best.rival is None:
+        return Headline(measured, entry).say(), best
+    layers, rival = by_layer[best.pooling], best.rival
+
+    def interval(*_: int) -> Bounds | None:
+        if not is_whole:
+            return None
+        return interval_of_difference(layers[best.layer], layers[rival], coefficient)
+
+    rival_name = f"layer {rival}" if best.is_last else "the last layer"
+    entries = [entry, Entry(rival_name, best.rival_value)]
+    reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
+    return begin(Headline.rank(measured, entries, interval, reason).say()), best
+
+
+def describe_parts(
+    whole: MeasuredPooling, plain_mean: MeasuredPooling, coefficient: str, name: str
+) -> str:
+    """Whether SBERT-WK follows people's scores better than the mean of the last layer."""
+    pairs = {"SBERT-WK": whole, "the mean of the last layer": plain_mean}
+    values = [getattr(measured.correlation, coefficient) for measured in pairs.values()]
+    bounds = interval_of_difference(whole, plain_mean, coefficient)
+    if not np.isfinite(values).all() or bounds is None:
+        return ""
+    entries = [Entry(title, value) for title, value in zip(pairs, values, strict=True)]
+    if values[1] > values[0]:
+        entries, bounds = entries[::-1], (-bounds[1], -bounds[0])
+    measured = Measured(f"{name} with people's scores is", many(len(whole.scores), "pair"))
+    return begin(Headline.rank(measured, entries, lambda *_: bounds).say())
+
+
+def describe_settings_range(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
+    """How far SBERT-WK's coefficient depends on its layer window, and on its first layer."""
+    if not np.isfinite([*windows, *starts]).all():
+        return ""
+    by_start, by_window = (
+        f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
+        for values in (starts, windows)
+    )
+    return (
+        f"SBERT-WK's {name} is {by_start} with other first layers, {by_window} with other layer "
+        "windows."
+    )
+
+
+def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
+    """Which words an embedding comes from, the most important first, and which layer changes them.
+
+    Empty without any word.
+    """
+    if not words:
+        return ""
+    if len(weights.layers) < 3:
+        return "With two layers, no word can change in jumps: all words count equally."
+    if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
+        return "All words count equally: from layer to layer, all change alike."
+    first = int(weights.layers[0])
+    named = words[: max(1, min(NAMED, len(words) - 1))]
+    cosines = np.array([word.turns[first:] for word in named]).mean(axis=0)
+    layer = first + int(cosines.argmin()) + 1
+    share = sum(word.importance for word in named)
+    return (
+        f"{share:.0%} of this embedding comes from {joined([_describe_word(w) for w in named])}: "
+        f"layer {layer} changes {'them' if len(named) > 1 else 'it'} most.\n\nSBERT-WK gives most "
+        "weight to words that change in jumps from layer to layer, whatever they mean."
+    )
+
+
+def describe_map(cosines: np.ndarray, subject: str) -> str:
+    """Which layer changes a word most, and which least, from its cosines [layer, layer].
+
+    Args:
+        cosines: between the word's vectors.
+        subject: the word, e.g. “cat”, or “the average word”.
+    """
+    steps = np.diagonal(cosines, 1)
+    if len(steps) == 0:
+        return ""
+    high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
+    if steps.max() - steps.min() < CLEARLY:
+        return f"All layers change {subject} about equally (cosine {low} to {high})."
+    return (
+        f"Layer {steps.argmin() + 1} changes {subject} most (cosine before and after {low}), layer "
+        f"{steps.argmax() + 1} least ({high})."
+    )
+
+
+def describe_layer_weights(weights: TokenWeights) -> str:
+    """Which layer has the largest weight for most tokens."""
+    counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
+    layer, n_tokens = weights.layers[counts.argmax()], many(int(counts.sum()), "token")
+    return f"Layer {layer} has the largest part in the vectors of {counts.max():,} of {n_tokens}."
+
+
+def describe_settings(result: Sensitivity) -> str:
+    """Whether other settings would change the embedding of a text."""
+    window, start = np.unravel_index(int(result.by_window.argmin()), result.by_window.shape)
+    lowest = float(result.by_window[window, start])
+    matter = "hardly matter" if lowest > HARDLY else "matter"
+    return (
+        f"For this text, the settings {matter}: the embedding with first layer "
+        f"{result.layer_starts[start]} and layer window {result.windows[window]} differs most from "
+        f"yours (cosine similarity {number(lowest, '.2f')})."
+    )
+
+
+def describe_corpus(groups: Sequence[WordGroup]) -> str:
+    """Which words of a corpus change in jumps from layer to layer, and which steadily.
+
+    Args:
+        groups: of `WordVariances.groups`, that of the lowest variance first.
+    """
+    words = [word for group in groups for word in group.words]
+    if not groups[-1].variance[-1] > groups[0].variance[0]:
+        return f"From layer to layer, all {len(words):,} words change equally steadily."
+    n = min(NAMED, len(words) // 2)
+    jumping, steady = (joined(list(map(_quote, some))) for some in (words[::-1][:n], words[:n]))
+    verb = "change" if n > 1 else "changes"
+    return f"From layer to layer, {jumping} {verb} most in jumps, {steady} most steadily."
+
+
+def describe_groups(groups: Sequence[WordGroup]) -> str:
+    """How far apart the steadiest third of the words and the last are."""
+    steady, jumping = groups[0].variance, groups[-1].variance
+    return (
+        f"The words' variance is {steady.min():.2g} to {steady.max():.2g} in the steadiest third, "
+        f"{jumping.min():.2g} to {jumping.max():.2g} in the third that changes most in jumps."
+    )
+
+
+def describe_epochs(totals: np.ndarray) -> str:
+    """How soon the blocks move, from [epoch, block] changes; empty for fewer than two epochs."""
+    means = totals.mean(axis=1)
+    if len(means) < 2 or not np.isfinite(means).all() or not means[-1] > 0:
+        return ""
+    half = len(means) // 2
+    share = means[half - 1] / means[-1]
+    epochs = many(len(means), "epoch")
+    return f"After {half:,} of {epochs}, the blocks have made {share:.0%} of their change."
+
+
+def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
+    """Which blocks and which kinds of layers a text changes most.
+
+    Args:
+        grid: where the tuned layers stand.
+        delta_norm: [layer] norms of their deltas after an epoch; without all, nothing is said.
+        per_value: as of `MarkGrid.norms`.
+        epoch: counted from 1.
+    """
+    if not np.isfinite(delta_norm).all():
+        return ""
+    blocks = [f"block {block}" for block in grid.blocks]
+    changes = _describe_most(blocks, grid.totals(delta_norm, per_value=per_value), "blocks")
+    if len(grid.kinds) > 1:
+        kinds = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
+        totals = grid.totals_of_kinds(delta_norm, per_value=per_value)
+        changes += f"; of the kinds of layers, {_describe_most(kinds, totals, 'kinds')}"
+    return f"After {many(epoch, 'epoch')}, the text has changed {changes}."
+
+
+def _describe_most(names: Sequence[str], values: np.ndarray, noun: str) -> str:
+    """Words for the largest and the smallest change."""
+    if len(names) > 1 and np.ptp(values) <= ABOUT_EQUAL * values.max():
+        return f"all {noun} about equally ({values.min():.2g} to {values.max():.2g})"
+    return most_and_least([Entry(*entry) for entry in zip(names, values, strict=True)], spec=".2g")
+
+
+def _describe_word(word: FollowedWord) -> str:
+    return _quote(word.word) + (f" ({word.times:,} times)" if word.times > 1 else "")
+
+
+def _quote(word: str) -> str:
+    return f"“{word if len(word) <= LONGEST else word[: LONGEST - 1] + '…'}”"

@@ -1,0 +1,258 @@
+"""What a micro-tuning run and its blueprints show: sentences of plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.headlines import Entry, most_and_least
+from neuralviz.micro_tuning.blanks import percent
+from neuralviz.words import joined, many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning.blueprints import MaskedInputs
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.settings import TuningSettings
+
+CLEARLY_MORE = 1.1  # of a change named to the next one: less is not apart from the rest
+NAMED_NEURONS = 2
+CLOSE_TO_0 = 0.1  # cosine similarities of texts that have taught different things
+QUOTED = 28  # characters of a text
+CANCELLED = 1.0  # sum of the negative shares
+UNREADABLE = 0.5  # share of a text's tokens that stand for what the vocabulary has not
+
+
+def describe_learning(record: RunRecord, text: int) -> str:
+    """What the run has done, from its losses until a text is finished, then from its predictions.
+
+    Args:
+        record: what is known of the run.
+        text: the one that is looked at, counted from 0.
+    """
+    if text in record.diverged:
+        rate = record.settings.learning_rate
+        return f"Micro-tuning on text {text + 1} diverged at a learning rate of {rate:g}."
+    if text not in record.reports:
+        return _describe_losses(record, text)
+    if record.reports[text].text.unknown.mean() > UNREADABLE:
+        return (
+            f"The model cannot read text {text + 1}: it has no token for most of it. All it learnt "
+            "to predict is “[UNK]”, which stands for what it cannot read."
+        )
+    predictions = [r.predictions for i, r in record.reports.items() if i not in record.diverged]
+    sure, sure_after, loss, loss_after = (
+        float(np.mean([getattr(prediction, moment).mean() for prediction in predictions]))
+        for moment in ("before", "after", "loss_before", "loss_after")
+    )
+    n, n_done = len(record.texts), len(predictions)
+    texts = many(n, "text") if n_done == n else f"{n_done:,} of {many(n, 'text')}"
+    words = "words" if record.settings.predict_unmasked else "masked words"
+    subject = f"this text's {words}" if n == 1 else f"the {words} of {texts}, on average"
+    return (
+        f"At first the model was {percent(sure)} sure of {subject}; after "
+        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure (loss "
+        f"{_format_loss(loss)}, then {_format_loss(loss_after)})."
+    )
+
+
+def _describe_losses(record: RunRecord, text: int) -> str:
+    """The first and the last losses of the texts that are under way, as ``text`` is."""
+    if not record.epochs_done(text):
+        return f"Text {text + 1} has not been started."
+    all_curves = [record.loss_curve(i) for i in record.alike(text)]
+    curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
+    if not curves:
+        return f"Text {text + 1} has not finished its first epoch."
+    first, last = (_format_range([curve[i] for curve in curves], ".2f") for i in (0, -1))
+    subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
+    epochs = many(record.settings.epochs, "epoch")
+    return f"After {max(map(len, curves)) - 1:,} of {epochs}, {subject} {last}; at first {first}."
+
+
+def describe_words(record: RunRecord, text: int) -> str:
+    """Which words have the largest shares of a text's embedding; empty where they are not known."""
+    report = record.reports[text]
+    largest = _largest_words(record, text)
+    if report.shares is None or not largest:
+        return ""
+    if float(-report.shares[report.shares < 0].sum()) > CANCELLED:
+        names = joined([f"“{word}”" for word, _ in largest[:2]])
+        return (
+            f"The words of text {text + 1} pull the weights in opposite directions: {names} "
+            "pushed most, and others pulled back."
+        )
+    named = joined([f"“{word}” ({percent(share)})" for word, share in largest])
+    return (
+        f"In text {text + 1}, punctuation aside, the largest shares of the change in the weights "
+        f"come from {named}."
+    )
+
+
+def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, float]]:
+    """The ``n`` words of the largest shares above 0, and these; each word once, no punctuation."""
+    report = record.reports[text]
+    if report.shares is None:
+        return []
+    shares: dict[str, float] = {}
+    spelt: dict[str, str] = {}
+    by_word = np.bincount(report.text.words, weights=report.shares).tolist()
+    for (start, end), share in zip(report.text.word_spans, by_word, strict=True):
+        word = report.text.text[start:end]
+        if any(map(str.isalnum, word)):
+            spelt.setdefault(word.lower(), word)
+            shares[word.lower()] = shares.get(word.lower(), 0.0) + share
+    largest = sorted(shares, key=lambda name: -shares[name])[:n]
+    return [(spelt[name], shares[name]) for name in largest if shares[name] > 0]
+
+
+def describe_progress(record: RunRecord) -> str:
+    """How many texts are finished, and how far the others are; empty of a whole run."""
+    n, epochs, n_finished = len(record.texts), record.settings.epochs, len(record.reports)
+    if n_finished == n:
+        return ""
+    verb = "is" if n_finished == 1 else "are"
+    sentences = [f"{n_finished:,} of {many(n, 'text')} {verb} finished."] if n_finished else []
+    by_epoch: dict[int, list[int]] = {}
+    for text in range(n):
+        if text not in record.reports:
+            by_epoch.setdefault(record.epochs_done(text), []).append(text)
+    for epoch in sorted(by_epoch, key=lambda epoch: epoch or epochs + 1):
+        state = f"reached epoch {epoch:,} of {epochs:,}"
+        if epoch in (0, epochs):
+            state = "no word shares and predictions" if epoch else "not been started"
+        sentences.append(f"{_name_texts(by_epoch[epoch])} {state}.")
+    return " ".join(sentences)
+
+
+def _name_texts(texts: Sequence[int]) -> str:
+    """``Text 4 has``, ``Texts 4 to 19 have``; they follow each other."""
+    first, last = texts[0] + 1, texts[-1] + 1
+    return f"Text {first:,} has" if first == last else f"Texts {first:,} to {last:,} have"
+
+
+def _describe_settings(settings: TuningSettings) -> dict[str, str]:
+    masks = ", ".join(map(str, settings.blueprints))
+    return {
+        "epochs": f"{settings.epochs:,}",
+        "learning rate": f"{settings.learning_rate:g}",
+        "layers": f"{len(settings.layers):,}",
+        "precision": settings.precision_in_words,
+        "masks": "none" if settings.predict_unmasked else masks,
+    }
+
+
+def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
+    """How a run differs from an earlier one on the same texts, in settings and in result.
+
+    Args:
+        record, earlier: the two.
+        numbers: theirs.
+    """
+    settings, before = (_describe_settings(run.settings) for run in (record, earlier))
+    differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
+    if settings["layers"] == before["layers"] and record.settings.layers != earlier.settings.layers:
+        differences.append("other layers")
+    differs = ", ".join(differences) or "the same settings"
+    are_over = record.progress == earlier.progress == 1
+    line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
+    sentence = f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {differs}."
+    losses = []
+    for i in range(len(record.texts)):
+        curves = [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
+        n = min(map(len, curves))
+        if n:
+            losses.append([curve[-1] if are_over else curve[n - 1] for curve in curves])
+    if losses:
+        loss, loss_before = map(_format_loss, np.mean(losses, axis=0))
+        mean = "mean loss" if len(losses) > 1 else "loss"
+        suffix = "" if are_over else " at the same epoch"
+        sentence += f" Its {mean} is {loss}, against {loss_before}{suffix}."
+    common = sorted(set(record.started()) & set(earlier.started()))
+    if are_over and common and record.settings.layers == earlier.settings.layers:
+        embeddings, earlier_embeddings = (
+            run.embeddings()[[run.started().index(i) for i in common]] for run in (record, earlier)
+        )
+        cosines = (embeddings * earlier_embeddings).sum(axis=1).tolist()
+        cosine = _format_range(cosines, ".2f")
+        sentence += f" The cosine similarity of a text's two embeddings is {cosine}."
+    return sentence
+
+
+def describe_neurons(delta: np.ndarray, layer: str) -> str:
+    """Which neurons of a layer changed most, from its delta [dim]; empty where none stands out."""
+    sizes = np.abs(delta)
+    if not (np.isfinite(delta).all() and sizes.any() and neurons_stand_out(delta)):
+        return ""
+    order = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
+    named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in order]
+    return f"Neuron{'s' * (len(named) > 1)} {joined(named)} of {layer} changed most."
+
+
+def neurons_stand_out(delta: np.ndarray) -> bool:
+    """Whether the largest changes of a delta [dim] are clearly apart from all others."""
+    sizes = np.sort(np.abs(delta))[::-1]
+    if len(sizes) <= NAMED_NEURONS:
+        return True
+    return bool(sizes[NAMED_NEURONS - 1] >= CLEARLY_MORE * sizes[NAMED_NEURONS])
+
+
+def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
+    """Which texts are most and which least similar, or that all have taught different things.
+
+    Args:
+        vectors: [text, dim] their embeddings, of length 1.
+        texts: [text] as they were given; their first words are quoted.
+    """
+    if len(texts) < 2:
+        return ""
+    first, second = np.triu_indices(len(texts), 1)
+    products = (vectors @ vectors.T)[first, second]
+    if np.abs(products).max() < CLOSE_TO_0:
+        cosines = _format_range(products.tolist(), ".2f")
+        return f"These texts taught the model different things: cosine similarity {cosines}."
+    if len(products) == 1:
+        cosine = number(products[0], ".2f")
+        return f"The embeddings of the two texts have a cosine similarity of {cosine}."
+    pairs = [
+        Entry(joined([f"“{first_words(texts[i])}”" for i in pair]), float(product))
+        for pair, product in zip(
+            zip(first.tolist(), second.tolist(), strict=True), products, strict=True
+        )
+    ]
+    return f"{most_and_least(pairs, 'are most similar')}."
+
+
+def first_words(text: str, at_most: int = QUOTED) -> str:
+    """A text's first words, on one line: ``The bank has raised its …``."""
+    line = " ".join(text.split())
+    if len(line) <= at_most:
+        return line
+    return f"{line[: at_most + 1].rpartition(' ')[0] or line[:at_most]} …"
+
+
+def describe_masks(inputs: MaskedInputs) -> str:
+    """How often blueprints mask the tokens of a chunk."""
+    times = inputs.times_masked
+    if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
+        return "The last token is never masked: the model does not have to predict it."
+    lowest, highest = int(times.min()), int(times.max())
+    often = f"{lowest} to {highest} times" if lowest < highest else many(highest, "time")
+    return f"In {many(len(inputs.masked), 'masked input')}, every token is masked {often}."
+
+
+def _format_loss(value: float) -> str:
+    """``2.01``, ``0.0048``."""
+    return number(value, ".2f" if value >= 0.1 else ".2g")
+
+
+def _select_finite(values: np.ndarray) -> np.ndarray:
+    return values[np.isfinite(values)]
+
+
+def _format_range(values: Sequence[float], spec: str) -> str:
+    """``2.24 to 2.92``, or one number where both ends read alike."""
+    low, high = (number(end, spec) for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"

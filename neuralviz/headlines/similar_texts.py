@@ -1,0 +1,115 @@
+"""What methods find similar among a few texts: sentences of plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from neuralviz.embedders.labels import short_labels
+from neuralviz.evaluation.similarity import (
+    Similarity,
+    correlated_methods,
+    furthest_apart,
+    nearest_shares,
+    pair_indices,
+    rank_correlations,
+    usable_labels,
+)
+from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits
+from neuralviz.words import many, number
+
+MOST_COLUMNS = 2  # of labels
+FEWEST_PAIRS = 3
+AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
+
+
+def describe_similar_texts(
+    similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """By which method texts are nearest to those of their label; without labels, who agrees.
+
+    Args:
+        similarities: of the same texts by each method; those with fewer than two texts done are
+            left out.
+        labels: by name, a label for every text; ``""`` is none.
+    """
+    measured = _shorten(
+        [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
+    )
+    if not measured:
+        return ""
+    sentences = []
+    for name in usable_labels(labels or {})[:MOST_COLUMNS]:
+        values = (labels or {})[name]
+        shares = [nearest_shares(similarity, values) for similarity in measured]
+        if all(map(len, shares)):
+            clause = f"the nearest text has the same {name} for"
+            what = Measured(clause, many(len(shares[0]), "text"), "of", is_share=True)
+            sentences.append(rank_hits(what, [s.method for s in measured], shares).say())
+    if sentences:
+        return " ".join(sentences)
+    return describe_agreement(measured) if len(measured) > 1 else _describe_extremes(measured[0])
+
+
+def _shorten(similarities: Sequence[Similarity]) -> list[Similarity]:
+    names = short_labels([similarity.method for similarity in similarities])
+    return [replace(s, method=name) for s, name in zip(similarities, names, strict=True)]
+
+
+def describe_agreement(similarities: Sequence[Similarity]) -> str:
+    """How far two methods' rankings of the pairs agree; of several, those that agree least."""
+    similarities = _shorten(similarities)
+    correlations = rank_correlations(similarities)
+    low, *others = correlated_methods(correlations) or [(0, 1)]
+    first, second = (similarities[i] for i in low)
+    n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
+    correlation = float(correlations[low])
+    if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
+        return f"{first.method} and {second.method} cannot be compared on so few different pairs."
+    relation = "agree" if correlation >= AGREE else "agree in part"
+    if correlation < IN_PART:
+        relation = "see different things"
+    most = ""
+    if others:
+        third, fourth = (similarities[i].method for i in others[-1])
+        highest = number(float(correlations[others[-1]]), ".2f")
+        relation = "agree least"
+        most = f", against {highest} for {third} and {fourth}, which agree most"
+    return (
+        f"{first.method} and {second.method} {relation}: their rankings of {many(n_pairs, 'pair')} "
+        f"have a correlation of {number(correlation, '.2f')}{most}."
+        f"{_describe_difference(first, second)}"
+    )
+
+
+def _describe_difference(first: Similarity, second: Similarity) -> str:
+    """On which texts two methods differ most; empty where they do on none."""
+    pair = furthest_apart(first, second)
+    if pair is None or first.ranks[pair] == second.ranks[pair]:
+        return ""
+    places = ", ".join(f"{s.ranks[pair]:,.0f} by {s.method}" for s in (first, second))
+    return f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: rank {places}."
+
+
+def describe_spread(similarities: Sequence[Similarity]) -> str:
+    """Which method sets the pairs furthest apart; of each, two texts are done."""
+    spreads = [Entry(s.method, float(np.nanstd(s.of_pairs))) for s in _shorten(similarities)]
+    if len(spreads) == 1:
+        return f"The standard deviation of the pairs is {spreads[0].value:.2f}."
+    most = most_and_least(spreads, "spreads the pairs most")
+    return f"By standard deviation, {most}."
+
+
+def _describe_extremes(similarity: Similarity) -> str:
+    i, j = pair_indices(len(similarity.texts))
+    pairs = [
+        Entry(f"texts {a + 1} and {b + 1}", float(product))
+        for a, b, product in zip(i, j, similarity.products[i, j], strict=True)
+        if np.isfinite(product)
+    ]
+    if len({pair.value for pair in pairs}) == 1:
+        value = number(pairs[0].value, ".2f")
+        return f"By {similarity.method}, the similarity of {many(len(pairs), 'pair')} is {value}."
+    return f"By {similarity.method}, {most_and_least(pairs, 'are most similar')}."

@@ -1,0 +1,182 @@
+"""What a training and a table of trainings show: sentences of markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from neuralviz.headlines import Entry, Headline, Measured, begin, rank_hits, voters
+from neuralviz.maps.neighbourhoods import K
+from neuralviz.training.moves import kept_neighbours
+from neuralviz.words import joined, many
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.training_tables import TrainingCell
+    from neuralviz.training.moves import NewNeighbours
+    from neuralviz.training.record import Lesson
+    from neuralviz.training.settings import TrainingSettings
+
+GAINING = 0.01  # what counts as a gain, in shares
+
+
+def trained_part(settings: TrainingSettings) -> str:
+    """What of a model is trained, in words such as “the whole model”."""
+    part = "the whole model"
+    if settings.part == "table":
+        part = "the embedding table alone"
+    elif settings.frozen_blocks:
+        blocks = f"{settings.frozen_blocks} blocks" if settings.frozen_blocks > 1 else "block"
+        part = f"all but the first {blocks}"
+    return f"{part} from random weights" if settings.start == "random" else part
+
+
+def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -> str:
+    """What is learnt so far, against no training and the whole model untrained.
+
+    Args:
+        lessons: one or two, of the same part of a model.
+        label: what texts are told apart by, as markdown; empty without labels.
+        part: what is trained, as of `trained_part`; empty where that is not known.
+
+    Returns:
+        Empty before the first step. What is learnt never comes before what the whole model does
+        as well untrained.
+    """
+    started = [lesson for lesson in lessons if lesson.step]
+    if not started:
+        return ""
+    bad = [_kind(lesson) for lesson in started if lesson.diverged]
+    if bad:
+        return (
+            f"The loss of **{joined(bad)}** diverged: the learning rate is too high. The encoder "
+            "has the best weights of the run. Try a tenth of the rate."
+        )
+    if not label or not all(len(lesson.accuracy) for lesson in started):
+        return " ".join(_describe_loss(lesson, part) for lesson in started)
+    entries = [
+        Entry(f"**{_kind(lesson)}**", float(lesson.accuracy[-1, -1]))
+        for lesson in started
+        if lesson.snapshots[-1].step > started[0].snapshots[0].step
+    ]
+    entries.append(Entry("**no training**", float(started[0].accuracy[0, -1])))
+    right = started[0].snapshots[0].right
+    n_texts = "texts" if right is None else many(len(right), "text")
+    measured = Measured(f"{voters(K)} for the right {label} of", n_texts, "of", is_share=True)
+    whole = started[0].untrained
+    if len(entries) == 1:
+        return Headline(measured, entries[0]).say()
+    if whole is None or whole < max(entry.value for entry in entries[:-1]):
+        trained = f" What is trained: **{part}**." if part else ""
+        return begin(_rank_lessons(started, measured, entries).say()) + trained
+    reached = joined([f"{value:.1%} after {name}" for name, value in entries])
+    return (
+        f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
+        f"With **{part or 'less than that'}** trained, it is {reached}."
+    )
+
+
+def _rank_lessons(
+    lessons: Sequence[Lesson], measured: Measured, entries: Sequence[Entry]
+) -> Headline:
+    """The headline of lessons and of no training; nothing is decided before all are over."""
+    last = [lesson.snapshots[-1] for lesson in lessons]
+    hits = [snapshot.right for snapshot in (*last, lessons[0].snapshots[0])]
+    known = [right for right in hits if right is not None]
+    are_over = all(lesson.is_over for lesson in lessons)
+    if are_over and len({snapshot.step for snapshot in last}) == 1 and len(known) == len(hits):
+        return rank_hits(measured, [entry.name for entry in entries], known)
+    ranked = sorted(entries, key=lambda entry: -entry.value)
+    reason = "these texts do not say how sure that is" if are_over else ""
+    return Headline.rank(measured, ranked, lambda *_: None, reason)
+
+
+def _describe_loss(lesson: Lesson, part: str) -> str:
+    """How far a loss has fallen, from the first step to the mean of the last ten."""
+    kind, losses = _kind(lesson).capitalize(), lesson.loss[np.isfinite(lesson.loss)]
+    trained = f", with **{part}** trained" if part else ""
+    if len(losses) < 2:  # as of a training by another program, which has not told it yet
+        return f"{kind}{trained}: each step pulls the two halves of a pair together."
+    first, last = float(losses[0]), float(np.mean(losses[-10:]))
+    return (
+        f"{kind}{trained}: the loss went from {first:.2f} to {last:.2f} nats in "
+        f"{many(len(losses), 'step')}."
+    )
+
+
+def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
+    """Which layer's accuracy has changed most, in any of the lessons.
+
+    Args:
+        lessons: with accuracies of several layers and steps.
+    """
+    changes = [np.abs(lesson.accuracy[-1] - lesson.accuracy[0]) for lesson in lessons]
+    n = int(np.argmax([change.max() for change in changes]))
+    layer, accuracy = int(changes[n].argmax()), lessons[n].accuracy
+    if changes[n][layer] < GAINING:
+        return "No layer's accuracy has changed by a percentage point."
+    return (
+        f"**Layer {layer}** changed most: {_kind(lessons[n])} took its accuracy from "
+        f"{accuracy[0, layer]:.1%} to **{accuracy[-1, layer]:.1%}**."
+    )
+
+
+def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
+    """How much the neighbourhoods have changed."""
+    if not changed:
+        return "No text has another nearest text than before: the training has hardly moved them."
+    n = lesson.snapshots[0].nearest.shape[1]
+    new = n - float(kept_neighbours(lesson).mean())
+    return (
+        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
+        "The lines follow the texts that moved most."
+    )
+
+
+def suggest_next(lessons: Sequence[Lesson]) -> str:
+    """What to try next; empty where nothing suggests itself."""
+    finished = [lesson for lesson in lessons if lesson.is_over and not lesson.diverged]
+    if not finished:
+        return ""
+    best = max(finished, key=lambda each: each.accuracy[-1, -1] if len(each.accuracy) else 0.0)
+    accuracy = best.accuracy
+    if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
+        return f"Try **more epochs**: the accuracy of {_kind(best)} was still rising."
+    if best.settings.part == "table":
+        return "Try the **whole model**: it takes longer, and learns what words mean together."
+    if len(lessons) == 1:
+        other = "dropout" if _kind(best) == "crops" else "crops"
+        return f"Try **{other}** beside it, on the same texts and steps."
+    return "Try the **embedding table** alone, under Settings: without a transformer it is quick."
+
+
+def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
+    """Which row of a table of trainings is ahead at the last layer; empty without any cell.
+
+    Args:
+        cells: that are finished.
+        label: what texts are told apart by, as markdown.
+    """
+    if not cells:
+        return ""
+    rows: dict[str, list[float]] = {}
+    for cell in cells:
+        rows.setdefault(f"**{cell.row}**", []).append(cell.layers[-1])
+    ranked = sorted(rows, key=lambda row: -np.mean(rows[row]))
+    entries = [Entry(row, float(np.mean(rows[row]))) for row in ranked[:2]]
+    seeds = many(len(rows[ranked[0]]), "seed")
+    clause = f"{voters(K)} for the right {label} of"
+    measured = Measured(clause, f"the texts, over {seeds}", "of", is_share=True)
+    if len(entries) == 1:
+        return Headline(measured, entries[0]).say()
+    is_ahead = min(rows[ranked[0]]) > max(rows[ranked[1]])
+    outcome: Literal["ahead", "unknown"] = "ahead" if is_ahead else "unknown"
+    reason = "the seeds do not tell them apart"
+    if seeds == "1 seed":
+        outcome, reason = "unknown", "one seed does not say how sure that is"
+    return begin(Headline(measured, entries[0], (entries[1],), outcome, reason=reason).say())
+
+
+def _kind(lesson: Lesson) -> str:
+    return lesson.settings.pairs.kind

@@ -1,0 +1,218 @@
+"""The points of a large map that lie in a window or within a lasso.
+
+Every question looks at all points: 10 million take tens of milliseconds, and need no index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+POINTS_A_BIN = 8  # on average
+FEWEST_BINS = 32  # across or up, of a window
+MOST_CORNERS = 2000  # of an area; of more, every second, third … one counts
+LEVELS = 2**15 - 1  # of equal height, by which the points in an area are sorted
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a map that is looked at, in the map's own units.
+
+    Raises:
+        ValueError: on making it, it has no area, or a side is no finite number.
+    """
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.left, self.right, self.bottom, self.top))):
+            raise ValueError("a window needs finite sides")
+        if self.left >= self.right or self.bottom >= self.top:
+            raise ValueError("a window needs an area")
+
+    def grown(self, share: float) -> Window:
+        """The window and so much of its width and height more on every side."""
+        across, up = share * (self.right - self.left), share * (self.top - self.bottom)
+        return Window(self.left - across, self.right + across, self.bottom - up, self.top + up)
+
+    def holds(self, inner: Window) -> bool:
+        """Whether another window lies in this one."""
+        return (
+            self.left <= inner.left
+            and inner.right <= self.right
+            and self.bottom <= inner.bottom
+            and inner.top <= self.top
+        )
+
+    def meets(self, window: Window) -> bool:
+        """Whether another window lies in part in this one."""
+        return (
+            self.left < window.right
+            and window.left < self.right
+            and self.bottom < window.top
+            and window.bottom < self.top
+        )
+
+    def cut(self, window: Window) -> Window:
+        """The part of the window that lies in another one, which it meets."""
+        return Window(
+            max(self.left, window.left),
+            min(self.right, window.right),
+            max(self.bottom, window.bottom),
+            min(self.top, window.top),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MapPoints:
+    """The points of a map in two dimensions.
+
+    Attributes:
+        x, y: [text] float32.
+        bounds: the smallest window with all points.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    bounds: Window
+
+    @classmethod
+    def from_coordinates(cls, coordinates: np.ndarray) -> MapPoints:
+        """The points of [text, 2] finite coordinates, at least one."""
+        x, y = (np.ascontiguousarray(axis, dtype=np.float32) for axis in coordinates.T)
+        return cls(x, y, Window(*_find_ends(x), *_find_ends(y)))
+
+    def in_window(self, window: Window | None) -> np.ndarray:
+        """[found] row numbers of the points in a window, rising; of all, if it is None."""
+        if window is None or window.holds(self.bounds):
+            return np.arange(len(self.x), dtype=np.int32)
+        is_in = (self.x >= np.float32(window.left)) & (self.x <= np.float32(window.right))
+        is_in &= self.y >= np.float32(window.bottom)
+        is_in &= self.y <= np.float32(window.top)
+        return np.flatnonzero(is_in).astype(np.int32)
+
+    def sample(
+        self, window: Window | None, max_points: int, within: np.ndarray | None = None
+    ) -> tuple[np.ndarray, int]:
+        """Some of the points in a window, always the same, and how many there are.
+
+        A point that is drawn of a window is drawn of every smaller one that it lies in.
+
+        Args:
+            window: None for the whole map.
+            max_points: points; all, where there are no more.
+            within: [text] whether a filter lets them through; None where there is none.
+
+        Returns:
+            [drawn] int32 row numbers, rising, and the number of points they are drawn from.
+        """
+        rows = self.in_window(window)
+        if within is not None:
+            rows = rows[within[rows]]
+        n = len(rows)
+        if n > max_points:
+            rows = rows[np.argpartition(_draw_order(rows), max_points - 1)[:max_points]]
+        return np.sort(rows), n
+
+    def counts(self, window: Window | None, max_bins: int) -> tuple[np.ndarray, Window]:
+        """[up, across] points in each bin of a window from the left and the bottom.
+
+        The bins are squares, as fine as the points are many, ``max_bins`` across or up at most.
+        They cover the part of the window that has points, which is returned, too.
+        """
+        window = window or self.bounds
+        if not window.meets(self.bounds):
+            return np.zeros((1, 1), dtype=np.int64), window
+        rows, visible = self.in_window(window), window.cut(self.bounds)
+        wide, high = visible.right - visible.left, visible.top - visible.bottom
+        side = math.sqrt(wide * high * POINTS_A_BIN / max(1, len(rows)))
+        side = min(side, max(wide, high) / FEWEST_BINS)
+        across, up = (min(max_bins, max(1, math.ceil(length / side))) for length in (wide, high))
+        bins = _number_bins(self.y[rows], visible.bottom, visible.top, up) * np.int32(across)
+        bins += _number_bins(self.x[rows], visible.left, visible.right, across)
+        return np.bincount(bins, minlength=up * across).reshape(up, across), visible
+
+    def inside(self, areas: Iterable[np.ndarray]) -> np.ndarray:
+        """[text] whether a point lies in one of some areas.
+
+        Where an area overlaps itself, what is enclosed twice is outside (even-odd rule).
+
+        Args:
+            areas: [corner, 2] each, the last joined to the first.
+        """
+        is_inside = np.zeros(len(self.x), dtype=bool)
+        for area in areas:
+            corners = np.asarray(area, dtype=np.float64)
+            corners = corners[:: max(1, -(-len(corners) // MOST_CORNERS))]
+            if len(corners) >= 3:
+                is_inside[self._find_inside(corners)] = True
+        return is_inside
+
+    def _find_inside(self, corners: np.ndarray) -> np.ndarray:
+        """[found] rows from which a ray to the right crosses an odd number of an area's edges."""
+        (left, bottom), (right, top) = corners.min(axis=0), corners.max(axis=0)
+        near = (self.x >= left) & (self.x <= right) & (self.y >= bottom) & (self.y <= top)
+        rows = np.flatnonzero(near)
+        if bottom == top:
+            return rows[:0]
+        level = _number_bins(self.y[rows], bottom, top, LEVELS).astype(np.int16)
+        rows = rows[np.argsort(level, kind="stable")]  # so an edge meets few of the points
+        starts = np.concatenate([[0], np.bincount(level, minlength=LEVELS).cumsum()])
+        x, y = self.x[rows].astype(np.float64), self.y[rows].astype(np.float64)
+        is_odd = np.zeros(len(rows), dtype=bool)
+        edge_levels = _number_bins(corners[:, 1].astype(np.float32), bottom, top, LEVELS)
+        ends, end_levels = np.roll(corners, -1, axis=0), np.roll(edge_levels, -1)
+        firsts = starts[np.maximum(np.minimum(edge_levels, end_levels) - 1, 0)]
+        lasts = starts[np.minimum(np.maximum(edge_levels, end_levels) + 2, LEVELS)]
+        for (u, v), (to_u, to_v), *span in zip(corners, ends, firsts, lasts, strict=True):
+            part = slice(*span)
+            crosses = (v <= y[part]) != (to_v <= y[part])
+            if v != to_v:
+                crosses &= x[part] < u + (y[part] - v) * ((to_u - u) / (to_v - v))
+            is_odd[part] ^= crosses
+        return rows[is_odd]
+
+
+def group_rows(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by group, in their order within each.
+
+    Args:
+        groups: [row] int32 number of each row's group.
+        n_groups: of which some may be empty.
+
+    Returns:
+        [row] int32 row numbers, and [n_groups + 1] int64 where each group begins among them.
+    """
+    small = groups.astype(np.min_scalar_type(n_groups))  # sorted by counting
+    sizes = np.bincount(groups, minlength=n_groups)
+    return np.argsort(small, kind="stable").astype(np.int32), np.concatenate([[0], sizes.cumsum()])
+
+
+def _find_ends(values: np.ndarray) -> tuple[float, float]:
+    """The smallest and the largest value; apart even where all are equal."""
+    low, high = float(values.min()), float(values.max())
+    room = 0.5 * max(1.0, abs(low)) if low == high else 0.0
+    return low - room, high + room
+
+
+def _number_bins(values: np.ndarray, low: float, high: float, n_bins: int) -> np.ndarray:
+    """[value] int32 the one of ``n_bins`` equal parts from ``low`` to ``high`` it lies in."""
+    scaled = (values - np.float32(low)) * np.float32(n_bins / (high - low))
+    return np.clip(scaled, 0, n_bins - 1).astype(np.int32)
+
+
+def _draw_order(rows: np.ndarray) -> np.ndarray:
+    """[row] uint32 in which order rows are drawn at random, no two alike (murmur3's last step)."""
+    mixed = rows.astype(np.uint32)
+    mixed ^= mixed >> np.uint32(16)
+    mixed *= np.uint32(0x85EBCA6B)
+    mixed ^= mixed >> np.uint32(13)
+    mixed *= np.uint32(0xC2B2AE35)
+    mixed ^= mixed >> np.uint32(16)
+    return mixed

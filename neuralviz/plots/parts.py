@@ -1,0 +1,186 @@
+"""What figures are made of: axes, lines, bars and cells, and what has room in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.plots.theme import SMALL_FONT_SIZE, escape, make_live_figure, shorten
+from neuralviz.words import number
+
+Trace = dict[str, Any]  # or some of its settings
+Values = Any  # numbers or names: a sequence, an array, a series
+BARE = {"showgrid": False, "zeroline": False}  # an axis beside cells
+TOP_DOWN = {"autorange": "reversed"}
+NAMES_OF_BARS = {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN}
+CIVIDIS = {"colorscale": "Cividis", "autocolorscale": False}
+GROUND = "#8A9096"  # of lines that are no data
+FEW_COLUMNS = 8  # so many cells side by side have room for their values
+MAX_TICKS = 10  # numbers that keep apart, however narrow the figure
+
+
+def draw(
+    traces: Iterable[Trace],
+    title: str | None = None,
+    x: Mapping[str, Any] | None = None,
+    y: Mapping[str, Any] | None = None,
+    **layout: Any,
+) -> go.Figure:
+    """A figure of traces with its title and axes; further settings go to the layout."""
+    return make_live_figure(list(traces), {"title": title, "xaxis": x, "yaxis": y, **layout})
+
+
+def line(
+    x: Values,
+    y: Values,
+    colour: str,
+    hover: str = "",
+    *,
+    width: float = 3,
+    dash: str | None = None,
+    size: float = 9,
+    **more: Any,
+) -> Trace:
+    """A line with markers of a ``size``, if any; the ``hover`` box is a template, if any."""
+    look: Trace = {"line": {"color": colour, "width": width, **({"dash": dash} if dash else {})}}
+    if size:
+        look["marker"] = {"size": size}
+    mode = "lines+markers" if size else "lines"
+    return {"type": "scatter", "x": x, "y": y, "mode": mode, **look, **hover_box(hover), **more}
+
+
+def dots(
+    x: Values,
+    y: Values,
+    colour: Any,
+    hover: str = "",
+    *,
+    size: Any = 9,
+    marker: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Trace:
+    """Points; ``marker`` has further settings of their look."""
+    look = {"color": colour, "size": size, **(marker or {})}
+    return {
+        "type": "scatter", "x": x, "y": y, "mode": "markers", "marker": look,
+        **hover_box(hover), **more,
+    }  # fmt: skip
+
+
+def bars(
+    x: Values,
+    y: Values,
+    colour: Any,
+    hover: str,
+    **more: Any,
+) -> Trace:
+    """Bars, upright unless ``orientation`` is ``h``; a ``text`` in or beside them is small."""
+    written: Trace = {}
+    if "text" in more:
+        written = {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False}
+    return {
+        "type": "bar", "x": x, "y": y, "marker": {"color": colour},
+        **written, **hover_box(hover), **more,
+    }  # fmt: skip
+
+
+def label_bars(
+    x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **more: Any
+) -> Trace:
+    """Bars to the right, a name each, with a ``text`` in white in them, or beside them."""
+    look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
+    return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | more)
+
+
+def token_bars(
+    x: Values, names: Sequence[str], colour: str, hover: str, text: Sequence[str], **more: Any
+) -> Trace:
+    """Bars to the right at 0, 1, …, one of several a name, with a ``text`` behind each."""
+    look: Trace = {"textposition": "outside", "constraintext": "none", "customdata": names}
+    places = list(range(len(names)))
+    return bars(x, places, colour, hover, orientation="h", text=text, **look, **more)
+
+
+def cells(
+    z: np.ndarray,
+    x: Values,
+    y: Values,
+    hover: str,
+    limits: Sequence[float] | None = None,
+    **more: Any,
+) -> Trace:
+    """A heatmap [row, column], its colours between the ``limits``."""
+    ends = {} if limits is None else {"zmin": limits[0], "zmax": limits[1]}
+    return {"type": "heatmap", "z": z, "x": x, "y": y, **ends, **hover_box(hover), **more}
+
+
+def hover_box(template: str) -> dict[str, str]:
+    if not template:
+        return {"hoverinfo": "skip"}
+    return {"hovertemplate": f"{template}<extra></extra>"}
+
+
+def bar_title(text: str) -> dict[str, Any]:
+    """The setting of a heatmap that names its scale of colours, upwards."""
+    return {"colorbar": {"title": {"text": text, "side": "right"}}}
+
+
+def number_axis(title: str, numbers: Iterable[int], **more: Any) -> dict[str, Any]:
+    """An axis of whole numbers, of which those are written that have room."""
+    return {"title": title, "tickvals": spaced_ticks(numbers), **more}
+
+
+def name_axis(names: Sequence[str], n_characters: int, **more: Any) -> dict[str, Any]:
+    """An axis with users' words at 0, 1, …, cut and escaped."""
+    written = [escape(shorten(name, n_characters)) for name in names]
+    return {"tickvals": list(range(len(names))), "ticktext": written, **more}
+
+
+def widen(values: Iterable[float], share: float = 0.08) -> list[float]:
+    """The lowest and the highest value with some room beside them, as a range of an axis."""
+    values = list(values)
+    low, high = min(values), max(values)
+    room = share * (high - low or 1)
+    return [low - room, high + room]
+
+
+def spaced_ticks(numbers: Iterable[int]) -> list[int]:
+    """The numbers that have room as ticks along an axis, the first and the last among them."""
+    values = list(map(int, numbers))
+    step = max(1, -(-(len(values) - 1) // (MAX_TICKS - 1)))
+    ticks = values[::step]
+    if values and ticks[-1] != values[-1]:
+        if len(ticks) > 1 and len(values) - 1 - values.index(ticks[-1]) < step:
+            ticks.pop()
+        ticks.append(values[-1])
+    return ticks
+
+
+def format_two_places(value: float) -> str:
+    """``−0.05``."""
+    return number(value, ".2f")
+
+
+def cell_labels(
+    values: np.ndarray, format_value: Callable[[float], str] = format_two_places
+) -> dict[str, Any]:
+    """[row, column] values written in the cells of a heatmap; nothing where there is none.
+
+    plotly.js itself would write a minus sign as a hyphen.
+    """
+    text = [[format_value(float(v)) if np.isfinite(v) else "" for v in row] for row in values]
+    return {"text": text, "texttemplate": "%{text}"}
+
+
+def cell_values(
+    values: np.ndarray,
+    format_value: Callable[[float], str] = format_two_places,
+    *,
+    most_columns: int = FEW_COLUMNS,
+) -> dict[str, Any]:
+    """[row, column] values in the cells while they have room, in place of a scale beside them."""
+    has_room = values.shape[1] <= most_columns
+    return {"showscale": not has_room, **(cell_labels(values, format_value) if has_room else {})}

@@ -1,0 +1,145 @@
+"""The lines of a ladder, from values that can be worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
+from neuralviz.evaluation.ladder_events import (
+    FLOOR,
+    LINEAR,
+    Baseline,
+    Ladder,
+    RungResult,
+    TestPairs,
+)
+from neuralviz.evaluation.ladder_table import (
+    best_baseline,
+    best_line,
+    best_rung,
+    ladder_lines,
+    worst_predictions,
+)
+from neuralviz.evaluation.normal_plot import expected, least_straight, normal_plot
+from neuralviz.reading.scales import Scale
+from neuralviz.training.similarity.events import SimilarityEnded
+from neuralviz.training.similarity.settings import Rung, SimilaritySettings
+
+N = 40
+SCORES = np.arange(N) / (N - 1) * 5
+SWAPPED = SCORES.reshape(-1, 2)[:, ::-1].ravel()  # neighbours change places
+NOISE = np.random.default_rng(0).permutation(SCORES)
+TEST = TestPairs(
+    tuple(f"first {n}" for n in range(N)), tuple(f"second {n}" for n in range(N)), SCORES,
+    Scale(0.0, 5.0), 120, 40, (), "abc",
+)  # fmt: skip
+
+
+def spearman(predicted: np.ndarray) -> float:
+    """Of values without ties."""
+    ranks = np.argsort(np.argsort(predicted))
+    return float(1 - 6 * ((ranks - np.arange(N)) ** 2).sum() / (N * (N**2 - 1)))
+
+
+def result(rung: Rung, predicted: np.ndarray, dev: float, seed: int = 42) -> RungResult:
+    ended = SimilarityEnded(
+        SimilaritySettings(rung=rung, seed=seed), 2, 4, b"", None, 3, 5, dev, np.array([0.5, 0.5])
+    )
+    return RungResult(rung, seed, ended, predicted, spearman(predicted), 0.5, 1.0)
+
+
+def baseline(name: str, predicted: np.ndarray) -> Baseline:
+    return Baseline(name, 0.3, predicted, spearman(predicted), 0.4)
+
+
+def ladder(*results: RungResult, floor: np.ndarray = NOISE) -> Ladder:
+    first = Ladder(test=TEST, baselines={FLOOR: baseline(FLOOR, floor)})
+    return first.having(results)
+
+
+GOOD, SAME = result("siamese", SWAPPED, 0.8), result("cosines", SCORES, 0.6)
+
+
+def test_spearman_alone_is_resampled_as_with_the_others() -> None:
+    products, scores = NOISE[:20].round(), SCORES[:20].round()
+    all_four = bootstrap(products, scores, resamples=300)["spearman"]
+    np.testing.assert_allclose(bootstrap_spearman(products, scores, resamples=300), all_four)
+    assert not len(bootstrap_spearman(np.ones(9), np.arange(9)))
+    assert not len(bootstrap_spearman([1.0], [1.0]))
+
+
+def test_lines_are_baselines_then_rungs_with_intervals_and_what_was_published() -> None:
+    first, second = ladder_lines(ladder(GOOD))
+    assert (first.name, first.rung, first.published, first.seeds) == (FLOOR, None, None, ())
+    assert (second.name, second.rung, second.published) == ("Siamese encoders", "siamese", None)
+    assert second.spearman == pytest.approx(1 - 6 * N / (N * (N**2 - 1)))
+    assert (second.dev, second.pearson, second.spread) == (0.8, 0.5, None)
+    for line in (first, second):
+        assert line.interval is not None
+        low, high = line.interval
+        assert low < line.spearman < high
+    assert ladder_lines(Ladder()) == []
+
+
+def test_of_several_seeds_a_line_has_the_mean_and_the_range() -> None:
+    (_, line) = ladder_lines(ladder(GOOD, result("siamese", SCORES, 0.6, seed=43)))
+    assert line.dev == pytest.approx(0.7)
+    assert line.spearman == pytest.approx((GOOD.spearman + 1) / 2)
+    assert line.spread == (GOOD.spearman, 1.0)
+
+
+def test_too_few_test_pairs_have_no_interval() -> None:
+    few = replace(
+        TEST, sentences1=TEST.sentences1[:5], sentences2=TEST.sentences2[:5], scores=SCORES[:5]
+    )
+    one = Baseline(FLOOR, 0.3, SCORES[:5], 1.0, 1.0)
+    (line,) = ladder_lines(Ladder(test=few, baselines={FLOOR: one}))
+    assert line.interval is None
+
+
+def test_the_dev_pairs_choose_the_rung_whatever_the_test_pairs_say() -> None:
+    assert SAME.spearman > GOOD.spearman
+    assert best_rung(ladder(SAME, GOOD)) == "siamese"
+    undefined = result("cosines", SCORES, float("nan"))
+    assert best_rung(ladder(undefined, GOOD)) == "siamese"
+    assert best_rung(ladder(undefined)) is None
+    assert best_rung(ladder()) is None
+
+
+def test_the_best_line_may_be_a_baseline() -> None:
+    found = ladder(replace(GOOD, spearman=0.447))
+    linear = replace(baseline(LINEAR, SCORES), dev=0.5, spearman=0.504)
+    found = replace(found, baselines={**found.baselines, LINEAR: linear})
+    assert best_baseline(found) == LINEAR
+    (*_, line) = lines = ladder_lines(found)
+    assert best_line(lines) is line  # 0.8 on the dev pairs
+    baselines = {**found.baselines, LINEAR: replace(linear, dev=0.9)}
+    better = replace(found, baselines=baselines)
+    best = best_line(ladder_lines(better))
+    assert best is not None
+    assert best.name == LINEAR
+    assert best_line(ladder_lines(ladder())) is not None
+    assert best_line([]) is None
+
+
+def test_five_of_a_hundred_normal_samples_are_called_something_else() -> None:
+    draw = np.random.default_rng(5)
+    for n in (20, 300):
+        is_bent = [
+            normal_plot(draw.normal(3, 2, size=n)).straight < least_straight(n) for _ in range(400)
+        ]
+        assert 0.02 < np.mean(is_bent) < 0.09
+    assert np.isnan(normal_plot(np.ones(9)).straight)
+    assert expected(9)[4] == 0
+
+
+def test_the_worst_predictions_come_first() -> None:
+    predicted = SCORES.copy()
+    predicted[7], predicted[30] = 5.0, 0.5
+    first, second = worst_predictions(TEST, predicted, 2)
+    assert first.sentences == ("first 7", "second 7")
+    assert first.error == pytest.approx(5 - SCORES[7])
+    assert second.error == pytest.approx(0.5 - SCORES[30])

@@ -1,0 +1,130 @@
+"""The points of a large map by where they lie, compared with plain numpy and an even-odd test."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from neuralviz.maps.filtering import Selection
+from neuralviz.maps.map_points import MapPoints, Window, group_rows
+
+WINDOWS = (
+    Window(-1, 1, -1, 1),
+    Window(-0.01, 0.3, 0.2, 0.21),
+    Window(-50, 50, -0.5, 0.5),
+    Window(-50, 50, -50, 50),
+    Window(40, 50, 40, 50),
+)
+
+
+@pytest.fixture(scope="module")
+def coordinates() -> np.ndarray:
+    draw = np.random.default_rng(0)
+    clouds = draw.normal(size=(20_000, 2)) * draw.choice([0.1, 1.0], size=(20_000, 1))
+    return np.concatenate([clouds, clouds[:50]]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def points(coordinates: np.ndarray) -> MapPoints:
+    return MapPoints.from_coordinates(coordinates)
+
+
+def rows_in(coordinates: np.ndarray, window: Window) -> np.ndarray:
+    low = np.float32([window.left, window.bottom])
+    high = np.float32([window.right, window.top])
+    return np.flatnonzero(((coordinates >= low) & (coordinates <= high)).all(axis=1))
+
+
+def in_polygon(coordinates: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Even-odd rule, one point after the other."""
+    inside = []
+    for x, y in coordinates.astype(float).tolist():
+        odd = False
+        for (u, v), (to_u, to_v) in zip(
+            corners.tolist(), np.roll(corners, -1, axis=0).tolist(), strict=True
+        ):
+            if (v <= y) != (to_v <= y) and x < u + (y - v) * ((to_u - u) / (to_v - v)):
+                odd = not odd
+        inside.append(odd)
+    return np.array(inside)
+
+
+def test_a_sample_is_always_the_same_and_holds_that_of_the_whole(coordinates, points) -> None:
+    whole, n = points.sample(None, 1000)
+    assert (len(whole), n, len(np.unique(whole))) == (1000, len(coordinates), 1000)
+    assert 0.4 < np.mean(whole < len(coordinates) / 2) < 0.6
+    inside = rows_in(coordinates, WINDOWS[0])
+    drawn, n = points.sample(WINDOWS[0], 1000)
+    assert (len(drawn), n) == (1000, len(inside))
+    assert set(whole.tolist()) & set(inside.tolist()) <= set(drawn.tolist())
+    within = np.arange(len(coordinates)) % 3 == 0
+    drawn, n = points.sample(None, 500, within)
+    assert (len(drawn), n) == (500, within.sum())
+    assert within[drawn].all()
+
+
+@pytest.mark.parametrize("window", [None, *WINDOWS])
+def test_bins_hold_all_points_of_a_window_once(coordinates, points, window) -> None:
+    inside = coordinates if window is None else coordinates[rows_in(coordinates, window)]
+    np.testing.assert_array_equal(coordinates[points.sample(window, 10**6)[0]], inside)
+    for most in (16, 64, 1024):
+        counts, covered = points.counts(window, most)
+        up, across = counts.shape
+        assert max(up, across) <= most
+        bins = np.histogram2d(
+            *inside.T[::-1],
+            bins=(up, across),
+            range=((covered.bottom, covered.top), (covered.left, covered.right)),
+        )[0]
+        assert counts.sum() == len(inside)
+        assert np.abs(counts - bins).sum() <= 8  # points on the line between two bins
+
+
+@pytest.mark.parametrize("n_corners", [3, 4, 9, 200])
+def test_an_area_holds_what_an_even_odd_test_says(coordinates, n_corners: int) -> None:
+    some = coordinates[:3000]
+    draw = np.random.default_rng(n_corners)
+    corners = draw.normal(size=(n_corners, 2)) * 1.5  # overlaps itself
+    inside = MapPoints.from_coordinates(some).inside([corners])
+    np.testing.assert_array_equal(inside, in_polygon(some, corners))
+
+
+def test_areas_beyond_the_points_and_areas_that_are_none(points: MapPoints) -> None:
+    everything = np.array([[-99, -99], [99, -99], [99, 99], [-99, 99]], float)
+    assert points.inside([everything]).all()
+    assert not points.inside([everything + 500]).any()
+    assert not points.inside([everything[:2], everything[:0], np.ones((3, 2))]).any()
+    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], float)
+    both = points.inside([square, square - 1])
+    np.testing.assert_array_equal(both, points.inside([square]) | points.inside([square - 1]))
+
+
+@pytest.mark.parametrize("place", [0.0, 3.5])
+def test_points_at_one_place(place: float) -> None:
+    points = MapPoints.from_coordinates(np.full((10, 2), place, dtype=np.float32))
+    assert points.counts(None, 8)[0].sum() == 10
+    assert points.inside([place + np.array([[-1, -1], [1, -1], [0, 1]], float)]).all()
+
+
+@pytest.mark.parametrize("sides", [(0, 0, 0, 1), (1, 0, 0, 1), (0, math.inf, 0, 1)])
+def test_a_window_has_an_area(sides: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="window"):
+        Window(*sides)
+
+
+def test_rows_are_grouped_in_their_order() -> None:
+    rows, starts = group_rows(np.array([2, 0, 2, 3, 0], np.int32), 5)
+    assert (rows.tolist(), starts.tolist()) == ([1, 4, 0, 2, 3], [0, 2, 2, 4, 5, 5])
+
+
+def test_a_selection_says_what_is_selected() -> None:
+    rows = np.array([0, 3, 8, 17, 90])
+    chosen = Selection.from_rows(rows, 20)
+    assert (len(chosen), chosen.n_texts, len(chosen.bits)) == (4, 20, 3)
+    np.testing.assert_array_equal(chosen.rows(), [0, 3, 8, 17])
+    np.testing.assert_array_equal(chosen.is_selected(np.array([17, 1, 3])), [True, False, True])
+    assert chosen.bits[0] == 0b1001
+    assert chosen.digest == Selection.from_mask(chosen.mask()).digest
+    assert chosen.digest != Selection.from_rows(rows[:2], 20).digest

@@ -1,0 +1,73 @@
+"""Which texts are nearest, which methods agree least, and on which texts they differ most."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuralviz.embedders.labels import short_labels
+from neuralviz.evaluation.similarity import (
+    Similarity,
+    furthest_apart,
+    least_alike,
+    nearest_shares,
+    similarity,
+    usable_labels,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def by_label(method: str, labels: list[str], noise: float = 0.1) -> Similarity:
+    """A method that keeps the texts of a label together."""
+    places = [sorted(set(labels)).index(label) for label in labels]
+    vectors = np.eye(len(set(labels)))[places] + noise * RNG.random((len(labels), len(set(labels))))
+    return similarity(method, [f"text {i}" for i in range(len(labels))], vectors)
+
+
+TOPIC = ["a"] * 10 + ["b"] * 10
+
+
+def test_texts_without_a_label_are_left_out() -> None:
+    labels = [*TOPIC, "", "", ""]
+    one = by_label("mean", [*TOPIC, "a", "b", "none"])
+    assert nearest_shares(one, labels).tolist() == [True] * 20
+    assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
+    products = one.products.copy()
+    products[:19] = products[:, :19] = np.nan  # the first with a label is under way
+    under_way = Similarity("mean", one.texts, products, one.zeros)
+    assert not len(nearest_shares(under_way, labels))
+
+
+def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
+    nothing = similarity("neural", "abcd", np.zeros((4, 2)))
+    assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
+    twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
+    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+
+
+def ranked(method: str, *products: float) -> Similarity:
+    """Of four texts, the products of the pairs 1-2, 1-3, 1-4, 2-3, 2-4, 3-4."""
+    matrix = np.eye(4, dtype=np.float32)
+    matrix[np.triu_indices(4, k=1)] = products
+    return Similarity(method, tuple("abcd"), np.maximum(matrix, matrix.T), np.zeros(4))
+
+
+def test_of_several_methods_those_that_agree_least_are_found() -> None:
+    mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+    cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
+    neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
+    assert least_alike([mean, neural, cls]) == (0, 1)
+    assert least_alike([mean, cls, neural]) == (0, 2)
+    assert furthest_apart(mean, neural) == (0, 1)
+    level = ranked("sep", *[0.5] * 6)
+    assert least_alike([level, mean, cls]) == (1, 2)
+    assert least_alike([level, level, level]) == (0, 1)
+    nothing = ranked("sep", *[np.nan] * 6)
+    assert furthest_apart(nothing, mean) is None
+
+
+def test_methods_are_said_without_precision_where_that_is_clear() -> None:
+    assert short_labels(["mean", "neural, fast"]) == ("mean", "neural")
+    both = ("neural, fast, 1 epoch", "neural, fast")
+    assert short_labels(both) == both
+    assert short_labels(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")

@@ -1,0 +1,524 @@
+"""Every kind of sentence above a view, as it is read: `sentences.txt` is reviewed by people.
+
+After a sentence was changed on purpose, ``UPDATE_SENTENCES=1 pytest tests/unit/test_sentences.py``
+writes the file anew; read its difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.best_layer import MeasuredPooling
+from neuralviz.evaluation.broken import BrokenCount, Overlap
+from neuralviz.evaluation.correlation import Correlation
+from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
+from neuralviz.evaluation.events import Cell, Compared
+from neuralviz.evaluation.examples import recorded_results
+from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.similarity import Similarity, similarity
+from neuralviz.evaluation.training_tables import TrainingCell
+from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.headlines import (
+    Headline,
+    corpus,
+    evaluation,
+    how_it_works,
+    ladder,
+    layers,
+    micro_tuning,
+    rank_hits,
+    similar_texts,
+    training,
+    write_lead,
+)
+from neuralviz.headlines import Measured as What
+from neuralviz.jobs.ladder import recorded_ladder
+from neuralviz.jobs.training import recorded_lessons
+from neuralviz.layers.geometry import FollowedWord
+from neuralviz.layers.marks import MarkGrid
+from neuralviz.layers.words import WordGroup
+from neuralviz.maps.neighbourhoods import KnnAccuracy
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.paths import sample_data
+
+SNAPSHOT = Path(__file__).with_name("sentences.txt")
+BREAK = "\n\n"  # between what is large and what is small
+SPREAD = np.linspace(-1, 1, 1001)  # of which 95% lie within ±0.95
+METHODS = ("mean", "sbert-wk", "cls", "last", "sep")
+DRAW = np.random.default_rng(0)
+
+
+def named(label: str) -> str:
+    return f"**{label}**"
+
+
+# --- an evaluation -----------------------------------------------------------------------------
+
+
+def pairs(n: int = 40) -> DataSet:
+    sides = ([f"{side} {i}" for i in range(n)] for side in ("one", "other"))
+    return scored_data("pairs.csv", *sides, np.linspace(0, 5, n))
+
+
+def groups(n: int = 12) -> DataSet:
+    texts = [f"text {i}" for i in range(2 * n)]
+    return grouped_data("groups.csv", texts, [str(i // 2) for i in range(2 * n)])
+
+
+def labels(column: str = "form") -> DataSet:
+    data = labelled_data("labels.csv", [f"text {i}" for i in range(60)], ["a", "b", "c"] * 20)
+    return replace(data, columns={"text": "text", "label": column})
+
+
+def spearman(value: float, around: float = 0.0) -> Measured:
+    correlations = Correlation(value, value, value, value, 40)
+    return Measured(correlations=correlations, resampled={"spearman": value + around * SPREAD})
+
+
+def error(name: str, share: float, around: float = 0.0, **more: Any) -> Measured:
+    count = BrokenCount(round(1000 * share), round(1000 * share), 1000, 0.8, 0.2)
+    return Measured(**{name: count}, resampled={name: share + around * SPREAD}, **more)
+
+
+def accuracy(value: float, around: float = 0.0, k: int = 10) -> Measured:
+    bounds = (value - around, value + around)
+    hits = np.arange(60) < round(60 * value)
+    return Measured(neighbours=KnnAccuracy(value, k, 60, 1 / 3, bounds), hits=hits)
+
+
+def results(data: DataSet, *methods: Measured | None, resamples: int = 1000) -> Results:
+    rows = method_rows(METHODS[: len(methods)], {})
+    filled = Results(EvaluationPlan((data,), rows, MeasureSettings(resamples=resamples)))
+    for row, measured in enumerate(methods):
+        cell = Cell(0, row, measured, error="" if measured else "It broke.")
+        filled = filled.having(cell)
+    return filled
+
+
+def verdict(data: DataSet, *methods: Measured | None, **more: Any) -> str:
+    return evaluation.describe_verdict(results(data, *methods, **more), 0, name=named)
+
+
+def evaluations() -> Iterator[tuple[str, str]]:
+    low, unsure, unknown = spearman(0.2), spearman(0.58, 0.1), replace(spearman(0.5), resampled={})
+    yield "one method", verdict(pairs(), spearman(0.6, 0.1))
+    yield "one method at chance", verdict(pairs(), spearman(0.05, 0.1))
+    yield "one method, scores reversed", verdict(pairs(), spearman(-0.42, 0.17))
+    yield "one method, no interval", verdict(pairs(), unknown)
+    yield "ahead of one", verdict(pairs(), spearman(0.75, 0.03), spearman(0.82))
+    yield "ahead of several", verdict(pairs(), spearman(0.82), low, spearman(0.75, 0.03))
+    yield "not decided", verdict(pairs(), spearman(0.61), unsure)
+    yield "not decided among the best", verdict(pairs(), spearman(0.61), unsure, low)
+    yield "not decided, others far", verdict(pairs(), spearman(0.61), unsure, unsure, low, low)
+    yield "level", verdict(pairs(), spearman(0.6), spearman(0.6), low)
+    yield "level, and a third not decided", verdict(pairs(), spearman(0.6), spearman(0.6), unsure)
+    yield "no interval", verdict(pairs(), spearman(0.6), unknown)
+    yield "no interval asked for", verdict(pairs(), spearman(0.6), unknown, resamples=0)
+    yield "all worse than chance", verdict(pairs(), spearman(-0.4, 0.1), spearman(-0.6, 0.1))
+    yield "some worse than chance", verdict(pairs(), spearman(-0.05, 0.2), spearman(-0.6, 0.1))
+    yield "left out", verdict(pairs(), spearman(0.8), spearman(0.7), None, spearman(np.nan))
+    yield "all failed", verdict(pairs(), None, None)
+    yield "nothing measured", evaluation.describe_verdict(Results(results(pairs()).plan), 0)
+    yield "labels", verdict(labels(), accuracy(0.8, 0.1))
+    yield "labels, one neighbour", verdict(labels(), accuracy(0.8, 0.1, k=1), accuracy(0.5, 0.1))
+    yield "labels at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.35, 0.1))
+    yield "labels worse than chance", verdict(labels(), accuracy(0.1, 0.05), accuracy(0.2, 0.05))
+    yield "triplets", verdict(groups(), error("triplets", 0.06, 0.01), error("triplets", 0.02))
+    yield (
+        "triplets, few groups",
+        verdict(groups(3), *[replace(error("triplets", e), resampled={}) for e in (0.1, 0.2)]),
+    )
+    yield "comparisons, reversed", verdict(pairs(), error("pairs", 0.8, 0.1))
+    one = error("triplets", 0.1, correlations=spearman(0.8).correlations)
+    other = error("triplets", 0.04, 0.01, correlations=spearman(0.6).correlations)
+    for measured, value in ((one, 0.8), (other, 0.6)):
+        measured.resampled["spearman"] = np.full(1001, value)
+    yield "another measure decides otherwise", verdict(pairs(), one, other)
+    many_labels = results(labels("<b>" + "x" * 90), accuracy(0.8), accuracy(0.5))
+    yield "a long name", evaluation.describe_verdict(many_labels, 0, quote=lambda text: f"[{text}]")
+    apart = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
+    found = results(groups(), error("triplets", 0.3), error("triplets", 0.03, **apart))
+    (by,) = yardsticks_of(found, 0)
+    yield "separation", evaluation.describe_separation(found, 0, by, named)
+    three = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
+    two = np.array([[1, 1], [1, 4]])
+    found = results(groups(), *(error("triplets", n / 1000) for n in (30, 10, 20)))
+    for title, rows, shared in (("three", (0, 1, 2), three), ("two", (0, 1), two)):
+        compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
+        yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
+    forms, topics, scored, grouped = recorded_results()
+    for name, recorded in zip(
+        ("forms", "topics", "scored", "groups"), (forms, topics, scored, grouped), strict=True
+    ):
+        yield f"example {name}", evaluation.describe_verdict(recorded, 0, name=named)
+    yield "other winner", evaluation.describe_other_winner(forms, {"topics": topics}, named)
+    measured = scored.measured(0, 0)
+    assert measured is not None
+    yield "pair by pair", evaluation.describe_pairs(scored.data[0], measured, "**mean**")
+
+
+# --- texts, a corpus ---------------------------------------------------------------------------
+
+
+def right(*shares: float, n: int = 100) -> list[np.ndarray]:
+    return [np.arange(n) < share * n for share in shares]
+
+
+def corpora() -> Iterator[tuple[str, str]]:
+    base = {"topic": 0.25, "form": 0.2}
+
+    def labelled(methods: Sequence[str], texts: str = "", **hits: list[np.ndarray]) -> str:
+        return corpus.describe_labels(methods, hits, base, 10, texts)
+
+    yield "one map", labelled(["mean"], topic=right(0.8))
+    two = {"topic": right(0.9, 0.6), "form": right(0.5, 0.8)}
+    yield "two maps, two labels", labelled(["mean", "cls"], **two)
+    yield "two maps not decided", labelled(["mean", "cls"], "all 480 texts", topic=right(0.52, 0.5))
+    yield "three methods", labelled(["mean", "cls", "sep"], topic=right(0.9, 0.6, 0.3))
+    yield "no better than guessing", labelled(["mean", "cls"], topic=right(0.25, 0.1))
+    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10)
+    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "all 480 texts")
+    yield "clusters", corpus.describe_clusters("mean", ["trains", "money"], [30, 20], 80)
+    names = ["trains", "money", "bread", "rain", "dogs"]
+    yield "many clusters", corpus.describe_clusters("mean", names, [30, 20, 9, 8, 7], 80)
+    yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
+    near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
+    methods = ["mean", "cls", "sep"]
+    yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic")
+
+
+def ranked(method: str, *products: float) -> Similarity:
+    """Of four texts, the products of the pairs 1-2, 1-3, 1-4, 2-3, 2-4, 3-4."""
+    matrix = np.eye(4, dtype=np.float32)
+    matrix[np.triu_indices(4, k=1)] = products
+    return Similarity(method, tuple("abcd"), np.maximum(matrix, matrix.T), np.zeros(4))
+
+
+def with_nearest(method: str, hits: np.ndarray) -> Similarity:
+    """A method by which the nearest text of each of two texts a label has its label, or has not."""
+    products = np.eye(len(hits), dtype=np.float32)
+    for text, is_right in enumerate(hits):
+        products[text, text ^ 1 if is_right else (text + 2) % len(hits)] = 0.5
+    return Similarity(method, tuple(map(str, range(len(hits)))), products, np.zeros(len(hits)))
+
+
+def few_texts() -> Iterator[tuple[str, str]]:
+    topic = {"topic": [str(i // 2) for i in range(40)]}
+    best, second = (
+        with_nearest(m, h) for m, h in zip(("mean", "cls"), right(0.75, 0.25, n=40), strict=True)
+    )
+    yield "labels, ahead", similar_texts.describe_similar_texts([best, second], topic)
+    close = with_nearest("cls", right(0.7, n=40)[0])
+    yield "labels, not decided", similar_texts.describe_similar_texts([best, close], topic)
+    yield "labels, one method", similar_texts.describe_similar_texts([best], topic)
+    mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+    cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
+    neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
+    yield "two methods agree", similar_texts.describe_similar_texts([mean, cls])
+    yield "three methods", similar_texts.describe_similar_texts([mean, neural, cls])
+    yield "one method", similar_texts.describe_similar_texts([mean])
+    one = similarity("mean", "ab", np.eye(2))
+    yield "one pair", similar_texts.describe_similar_texts([one])
+    yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
+    yield "no method", similar_texts.describe_similar_texts([])
+    yield "spread", similar_texts.describe_spread([mean, neural])
+
+
+# --- layers, a ladder --------------------------------------------------------------------------
+
+
+def layer_views() -> Iterator[tuple[str, str]]:
+    scores = np.random.default_rng(0).random(60)
+
+    def pooling(noise: float, sign: int = 1) -> MeasuredPooling:
+        cosines = sign * scores + noise * np.random.default_rng(1).standard_normal(60)
+        return MeasuredPooling(cosines, scores, np.arange(60))
+
+    def best(*poolings: MeasuredPooling, **more: bool) -> str:
+        return layers.describe_best_layer({"mean": poolings}, "spearman", "Spearman", **more)[0]
+
+    yield "a layer is best", best(pooling(0.1), pooling(0.01), pooling(0.5))
+    yield "the last layer is best", best(pooling(0.5), pooling(0.01))
+    yield "so far", best(pooling(0.5), pooling(0.01), is_whole=False)
+    yield "scores reversed", best(pooling(0.1, -1), pooling(0.01, -1))
+    flat = MeasuredPooling(np.ones(60), scores, np.arange(60))
+    yield "undefined", best(flat)
+    yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
+    yield "settings", layers.describe_settings_range([0.31, 0.3], [0.2, 0.38], "Spearman")
+    words = [FollowedWord("the", 2, 2, 0.4, np.array([0.9, 0.8, 0.2])),
+             FollowedWord("cat", 1, 1, 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
+    weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
+    yield "words of a text", layers.describe_text(words, weights)
+    weights.combined = np.array([[0.2, 0.8], [0.4, 0.6], [0.9, 0.1]])
+    yield "layer weights", layers.describe_layer_weights(weights)
+    cosines = np.eye(4)
+    cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
+    yield "map", layers.describe_map(cosines, "“cat”")
+    yield "even map", layers.describe_map(np.full((3, 3), 0.7), "the average word")
+    for lowest in (0.97, 0.4):
+        by_window = np.array([[1.0, 0.99], [0.98, lowest]])
+        result: Any = SimpleNamespace(by_window=by_window, windows=[1, 2], layer_starts=[0, 1])
+        yield f"settings of a text, {lowest}", layers.describe_settings(result)
+    variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
+    thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
+              for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
+    yield "words of a corpus", layers.describe_corpus(thirds)
+    yield "groups of words", layers.describe_groups(thirds)
+    kinds = ("output.dense.bias", "output.LayerNorm.weight")
+    grid = MarkGrid(kinds, (0, 1), tuple("abcd"), (0, 1, 0, 1), (0, 0, 1, 1), (4, 4, 4, 4))
+    norms = np.array([0.2, 0.4, 0.1, 0.2])
+    yield "blocks", layers.describe_blocks(grid, norms, per_value=True, epoch=1)
+    even = np.array([0.1, 0.2, 0.1, 0.205])
+    yield "even blocks", layers.describe_blocks(grid, even, per_value=True, epoch=3)
+    yield "epochs", layers.describe_epochs(np.array([[1.0], [1.5], [1.8], [2.0]]))
+
+
+def ladders() -> Iterator[tuple[str, str]]:
+    recorded = recorded_ladder()
+    assert recorded is not None
+    assert recorded.test is not None
+    yield "layers", ladder.describe_layers(recorded.layers)[0]
+    yield "ladder", ladder.describe_ladder(recorded)
+    yield "first baseline", ladder.describe_ladder(replace(recorded, results={}))
+    worse = {place: replace(result, predicted=-result.predicted, spearman=-result.spearman)
+             for place, result in recorded.results.items()}  # fmt: skip
+    yield "baseline ahead", ladder.describe_ladder(replace(recorded, results=worse))
+    below = {name: replace(one, predicted=-one.predicted, spearman=-one.spearman)
+             for name, one in recorded.baselines.items()}  # fmt: skip
+    yield "scores reversed", ladder.describe_ladder(replace(recorded, baselines=below))
+    yield "warning", " / ".join(ladder.warn_of_rung(replace(recorded, results=worse), "siamese"))
+    result = next(iter(recorded.results.values()))
+    yield "errors", ladder.describe_errors("siamese", result.predicted, recorded.test.scores)
+    for shares in ([0.1, 0.7, 0.2], [0.45, 0.1, 0.45], [0.34, 0.33, 0.33]):
+        yield f"layers heard {shares}", ladder.describe_layer_shares("cosines", np.array(shares))
+    two = {"cosines": 4.5, "siamese": 4.8}, {"cosines": 4.7, "siamese": 4.9}
+    yield "two texts", ladder.describe_two_texts(("A dog.", "A cat."), *two, lambda t: f"“{t}”")
+    yield (
+        "the paper's texts",
+        ladder.describe_two_texts(ladder.PAPERS_PAIR, *two, lambda t: f"“{t}”"),
+    )
+
+
+# --- trainings, runs, steps --------------------------------------------------------------------
+
+
+def trainings() -> Iterator[tuple[str, str]]:
+    recorded = recorded_lessons()
+    part = training.trained_part(recorded[0].settings)
+    known = [replace(lesson, untrained=None) for lesson in recorded]
+    crops, dropout = known
+
+    def lessons(*chosen: Any, label: str = "chapter") -> str:
+        return training.describe_lessons(chosen, label, part=part)
+
+    yield "whole model is better", lessons(*recorded)
+    yield "two kinds", lessons(*known)
+    yield "one kind", lessons(crops)
+    swapped = replace(
+        crops,
+        snapshots=(replace(crops.snapshots[-1], step=0), replace(crops.snapshots[0], step=60)),
+    )
+    yield "harm", lessons(swapped)
+    yield "not decided", lessons(dropout)
+    yield "so far", lessons(replace(crops, is_over=False), replace(dropout, is_over=False))
+    yield "before", lessons(replace(crops, snapshots=crops.snapshots[:1], is_over=False))
+    yield "no labels", lessons(replace(crops, snapshots=()), label="")
+    yield "first step", lessons(replace(crops, snapshots=(), loss=crops.loss[:1]))
+    yield "diverged", lessons(replace(crops, diverged=True))
+    yield "layers", training.describe_trained_layers(known)
+    yield "moves", training.describe_moves(crops, training_moves(crops))
+    yield "no moves", training.describe_moves(crops, [])
+    yield "next", training.suggest_next(known)
+
+    def cell(row: str, seed: int, share: float) -> TrainingCell:
+        return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
+
+    cells = [
+        cell("crops", 1, 0.5),
+        cell("crops", 2, 0.6),
+        cell("dropout", 1, 0.4),
+        cell("dropout", 2, 0.45),
+    ]
+    yield "a table", training.describe_table(cells, "form")
+    yield "a table of one seed", training.describe_table(cells[::2], "form")
+    level = [*cells[:3], cell("dropout", 2, 0.55)]
+    yield "table not told apart", training.describe_table(level, "form")
+
+
+def training_moves(lesson: Any) -> list[Any]:
+    from neuralviz.training.moves import new_neighbours
+
+    return new_neighbours(lesson, 5)
+
+
+def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRecord:
+    """As it was after so many epochs on some texts."""
+    live = copy(record)
+    live.loss, live.delta_norm = record.loss.copy(), record.delta_norm.copy()
+    live.loss[epochs + 1 :, texts], live.delta_norm[epochs + 1 :, texts] = np.nan, np.nan
+    cut = range(len(record.texts))[texts]
+    live.reports = {i: report for i, report in record.reports.items() if i not in cut}
+    live.texts_done = len(live.reports)
+    return live
+
+
+def runs() -> Iterator[tuple[str, str]]:
+    record = load_record(sample_data() / "recorded_run.npz")
+    yield "learnt", micro_tuning.describe_learning(record, 0)
+    yield "under way", micro_tuning.describe_learning(cut_off(record, 4), 0)
+    stopped = cut_off(record, 3, slice(2, 3))
+    yield "a stopped run", micro_tuning.describe_learning(stopped, 0)
+    yield "its last text", micro_tuning.describe_learning(stopped, 2)
+    yield "its progress", micro_tuning.describe_progress(stopped)
+    not_begun = RunRecord("bundled", record.settings, record.texts)
+    yield "not begun", micro_tuning.describe_learning(not_begun, 1)
+    yield "progress, not begun", micro_tuning.describe_progress(not_begun)
+    diverged = copy(record)
+    diverged.diverged = {1}
+    yield "diverged", micro_tuning.describe_learning(diverged, 1)
+    yield "words", micro_tuning.describe_words(record, 0)
+    cancelling = copy(record)
+    report = record.reports[0]
+    shares = np.where(report.text.words % 2, 1.5, -1.2)
+    cancelling.reports = {0: replace(report, shares=shares)}
+    yield "words that cancel", micro_tuning.describe_words(cancelling, 0)
+    unread = copy(record)
+    unknown = replace(report.text, unknown=np.ones(len(report.text), dtype=bool))
+    unread.reports = {0: replace(report, text=unknown)}
+    yield "unreadable", micro_tuning.describe_learning(unread, 0)
+    earlier = copy(record)
+    earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
+    earlier.loss = record.loss[:6]
+    yield "against an earlier run", micro_tuning.compare_with_earlier(record, earlier, (2, 1))
+    half = cut_off(record, 4)
+    yield "against an unfinished one", micro_tuning.compare_with_earlier(record, half, (2, 1))
+    yield "neurons", micro_tuning.describe_neurons(np.array([0.1, -0.3, 0.01, 0.02]), "layer 5")
+    yield "no neuron", micro_tuning.describe_neurons(np.linspace(0.1, 0.11, 20), "layer 5")
+    texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
+    yield (
+        "similar",
+        micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]]), texts),
+    )
+    yield "different", micro_tuning.describe_similar(np.eye(3), texts)
+    yield "two texts", micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8]]), texts[:2])
+    yield "masks", micro_tuning.describe_masks(mask_inputs(9, DEFAULT_BLUEPRINTS))
+    yield "masks, one token", micro_tuning.describe_masks(mask_inputs(1, DEFAULT_BLUEPRINTS))
+
+
+def steps() -> Iterator[tuple[str, str]]:
+    made = SimpleNamespace
+    walk: Any = made(
+        products=(0.338, 0.061), text=made(text="A cat sat.", __len__=lambda: 4),
+        inputs=made(masked=np.eye(4, dtype=bool)), before=made(mean_loss=3.39),
+        after=made(mean_loss=1.24), settings=made(epochs=10), weights=[np.zeros(1500), np.zeros(2)],
+        deltas=[np.array([[[0.01, -0.104]]])], lengths=np.array([0.5, 1.25]),
+        tuning=made(
+            delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None],
+            embeddings=[np.r_[3.0, np.ones(18), 0.0]],
+        ),
+    )  # fmt: skip
+    for name in ("text inputs loss weights delta norms concatenated embedding product").split():
+        yield name, getattr(how_it_works, f"describe_{name}")(walk)
+    for products in ((0.1, 0.25), (0.201, 0.203)):
+        walk.products = products
+        yield f"product {products}", how_it_works.describe_product(walk)
+
+
+VIEWS = {
+    "Evaluation": evaluations, "Corpus": corpora, "Compare": few_texts, "Layers": layer_views,
+    "Frozen features": ladders, "Training": trainings, "Micro-tuning": runs, "How it works": steps,
+}  # fmt: skip
+
+
+def test_sentences_are_those_that_were_reviewed() -> None:
+    written = "\n".join(
+        f"{page}: {case}\n    {' / '.join(sentence.split(BREAK)) or '(nothing)'}\n"
+        for page, cases in VIEWS.items()
+        for case, sentence in cases()
+    )
+    if os.environ.get("UPDATE_SENTENCES"):
+        SNAPSHOT.write_text(written, encoding="utf-8")
+    assert written == SNAPSHOT.read_text(encoding="utf-8")
+
+
+# --- what holds whatever the words -------------------------------------------------------------
+
+
+def test_permuted_labels_and_scores_decide_nothing() -> None:
+    """Of vectors that know nothing of the labels, no method is called better than another."""
+    decided = 0
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        texts = [f"text {i}" for i in range(60)]
+        data = labelled_data("labels.csv", texts, draw.permutation(["a", "b", "c"] * 20).tolist())
+        settings = MeasureSettings(measures=("neighbours",), resamples=200)
+        measured = [measure(data, draw.normal(size=(60, 4)), settings) for _ in range(2)]
+        sentence = verdict(data, *measured)
+        decided += "is ahead of" in sentence
+    assert decided <= 2  # one in twenty is what a 95% interval allows
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None:
+    first, second = right(0.75, 0.5)
+    headline = rank_hits(What("right for", "100 texts"), ["a", "b"], [first, second][::sign])
+    assert headline.outcome == "ahead"
+    assert headline.best.value == 0.75
+    assert headline.interval is not None
+    assert headline.interval[0] > 0
+    half_done = rank_hits(What("right for", "100 texts"), ["a", "b"], [first, second[:50]])
+    assert half_done.outcome == "unknown"
+
+
+def test_every_name_is_marked_and_escaped() -> None:
+    found = results(pairs(), spearman(0.6), spearman(0.58, 0.1), spearman(0.2), None)
+    sentence = evaluation.describe_verdict(found, 0, name=lambda label: f"<{label}>")
+    for label in METHODS[:2]:
+        assert sentence.count(label) == sentence.count(f"<{label}>") > 0
+    failed = results(pairs(), None)
+    assert r"It \broke" in evaluation.describe_verdict(
+        failed, 0, quote=lambda text: text.replace("b", "\\b")
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "is_share", "written"),
+    [
+        (0.07, (0.04, 0.1), False, ("0.07", "0.04 to 0.10")),
+        (0.0123, (0.0021, 0.02), False, ("0.012", "0.002 to 0.020")),
+        (0.2, (-0.00001, 0.4), False, ("0.20", "0.00 to 0.40")),
+        (0.2, None, False, ("0.20", "")),
+        (0.01, None, True, ("1.0 percentage point", "")),
+        (0.0004, None, True, ("0.04 percentage points", "")),
+    ],
+)
+def test_leads_have_the_digits_they_need(value, interval, is_share, written) -> None:
+    assert write_lead(value, interval, is_share) == written
+
+
+def test_a_headline_names_few_and_counts_the_rest() -> None:
+    entries = [(f"m{i}", 0.9 - i / 100) for i in range(7)]
+    headline = Headline.rank(
+        What("right for", "60 texts", "of", True),
+        [evaluation.Entry(*entry) for entry in entries],
+        lambda i, j: (-0.1, 0.1),
+    )
+    assert headline.say() == (
+        "The data do not decide between m0, m1, m2, m3 and 3 others: right for 90.0% of 60 texts, "
+        "against 89.0%, 88.0% and 87.0%."
+    )
