@@ -15,6 +15,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from neuralviz.embedders.encoding import (
+    accept_sentences,
     check_batch_size,
     check_encoding,
     list_texts,
@@ -261,9 +262,10 @@ class Embedder(Parametrised, ABC):
             batch = [read[i] for i in positions]
             yield self.embed_read(batch, positions, normalize=normalize, should_stop=should_stop)
 
+    @accept_sentences
     def encode(
         self,
-        sentences: str | Iterable[Any],
+        inputs: str | Iterable[Any],
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int = BATCH_SIZE,
@@ -288,8 +290,9 @@ class Embedder(Parametrised, ABC):
         """Embed texts.
 
         Args:
-            sentences: a text, or several: a list, an array, a column of a table, or the batches
-                with a ``text`` each that MTEB hands to an encoder.
+            inputs: a text, or several: a list, an array, a column of a table, or the batches
+                with a ``text`` each that MTEB hands to an encoder. ``sentences`` is their older
+                name, which is accepted, too.
             prompt_name: of one of the prompts that a model of sentence-transformers has.
             prompt: words that are put before every text.
             batch_size: texts that go together; it does not change the vectors.
@@ -316,7 +319,7 @@ class Embedder(Parametrised, ABC):
             TextError: a text is empty or no string, and the message says which one; or an iterator
                 has nothing left.
             SettingsError: the batch size is not a whole number of at least 1, the model has no such
-                prompt, or an argument asks for something that no embedder does.
+                prompt, there is no such task, or an argument asks for what no embedder does.
             ModelError: a vector holds something that is no finite number.
 
         Warns:
@@ -325,18 +328,18 @@ class Embedder(Parametrised, ABC):
                 different texts have the same tokens; as of `describe_unread`.
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
-        check_encoding(prompt_name, prompt, output_value, precision, truncate_dim)
+        check_encoding(prompt_name, prompt, output_value, precision, truncate_dim, task)
         self._check_place(device, pool, chunk_size)
         embedder = self._with_prompt(prompt, prompt_name, task)
         if truncate_dim is not None:
             embedder = embedder._with_all_values()
-        single = isinstance(sentences, str)
-        texts = [sentences] if isinstance(sentences, str) else list_texts(sentences)
+        single = isinstance(inputs, str)
+        texts = [inputs] if isinstance(inputs, str) else list_texts(inputs)
         check_texts(texts)
         if long := [len(text) for text in texts if len(text) > LONG_TEXT]:
-            warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
+            warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=3)
         if unread := describe_unread(self, texts):
-            warnings.warn(UnreadTextWarning(unread), stacklevel=2)
+            warnings.warn(UnreadTextWarning(unread), stacklevel=3)
         out = np.zeros((len(texts), embedder.dim), dtype=np.float32)
         normalize = normalize_embeddings and truncate_dim is None
         n_rose = 0
@@ -346,7 +349,7 @@ class Embedder(Parametrised, ABC):
                 n_rose += int(batch.loss_rose.sum())
                 bar.update(len(batch.positions))
         if n_rose:
-            warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=2)
+            warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=3)
         if truncate_dim is not None:
             out = np.ascontiguousarray(out[:, :truncate_dim])
             out = unit_vectors(out) if normalize_embeddings else out
@@ -357,17 +360,19 @@ class Embedder(Parametrised, ABC):
             return vectors
         return _as_tensor(vectors)
 
+    @accept_sentences
     def encode_query(
-        self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
+        self, inputs: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
         """As `encode`, with the model's prompt for questions where it has one."""
-        return self.encode(sentences, *arguments, task="query", **options)
+        return self.encode(inputs, *arguments, task="query", **options)
 
+    @accept_sentences
     def encode_document(
-        self, sentences: str | Iterable[Any], *arguments: Any, **options: Any
+        self, inputs: str | Iterable[Any], *arguments: Any, **options: Any
     ) -> np.ndarray | Tensor:
         """As `encode`, with the model's prompt for what is searched where it has one."""
-        return self.encode(sentences, *arguments, task="document", **options)
+        return self.encode(inputs, *arguments, task="document", **options)
 
     def _check_place(self, device: object, pool: object, chunk_size: object) -> None:
         """Refuse to compute elsewhere than where the model is."""
@@ -382,9 +387,11 @@ class Embedder(Parametrised, ABC):
                 "with device=… to have it elsewhere."
             )
 
-    def get_sentence_embedding_dimension(self) -> int:
+    def get_embedding_dimension(self) -> int:
         """Values of one vector, by the name that sentence encoders use."""
         return self.dim
+
+    get_sentence_embedding_dimension = get_embedding_dimension  # their older name
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Tensor:
         """[a, b] cosines of [a, dim] and [b, dim] vectors; 0 for a vector of zeros."""

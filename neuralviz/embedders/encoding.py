@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -13,6 +14,21 @@ from neuralviz.models.tokens import check_several
 
 NUMBERS = ("float32", "int8", "uint8", "binary", "ubinary")
 """What vectors may consist of, as of ``SentenceTransformer.encode``."""
+TASKS = ("query", "document")
+"""What texts may be for, as of ``SentenceTransformer.encode_query`` and ``encode_document``."""
+_Encode = TypeVar("_Encode", bound=Callable[..., Any])
+
+
+def accept_sentences(encode: _Encode) -> _Encode:
+    """Let a method take ``inputs`` by their older name, too, as sentence-transformers does."""
+
+    @wraps(encode)
+    def encode_either(*arguments: Any, **options: Any) -> Any:
+        if "sentences" in options and "inputs" not in options:
+            options["inputs"] = options.pop("sentences")
+        return encode(*arguments, **options)
+
+    return cast("_Encode", encode_either)
 
 
 def check_encoding(
@@ -21,6 +37,7 @@ def check_encoding(
     output_value: object,
     precision: object,
     truncate_dim: object,
+    task: object,
 ) -> None:
     """Check arguments of `Embedder.encode`; `SettingsError` where one makes no sense."""
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
@@ -29,6 +46,8 @@ def check_encoding(
                 f"{name} must be a string, not {value!r:.40}. Name the other arguments, as in "
                 "batch_size=64."
             )
+    if task is not None and task not in TASKS:
+        raise SettingsError(f"Unknown task {task!r:.40}. Choose from: {', '.join(TASKS)}.")
     if output_value != "sentence_embedding":
         raise SettingsError(
             f"output_value must be 'sentence_embedding', not {output_value!r:.40}. An embedder "

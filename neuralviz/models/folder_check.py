@@ -31,6 +31,10 @@ _AUTO_CLASSES = (
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
 _WITH_SETTINGS = ("Pooling", "Dense")  # modules of sentence-transformers that no default fits
+_SCORERS = (
+    r"For((Sequence|Token)Classification|MultipleChoice|NextSentencePrediction|"
+    r"QuestionAnswering(Simple)?)$|CrossEncoder"
+)
 _TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 
 
@@ -73,6 +77,7 @@ def check_folder(folder: Path, model_id: str) -> None:
     for path in folders:
         check_weights(path, model_id)
         _check_tokenizer(path, model_id)
+        _check_lengths(path, model_id)
 
 
 def check_settings(folder: Path, model_id: str) -> None:
@@ -183,7 +188,7 @@ def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
     if name := (
         "CrossEncoder" * (kind == "CrossEncoder")
         or packages.get("cross_encoder")
-        or _find_first(names, r"ForSequenceClassification$|CrossEncoder")
+        or _find_first(names, _SCORERS)
         or _find_first(config, r"^sbert_ce_|^sentence_transformers$")
     ):
         raise ModelError(
@@ -239,6 +244,7 @@ def _find_token_projection(modules: list[_Module], model_id: str) -> str:
 def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> None:
     """Refuse a model that consists of other classes than those which the libraries have."""
     foreign = [module.path for module in modules if not module.path.startswith(_LIBRARY)]
+    unknown = []
     for module in modules:
         if module.name == "Dense":
             settings = read_mapping(module.folder / "config.json", model_id)
@@ -247,13 +253,20 @@ def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> N
     for folder in folders:
         config = read_mapping(folder / "config.json", model_id)
         foreign += _custom_classes(config.get("auto_map"), config.get("architectures"))
-        foreign += _list_unknown_classes(config, model_id)
+        unknown += _list_unknown_classes(config, model_id)
         for file in ("tokenizer_config.json", "processor_config.json"):
             foreign += _custom_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
     if foreign:
         raise ModelError(
             f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
             "model of a class that `transformers` has."
+        )
+    if unknown:
+        raise ModelError(
+            f"{model_id} was saved from a class that `transformers` does not have "
+            f"({unknown[0][:60]}), so what it computes is not known. If it only pools the vectors "
+            "of a transformer, put that one's class, such as BertModel, in its place in the "
+            "“architectures” of config.json."
         )
 
 
@@ -319,6 +332,17 @@ def _check_tokenizer(folder: Path, model_id: str) -> None:
             "tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or use a "
             "model that has tokenizer.json."
         )
+
+
+def _check_lengths(folder: Path, model_id: str) -> None:
+    """Refuse a longest input that is no number, which the libraries take as it is."""
+    files = {path.name: "max_seq_length" for path in folder.glob("sentence_*_config.json")}
+    for file, key in {"tokenizer_config.json": "model_max_length", **files}.items():
+        value = read_mapping(folder / file, model_id).get(key)
+        if value is not None and not isinstance(value, int | float):
+            raise ModelError(
+                f"The {key} in the {file} of {model_id} must be a number, not {value!r:.40}."
+            )
 
 
 def _is_sentencepiece(path: Path) -> bool:

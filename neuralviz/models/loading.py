@@ -207,7 +207,8 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
         for name in architectures
     )
     if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or is_causal:
-        is_causal = is_causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        is_encoder = any(name.endswith("Encoder") for name in architectures)  # BertGeneration's
+        is_causal |= model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not is_encoder
         predicts_otherwise = {"xlnet", *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
         is_causal &= model_type not in predicts_otherwise
         task = "predicts the next token" if is_causal else "does not predict masked tokens"
@@ -384,17 +385,23 @@ def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -
 
     A number that cannot be meant, such as XLNet's -1 or 0, counts as none; without any it is 512.
     """
+    positions = find_positions(network)
+    windows = [int(n) for n in (positions, tokenizer.model_max_length) if is_window(n)]
+    return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])
+
+
+def find_positions(network: PreTrainedModel) -> Any:
+    """Most tokens that a network's settings allow; another value where they say nothing of it."""
     positions: Any = getattr(network.config.get_text_config(), "max_position_embeddings", None)
-    if _is_window(positions):
+    if is_window(positions):
         for path, module in network.named_modules():
             padding = getattr(module, "padding_idx", None)
             if path.endswith("position_embeddings") and padding is not None:
                 positions -= padding + 1  # counted from behind the padding, as RoBERTa does
                 break
-    windows = [int(n) for n in (positions, tokenizer.model_max_length) if _is_window(n)]
-    return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])
+    return positions
 
 
-def _is_window(value: object) -> bool:
+def is_window(value: object) -> bool:
     """Whether a number of tokens can be meant: `transformers` writes 1e30 for none."""
     return isinstance(value, (int, float)) and 1 <= value < 1e9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
 from neuralviz.models.folder_check import check_folder, check_settings, transformer_folders
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.loading import resolve
+from neuralviz.models.loading import find_positions, is_window, resolve
 from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
+NO_LIMIT = int(1e30)  # as `transformers` writes it
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
+_PRIME = _LONG[:21]  # 11 words, for networks that read only multiples of a number
 _PROBES = ProbeInputs("a b", _LONG, _LONG[::-1])
 
 
@@ -83,9 +86,25 @@ def load_sentence_transformer(
         backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
         if isinstance(backend, Tokenizer):
             check_tokenizer(backend, model_id)
+        if tokenizer is not None and hasattr(module, "auto_model"):
+            _limit_length(module)
     encoder = encoder.eval().requires_grad_(False)
     encoder_habits(encoder, model_id)
     return encoder, fingerprint
+
+
+def _limit_length(transformer: Any) -> None:
+    """Leave out a longest input that cannot be meant, and what a table of positions has no row for.
+
+    Rotary positions and the like have no end, whatever the settings say.
+    """
+    network = transformer.auto_model
+    has_table = any(
+        isinstance(module, torch.nn.Embedding) and re.search(r"pos|wpe", path)
+        for path, module in network.named_modules()
+    )
+    limits: list[Any] = [transformer.max_seq_length, find_positions(network) if has_table else None]
+    transformer.max_seq_length = min((int(n) for n in limits if is_window(n)), default=NO_LIMIT)
 
 
 def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encoder") -> Habits:
@@ -99,6 +118,8 @@ def encoder_habits(encoder: SentenceTransformer, name: str = "The sentence encod
         try:
             habits = probe_habits(encoder, encode_together, _PROBES, name)
             _check_context(encoder, name)
+            with seeded(0):
+                encode_together(copy_network(encoder), [_PRIME])
             _habits[encoder] = habits
         except ModelError:
             raise

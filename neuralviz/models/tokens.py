@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sentencex import get_sentence_boundaries
@@ -220,13 +220,22 @@ def check_tokenized(texts: Iterable[object]) -> None:
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Raise `UnreadableTextError` where a text is empty or no string."""
+    """Raise `UnreadableTextError` where a text is missing, empty or no string."""
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             reason = f"is not a string but {type(text).__name__}."
+            if _is_missing(text):
+                reason = f"is missing ({text})."
             raise UnreadableTextError(reason, place, len(texts))
         if not text.strip():
             raise UnreadableTextError(f"is empty. {_AT_LEAST}", place, len(texts))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is what pandas puts where a table has nothing."""
+    import pandas as pd
+
+    return pd.isna(value) is True  # of a list it is an array
 
 
 def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from neuralviz.models.passes import TokenTypes
 
 LONG_PROBE = 48  # tokens, fewer where the window is shorter
+PRIME_LENGTH = 37  # tokens in all: some networks read only multiples of a number
 ROUNDING = 1e-4  # of a vector's length: what sums in another order may change
 NOISE = 1e-6  # likewise, when the same inputs go through the network once more
 _CHANGING_POSITIONS = ("dynamic", "longrope")  # rotary embeddings that depend on the longest input
@@ -142,6 +143,7 @@ def probe_encoder(
         ends_with_norm = differ(out.hidden_states[-1][:, :width], layers[-1])
         return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
 
+    prime = make_input(PRIME_LENGTH - len(make_input(0, 0)), 0)
     place = len(inputs.long) // 2
     changed = [*inputs.long]
     changed[place] = inputs.second_long[place]
@@ -150,6 +152,7 @@ def probe_encoder(
             before = run(copy_network(network), [inputs.long])[0]
         with seeded(0):
             after = run(copy_network(network), [changed])[0]
+            run(copy_network(network), [prime])
         habits = probe_habits(network, run, inputs, name)
         if not before.isfinite().all():
             raise ValueError("it gives infinite or NaN values")

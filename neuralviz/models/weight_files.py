@@ -18,6 +18,12 @@ _FORMATS = {
     ".bin": "pickled", ".pt": "pickled", ".pth": "pickled", ".ckpt": "pickled", ".pkl": "pickled",
 }  # fmt: skip
 _BLOCK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|albert_layer_groups)\.\d+\.")
+# Heads that stand first in a weight's name; one that was only there for pre-training is not missed
+_SCORES = re.compile(
+    r"(?!sop_|nsp_)(\w+_)?(classifier|classification_head|score|regressor|qa_outputs|logits_proj|"
+    r"multiple_choice_head|sequence_summary|value_head|v_head)\."
+)
+_VECTORS = re.compile(r"(?!vocab_|lm_|mlm_)(\w+_)?(linear|projection|proj|dense)\.")
 _BUFFERS = ("position_ids", "inv_freq", "masked_bias", "attn.bias", "attention.bias")
 _LONGEST_HEADER = 100_000_000  # bytes that safetensors allows
 _POINTER = b"version https://git-lfs"
@@ -40,8 +46,23 @@ def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
 
 
 def check_unused(names: Iterable[str], model_id: str) -> None:
-    """Refuse weights within the blocks, named among those not loaded, that have no place."""
-    unused = sorted(name for name in names if _BLOCK.search(name) and not name.endswith(_BUFFERS))
+    """Refuse weights, named among those not loaded, without which the vectors would be others.
+
+    Raises:
+        ModelError: they belong to a block, or to a head that makes scores or vectors.
+    """
+    names = sorted(names)
+    for heads, product, kind in (
+        (_SCORES, "scores or classes", "a cross-encoder or a classifier"),
+        (_VECTORS, "other vectors", "a multi-vector encoder or a projection"),
+    ):
+        if head := next(filter(heads.match, names), None):
+            raise ModelError(
+                f"{model_id} has a head that makes {product} of its encoder's vectors "
+                f"({head[:120]}), as {kind} has. It would be left out. Use an encoder, or save the "
+                "encoder inside it with `AutoModel.from_pretrained(…).save_pretrained(…)`."
+            )
+    unused = [name for name in names if _BLOCK.search(name) and not name.endswith(_BUFFERS)]
     if unused:
         raise ModelError(
             f"{model_id} has weights that its config.json has no place for, for example "

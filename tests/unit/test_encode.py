@@ -34,6 +34,7 @@ def test_shapes_and_types(embedder) -> None:
     assert vectors.shape == (len(mixed()), 96)
     assert vectors.dtype == np.float32
     assert embedder.dim == embedder.get_sentence_embedding_dimension() == 96
+    assert embedder.get_embedding_dimension() == 96
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
@@ -109,6 +110,13 @@ def test_callers_of_sentence_transformers(embedder) -> None:
     column = pd.Series(["a", "b"], index=[5, 1])
     np.testing.assert_array_equal(embedder.encode(column), vectors)
     np.testing.assert_allclose(embedder.encode(np.str_("a")), vectors[0], atol=1e-6)
+    np.testing.assert_array_equal(embedder.encode(inputs=["a", "b"]), vectors)
+    np.testing.assert_array_equal(embedder.encode_query(inputs=["a", "b"]), vectors)
+    np.testing.assert_array_equal(embedder.encode_document(sentences=["a", "b"]), vectors)
+    with pytest.raises(TypeError, match="inputs"):
+        embedder.encode(["a"], sentences=["b"])
+    with pytest.raises(TypeError, match="sentences"):
+        embedder.encode(inputs=["a"], sentences=["b"])
     named = embedder.encode(
         sentences=["a", "b"], batch_size=32, show_progress_bar=False, convert_to_numpy=True,
         convert_to_tensor=False, normalize_embeddings=True,
@@ -121,9 +129,14 @@ def test_arguments_go_by_the_names_of_sentence_transformers() -> None:
     ours = list(inspect.signature(neuralviz.NeuralEmbedder.encode).parameters)
     expected = list(inspect.signature(inspect.unwrap(theirs)).parameters)
     assert expected[-1] == "kwargs"  # of which one is known, before what MTEB gives
-    # `sentences` is named `inputs` in later versions, and given by position
     by_mteb = ["task_metadata", "task_name", "hf_split", "hf_subset", "prompt_type"]
-    assert ours[2:] == [*expected[2:-1], "task", *by_mteb]
+    assert ours == [*expected[:-1], "task", *by_mteb]
+
+
+@pytest.mark.parametrize("task", ["clustering", "", ["query"], 5])
+def test_a_task_that_no_embedder_knows(task: object, embedder) -> None:
+    with pytest.raises(SettingsError, match=r"Unknown task .* Choose from: query, document"):
+        embedder.encode(["a"], task=task)
 
 
 def test_a_progress_bar_when_asked_for(embedder, capsys) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
@@ -165,8 +166,10 @@ def test_a_class_that_the_library_lacks(name: str, base: str, tmp_path: Path, re
     """`AutoModel` would give another class of the same `model_type`, with all weights in place."""
     folder = copy_of(request.getfixturevalue(base), tmp_path)
     change(folder / "config.json", architectures=[name])
-    check_refused(folder, f"needs custom code ({name})", "never runs")
-    assert "auto_map" not in refusal(load_text_model, folder)
+    check_refused(folder, f"`transformers` does not have ({name})", "is not known")
+    change(folder / "config.json", architectures=["BertModel"])  # as the sentence says
+    ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+    np.testing.assert_allclose(ours, plain_means(folder), atol=1e-5)
 
 
 def test_an_encoder_that_simcse_trained(plain: Path, tmp_path: Path) -> None:
@@ -245,6 +248,45 @@ def test_a_classifier(tmp_path: Path) -> None:
     AutoModel.from_pretrained(tmp_path).save_pretrained(tmp_path)  # as the sentence says
     ours = PooledEmbedder(load_text_model(tmp_path, device="cpu")).encode(SHORT)
     np.testing.assert_allclose(ours, plain_means(tmp_path), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["MultipleChoice", "TokenClassification", "NextSentencePrediction", "QuestionAnswering"],
+)
+@pytest.mark.parametrize("tells", [True, False])
+def test_other_heads_that_make_scores(head: str, tells: bool, plain: Path, tmp_path: Path) -> None:
+    """By the class that was saved, and, but for pre-training's, by the head's weights alone."""
+    folder = copy_of(plain, tmp_path)
+    name = f"BertFor{head}"
+    getattr(transformers, name).from_pretrained(plain).save_pretrained(folder)
+    if tells:
+        check_refused(folder, f"classifier ({name})")
+        return
+    change(folder / "config.json", architectures=None)
+    if head == "NextSentencePrediction":
+        ours = PooledEmbedder(load_text_model(folder, device="cpu")).encode(SHORT)
+        np.testing.assert_allclose(ours, plain_means(plain), atol=1e-5)
+        return
+    weight = "qa_outputs.bias" if head == "QuestionAnswering" else "classifier.bias"
+    assert f"scores or classes of its encoder's vectors ({weight})" in refusal(
+        load_text_model, folder
+    )
+
+
+@pytest.mark.parametrize("architectures", [None, ["BertModel"], ["BertForMaskedLM"]])
+@pytest.mark.parametrize("name", ["linear", "projection", "text_projection", "dense.linear"])
+def test_a_projection_beside_the_encoder(
+    name: str, architectures: list[str] | None, plain: Path, tmp_path: Path
+) -> None:
+    """As ColBERT's, whose vectors of tokens it makes."""
+    folder = copy_of(plain, tmp_path)
+    change(folder / "config.json", architectures=architectures)
+    weights = load_file(plain / "model.safetensors") | {f"{name}.weight": torch.ones(8, 32)}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    said = refusal(load_text_model, folder)
+    assert f"other vectors of its encoder's vectors ({name}.weight)" in said
+    assert "multi-vector encoder" in said
 
 
 def test_a_causal_model_that_ranks(tmp_path: Path, dense: Path) -> None:
@@ -738,3 +780,44 @@ def test_a_family_without_default_layers(family: str, tmp_path: Path) -> None:
                          ("last_block", "last block")):  # fmt: skip
         with pytest.raises(SettingsError, match=f"The {part} of the model .* no layer .* Name lay"):
             NeuralEmbedder(model, layers=layers)
+
+
+# --- lengths of inputs -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["40", [40], {}])
+def test_a_longest_input_that_is_no_number(value: Any, dense: Path, tmp_path: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    change(folder / "tokenizer_config.json", model_max_length=value)
+    check_refused(folder, "model_max_length in the tokenizer_config.json", f"not {value!r}.")
+    folder = Path(shutil.copytree(dense, tmp_path / "other"))
+    change(folder / "sentence_bert_config.json", max_seq_length=value)
+    check_refused(folder, "max_seq_length in the sentence_bert_config.json", f"not {value!r}.")
+
+
+@pytest.mark.parametrize(("value", "meant"), [(0, 64), (-1, 64), (10**6, 64), (1e3, 64), (9.0, 9)])
+def test_a_longest_input_that_cannot_be_meant(
+    value: float, meant: int, dense: Path, tmp_path: Path
+) -> None:
+    """The network has 64 positions; what is left out of a text is what the library leaves out."""
+    from sentence_transformers import SentenceTransformer
+
+    folder = copy_of(dense, tmp_path)
+    change(folder / "sentence_bert_config.json", max_seq_length=value)
+    ours = SentenceTransformerEmbedder(*load_sentence_transformer(folder, device="cpu"))
+    theirs = SentenceTransformer(str(dense), device="cpu")
+    theirs.max_seq_length = meant
+    text = " ".join(SENTENCES)
+    assert len(AutoTokenizer.from_pretrained(folder)(text).input_ids) > 64
+    np.testing.assert_allclose(ours.encode([text]), unit(theirs.encode([text])), atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 4, 5])
+def test_a_network_that_reads_only_multiples(size: int, dense: Path, tmp_path: Path) -> None:
+    folder = copy_of(dense, tmp_path)
+    change(folder / "config.json", chunk_size_feed_forward=size)
+    network = AutoModel.from_pretrained(folder)
+    with pytest.raises(ValueError, match="multiple of the chunk size"):
+        network(torch.full((1, 7), 9))
+    assert "multiple of the chunk size" in refusal(load_text_model, folder)
+    assert "multiple of the chunk size" in refusal(load_sentence_transformer, folder)

@@ -403,7 +403,7 @@ def test_control_characters_only(tiny: LanguageModel) -> None:
 
 
 def test_what_is_no_string_is_named(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match="Text 2 is not a string but float"):
+    with pytest.raises(TextError, match=r"Text 2 is missing \(nan\)"):
         micro_tune(tiny, ["a", math.nan])
 
 

@@ -152,6 +152,7 @@ def test_a_causal_model_is_refused(tmp_path: Path) -> None:
         transformers.ProphetNetConfig(architectures=["ProphetNetForConditionalGeneration"]),
         transformers.PegasusConfig(architectures=["PegasusForConditionalGeneration"]),
         transformers.T5Config(architectures=["T5ForConditionalGeneration"]),
+        transformers.BertGenerationConfig(architectures=["BertGenerationEncoder"]),
     ],
     ids=lambda config: config.architectures[0],
 )

@@ -33,7 +33,10 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         return
     kept = task.kept_steps()
     if not any(kept):
-        st.caption("The weights of this training are not saved, so there is no encoder to keep.")
+        st.caption(
+            "The weights of this training are not saved, only its results, so there is no encoder "
+            "to keep."
+        )
         return
     st.subheader("Keep the encoder", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
