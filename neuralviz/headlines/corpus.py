@@ -21,6 +21,7 @@ def describe_labels(
     baselines: Mapping[str, float],
     k: int,
     texts: str = "",
+    origin: str = "",
 ) -> str:
     """By which method the nearest texts find the labels best, a sentence a column of labels.
 
@@ -30,13 +31,14 @@ def describe_labels(
         baselines: by label, the accuracy of always saying the most frequent one.
         k: neighbours that vote.
         texts: what is counted, such as “all 480 texts” where some are not shown.
+        origin: of a sample, what follows its number of texts: “ drawn at random”.
     """
     names = [f"**{method}**" for method in methods]
     sentences = []
     for label, by_method in hits.items():
         guess = f"{baselines[label]:.1%}"
         guessing = f"always guessing the most frequent {label} reaches {guess}"
-        sample = texts or many(len(by_method[0]), "text")
+        sample = texts or many(len(by_method[0]), "text") + origin
         clause = f"{voters(k)} for the right {label} of"
         headline = rank_hits(Measured(clause, sample, "of", True, guessing), names, by_method)
         sentences.append(headline.say())

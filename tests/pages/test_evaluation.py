@@ -588,7 +588,7 @@ def test_two_models_by_one_method_and_a_link_brings_them_back(opened, home, inte
     assert len(set(colours[:2])) == 2
     assert [one["name"] for one in proof(page)["data"][:3]] == labels
     assert all(results(page).measured(0, at).resampled for at in range(3))
-    assert "mean \\(bundled\\)" in point(page)
+    assert "mean \\(other\\)" in point(page)
     frames = pd.read_csv(io.StringIO(results(page).csv()))
     assert set(frames["method"]) == set(labels)
 

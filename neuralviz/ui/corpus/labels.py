@@ -68,12 +68,13 @@ def describe_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     samples = known_samples(methods)
     if samples is None:
         return describe_themes(maps[0])
-    texts = f"{many(len(samples[0].rows), 'text')} drawn at random"
     labels = _sample_labels(corpus, samples, IN_SENTENCE)
     if labels:
         k, hits, baselines = _score_sample_labels(corpus, samples, labels)
-        return describe_labels(spoken_labels(methods), hits, baselines, k, texts)
+        methods_spoken = spoken_labels(methods)
+        return describe_labels(methods_spoken, hits, baselines, k, origin=" drawn at random")
     if len(methods) > 1:
+        texts = f"{many(len(samples[0].rows), 'text')} drawn at random"
         first, second = (sample.near for sample in samples)
         share = float(common_neighbours(first, second, K).mean())
         return describe_agreement(spoken_labels(methods), share, min(K, first.k, second.k), texts)
