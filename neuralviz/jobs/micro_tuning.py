@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
-    from neuralviz.models.shared import ModelRef
 
 MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
 

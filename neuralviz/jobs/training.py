@@ -34,18 +34,16 @@ from neuralviz.training.settings import Part, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
     from pathlib import Path
 
     import numpy as np
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.models.shared import ModelRef
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.events import TrainingEvent
-    from neuralviz.training.record import Lesson
-    from neuralviz.training.settings import PairKind, TrainingSettings
+    from neuralviz.training.settings import PairKind
 
 LOOKS_FIRST = "Measuring the texts before training …"
 
