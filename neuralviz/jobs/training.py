@@ -208,6 +208,9 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def cache_key(self) -> str:
         return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
 
+    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
+        return read_lessons(content)
+
     def n_bytes(self, result: tuple[Lesson, ...]) -> int:
         return sum(snapshot.nearest.nbytes for lesson in result for snapshot in lesson.snapshots)
 

@@ -597,6 +597,17 @@ def test_whoever_listens_hears_of_every_end() -> None:
     assert running.seconds_waited < 1
 
 
+def test_a_listener_that_fails_keeps_nobody_from_hearing_of_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[str] = []
+    run = Run(Listed())
+    run.at_end += [lambda _: 1 / 0, lambda over: heard.append(over.status)]  # type: ignore[list-item]
+    run.carry_out()
+    assert heard == ["done"]
+    assert caplog.messages == ["A listener to a run's end failed: Listed."]
+
+
 # --- turns, and how long one waits -------------------------------------------------------------
 
 
