@@ -31,7 +31,7 @@ class KeptTask(Task[E, R]):
     """A task whose result can be written down and read again.
 
     Attributes:
-        format: of the file; `cache_key` has its version.
+        format: of the file; a task with a `pack` and an `unpack` of its own needs none.
     """
 
     format: ClassVar[RecordFormat]
@@ -87,7 +87,7 @@ def keep_run(run: Run[R], *, in_part: bool = True) -> None:
             if is_of_corpus(run.view) and not _is_there(run.view):
                 return  # the corpus was deleted meanwhile, and its results with it
             keep_result(run.view, key, content)
-        except (OSError, ValueError, NeuralvizError) as error:
+        except (OSError, ValueError, TypeError, NeuralvizError) as error:
             _log.warning("A result could not be kept: %s", error)
 
 

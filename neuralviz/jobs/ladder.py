@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.ladder_events import Ladder
-    from neuralviz.evaluation.ladder_settings import LadderSettings
     from neuralviz.models import TextModel
-    from neuralviz.models.shared import ModelRef
-    from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 

@@ -16,7 +16,7 @@ from neuralviz.jobs.sharing import watch_with_others
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
 from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import read_record, record_bytes
+from neuralviz.micro_tuning.record_file import RECORD_FORMAT, read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
-    from neuralviz.models.shared import ModelRef
 
 MAX_SHARED = 2000  # characters of a run's texts: longer ones would keep others waiting
 
@@ -68,7 +67,8 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
         return Progress(result.progress, 1.0, doing=doing)
 
     def cache_key(self) -> str:
-        return json.dumps([REVISION, self.model.identity(), self.texts, asdict(self.settings)])
+        versions = [RECORD_FORMAT.version, REVISION]
+        return json.dumps([versions, self.model.identity(), self.texts, asdict(self.settings)])
 
     def pack(self, result: RunRecord) -> bytes:
         return record_bytes(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import heapq
 import logging
 import threading
 import time
@@ -163,13 +164,13 @@ class RunQueue:
             if run not in ahead:
                 return 0.0
             running = [active for active in self._running if self._lane(active) == lane]
-        total = 0.0
+        free = [0.0] * self._limits[lane]  # a heap: the seconds until each place is free
         for earlier in (*running, *ahead[: ahead.index(run)]):
             seconds = self._seconds_left(earlier)  # which may take a moment
             if seconds is None:
                 return None
-            total += seconds
-        return total / self._limits[lane]
+            heapq.heapreplace(free, free[0] + seconds)
+        return free[0]
 
     def _seconds_left(self, run: Run[Any]) -> float | None:
         """Time left of an unfinished run: its own estimate, or from what others of its kind took.
@@ -193,14 +194,25 @@ class RunQueue:
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
         n_before = Counter(run.owner for run in self._running if self._lane(run) == lane)
-        turns = dict(self._turns)
-        order: dict[Run[Any], tuple[int, int]] = {}
+        waiting: dict[str, deque[Run[Any]]] = {}  # by owner
         for run in self._waiting:
             if self._lane(run) == lane:
-                order[run] = n_before[run.owner], turns.get(run.owner, 0)
-                n_before[run.owner] += 1
-                turns[run.owner] = self._n_started + len(order)
-        return sorted(order, key=order.__getitem__)
+                waiting.setdefault(run.owner, deque()).append(run)
+        owners = [  # a heap, with the owner of the next run first
+            (n_before[owner], self._turns.get(owner, 0), place, owner)
+            for place, owner in enumerate(waiting)
+        ]
+        heapq.heapify(owners)
+        order: list[Run[Any]] = []
+        while owners:
+            n_ahead, _, place, owner = owners[0]
+            order.append(waiting[owner].popleft())
+            if waiting[owner]:
+                turn = self._n_started + len(order)
+                heapq.heapreplace(owners, (n_ahead + 1, turn, place, owner))
+            else:
+                heapq.heappop(owners)
+        return order
 
     def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
         """Stop all runs and wait until the running ones have ended; whether they have.

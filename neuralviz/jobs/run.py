@@ -331,4 +331,7 @@ class Run(Generic[R]):
 
     def _call_at_end(self) -> None:
         for listener in self.at_end:
-            listener(self)
+            try:
+                listener(self)
+            except Exception:  # the others have work of their own
+                _log.exception("A listener to a run's end failed: %s.", type(self.task).__name__)

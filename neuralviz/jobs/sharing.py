@@ -1,7 +1,7 @@
 """Micro-tuning of short texts: those that several runs bring at about the same time are one batch.
 
 One thread of the process does them all, a step of each batch in turn; runs that arrive during a
-step begin with the next.
+step begin with the next. A run that takes several batches has its turns, too, but goes alone.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import TuningSettings
+    from neuralviz.micro_tuning.together import WatcherEvents
     from neuralviz.models import LanguageModel
 
 
@@ -34,6 +35,7 @@ class _Member:
     texts: Sequence[TokenizedText]
     settings: TuningSettings
     should_stop: ShouldStop
+    is_alone: bool  # because the texts take several batches
     inbox: queue.SimpleQueue[WatchedEvent | BaseException | None] = field(
         default_factory=queue.SimpleQueue
     )
@@ -54,11 +56,9 @@ def watch_with_others(
     """
     global _thread
     tokens = tokenize(model, texts)
-    if not micro_tuning.go_together(model, [tokens], settings):  # they take several batches
-        yield from watch(model, texts, settings, should_stop)
-        return
+    is_alone = not micro_tuning.go_together(model, [tokens], settings)
     left = threading.Event()
-    member = _Member(model, tokens, settings, lambda: left.is_set() or should_stop())
+    member = _Member(model, tokens, settings, lambda: left.is_set() or should_stop(), is_alone)
     _arrivals.put(member)
     with _lock:
         if _thread is None:
@@ -90,29 +90,41 @@ def _tune_all() -> None:
 
 def _group_members(arrived: Iterable[_Member]) -> list[Iterator[None]]:
     """The work of runs that have just arrived; what can be one batch is."""
+    works = []
     alike: dict[tuple[int, TuningSettings], list[_Member]] = {}
     for member in arrived:
-        alike.setdefault((id(member.model), member.settings), []).append(member)
-    works = []
+        if member.is_alone:
+            works.append(_hand_out([member], _tune_alone(member)))
+        else:
+            alike.setdefault((id(member.model), member.settings), []).append(member)
     for members in alike.values():
-        model, settings = members[0].model, members[0].settings
-        for group in micro_tuning.go_together(
-            model, [member.texts for member in members], settings
-        ):
-            works.append(_tune_batch([members[number] for number in group]))
+        texts = [member.texts for member in members]
+        for group in micro_tuning.go_together(members[0].model, texts, members[0].settings):
+            grouped = [members[number] for number in group]
+            works.append(_hand_out(grouped, _tune_batch(grouped)))
     return works
 
 
-def _tune_batch(members: Sequence[_Member]) -> Iterator[None]:
-    """Tune on the texts of several runs, a step at a time, and put the events into the inboxes."""
+def _tune_alone(member: _Member) -> Iterator[WatcherEvents]:
+    texts = [text.text for text in member.texts]
+    for event in watch(member.model, texts, member.settings, member.should_stop):
+        yield [(0, event)]
+
+
+def _tune_batch(members: Sequence[_Member]) -> Iterator[WatcherEvents]:
+    return micro_tuning.watch_together(
+        members[0].model,
+        [member.texts for member in members],
+        members[0].settings,
+        [member.should_stop for member in members],
+    )
+
+
+def _hand_out(members: Sequence[_Member], steps: Iterable[WatcherEvents]) -> Iterator[None]:
+    """Tune on the texts of runs, a step at a time, and put the events into their inboxes."""
     end: BaseException | None = None
     try:
-        for step in micro_tuning.watch_together(
-            members[0].model,
-            [member.texts for member in members],
-            members[0].settings,
-            [member.should_stop for member in members],
-        ):
+        for step in steps:
             for number, event in step:
                 members[number].inbox.put(event)
             yield

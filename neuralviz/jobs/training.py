@@ -34,18 +34,16 @@ from neuralviz.training.settings import Part, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
     from pathlib import Path
 
     import numpy as np
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.models.shared import ModelRef
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.events import TrainingEvent
-    from neuralviz.training.record import Lesson
-    from neuralviz.training.settings import PairKind, TrainingSettings
+    from neuralviz.training.settings import PairKind
 
 LOOKS_FIRST = "Measuring the texts before training …"
 
@@ -209,6 +207,9 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
 
     def cache_key(self) -> str:
         return json.dumps([LESSONS_FORMAT.version, "texts once", asdict(self)])
+
+    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
+        return read_lessons(content)
 
     def n_bytes(self, result: tuple[Lesson, ...]) -> int:
         return sum(snapshot.nearest.nbytes for lesson in result for snapshot in lesson.snapshots)

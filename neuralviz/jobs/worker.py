@@ -63,6 +63,7 @@ class _Worker:
         self._output = output
         self._sending = threading.Lock()
         self._stopped: dict[int, threading.Event] = {}
+        self._loaded: set[str] = set()  # ids of models
 
     def serve(self, messages: BinaryIO) -> None:
         """Take in messages until no more come.
@@ -84,11 +85,15 @@ class _Worker:
             threading.Thread(target=work, args=(number, value), daemon=True).start()
 
     def _load(self, number: int, model_id: str) -> None:
-        """Load a masked language model, if any, and say whether it is there."""
+        """Load a masked language model, if any, and say whether it was loaded, now or before.
+
+        It is loaded once: to load it at every question would put out the models that are in use.
+        """
         is_there = False
         try:
-            if model_id:
+            if model_id and model_id not in self._loaded:
                 shared_model(model_id)
+                self._loaded.add(model_id)
             is_there = True
         except NeuralvizError as error:
             _log.warning("Could not preload the model: %s", error)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError, WorkerEndedError
@@ -112,7 +112,18 @@ class Workers:
             with suppress(Stopped, OSError):
                 alive = [self._process(0)]
         deadline = time.monotonic() + seconds
-        return any(process.has_loaded(self._model, deadline) for process in alive)
+        answers, n_answers = queue.SimpleQueue[tuple[str, Any]](), 0
+        with ExitStack() as stack:  # all are asked before the first answers: it may hang
+            for process in alive:
+                stack.enter_context(process.ask("load", self._model, answers))
+            while n_answers < len(alive) and any(process.is_alive for process in alive):
+                if (left := deadline - time.monotonic()) <= 0:
+                    break
+                with suppress(queue.Empty):
+                    if answers.get(timeout=min(left, LOOK_EVERY))[1]:
+                        return True
+                    n_answers += 1
+        return False
 
     @property
     def n_started(self) -> int:
@@ -172,7 +183,8 @@ class _Process:
     def carry_out(self, run: Run[Any]) -> NeuralvizError | None:
         """Have a run's task done, with its events going to the run; how it failed, if it did."""
         is_told = False
-        with self._ask("run", run.task) as (number, inbox):
+        inbox = queue.SimpleQueue[tuple[str, Any]]()
+        with self.ask("run", run.task, inbox) as number:
             while self.is_alive or not inbox.empty():
                 if not is_told and run.should_stop():
                     is_told = True
@@ -183,14 +195,6 @@ class _Process:
                         return _make_error(value)
                     run.add(value)
         return WorkerEndedError()
-
-    def has_loaded(self, model: str, deadline: float) -> bool:
-        """Whether it has loaded a model, or none, and says so before a time."""
-        with self._ask("load", model) as (_, inbox):
-            while self.is_alive and (seconds := deadline - time.monotonic()) > 0:
-                with suppress(queue.Empty):
-                    return bool(inbox.get(timeout=min(seconds, LOOK_EVERY))[1])
-        return False
 
     def send(self, kind: str, number: int, value: Any = None) -> None:
         """Send a message; one that it cannot take any more is dropped."""
@@ -220,15 +224,15 @@ class _Process:
         self.is_alive = False
 
     @contextmanager
-    def _ask(
-        self, kind: str, value: Any
-    ) -> Iterator[tuple[int, queue.SimpleQueue[tuple[str, Any]]]]:
-        """Send a request; its number, and where the answers come in."""
-        number, inbox = next(self._numbers), queue.SimpleQueue[tuple[str, Any]]()
+    def ask(
+        self, kind: str, value: Any, inbox: queue.SimpleQueue[tuple[str, Any]]
+    ) -> Iterator[int]:
+        """Send a request, whose answers come into an inbox; its number."""
+        number = next(self._numbers)
         self._inboxes[number] = inbox
         try:
             self.send(kind, number, value)
-            yield number, inbox
+            yield number
         finally:
             del self._inboxes[number]
 
@@ -241,8 +245,10 @@ class _Process:
                 inbox = self._inboxes.get(number)
                 if inbox is not None:
                     inbox.put((kind, value))
-        except (EOFError, OSError, pickle.UnpicklingError):
-            pass  # it has ended, maybe within a message
+        except (EOFError, OSError):
+            pass  # it has ended
+        except pickle.UnpicklingError:  # it has ended within a message, or said something else
+            self.popen.kill()
         except Exception:  # what came could not be read: no more can be
             _log.exception("A worker said what cannot be read.")
             self.popen.kill()

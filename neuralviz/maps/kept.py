@@ -28,8 +28,6 @@ from neuralviz.store.database import PATIENCE, all_rows, current_time, list_arra
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow as pa
-
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_FORMAT = RecordFormat(
+RECORD_FORMAT = RecordFormat(
     "a run", version=1, classes=(Blueprint, Predictions, TextReport, TokenizedText, TuningSettings)
 )
 
@@ -38,7 +38,7 @@ def record_bytes(record: RunRecord) -> bytes:
     Deltas on the way are rounded to float16 where all are within its range; the latest are not, so
     that embeddings come back bit by bit.
     """
-    return _FORMAT.pack(vars(record) | {"history": _round_to_halves(record.history)})
+    return RECORD_FORMAT.pack(vars(record) | {"history": _round_to_halves(record.history)})
 
 
 def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -57,7 +57,7 @@ def read_record(content: bytes) -> RunRecord:
     Raises:
         ValueError: it is something else.
     """
-    values = _FORMAT.unpack(content)
+    values = RECORD_FORMAT.unpack(content)
     try:
         record = RunRecord(values["model_id"], values["settings"], values["texts"])
         vars(record).update(values)

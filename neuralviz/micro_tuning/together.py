@@ -107,9 +107,13 @@ def watch_together(
         own_result = result.of_texts(slice_of(number))
         for index in range(len(texts[number])):
             yield leaving()
-            if number in active:
-                report = report_on(model, own_result, index, index)
-                yield [(number, WatchedEvent(0, report=report))]
+            if number not in active:
+                continue
+            try:
+                report = report_on(model, own_result, index, index, should_stop[number])
+            except Stopped:
+                break
+            yield [(number, WatchedEvent(0, report=report))]
         if number in active:
             active.remove(number)
             yield [(number, None)]

@@ -136,7 +136,7 @@ def _match_rows(
         )
         matched = f"Matched by the texts in the column “{title[:40]}”."
         return of_texts[title], matched + _describe_other_ids(
-            store.ids(corpus), store.texts(corpus), keys, read, title, of_texts[title]
+            store, corpus, keys, read, title, of_texts[title]
         )
     ids = store.ids(corpus) if read.columns else []
     for title in read.columns:
@@ -185,27 +185,34 @@ def _match_rows(
 
 
 def _describe_other_ids(
-    ids: Sequence[str],
-    texts: Sequence[str],
+    store: CorpusStore,
+    corpus: Corpus,
     keys: np.ndarray,
     read: ReadVectors,
     text_column: str,
     of_rows: np.ndarray,
 ) -> str:
     """A sentence on IDs that are those of other texts than beside them; empty for none."""
-    for title in read.columns:
+    titles = [  # of columns that may hold the ID of every text
+        title
+        for title in read.columns
+        if title != text_column and len(set(read.strings(title))) >= len(keys)
+    ]
+    ids = store.ids(corpus) if titles else []
+    for title in titles:
         column = read.strings(title)
-        rows = _match_ids(ids, title, column) if title != text_column else None
+        rows = _match_ids(ids, title, column)
         if rows is None:
             continue
         differing = np.flatnonzero((rows >= 0) & (keys[rows] != of_rows))
         if not len(differing):
             return ""
         row = differing[0]
+        (text,) = store.texts(corpus, [int(rows[row])])
         return (
             f" But the IDs in the column “{title[:40]}” are those of other texts in "
             f"{many(len(differing), 'row')}: in row {row + 1:,}, “{column[row][:40]}” is the ID of "
-            f"“{texts[rows[row]][:60]}” in the corpus, not of "
+            f"“{text[:60]}” in the corpus, not of "
             f"“{read.strings(text_column)[row][:60]}”. The texts count."
         )
     return ""

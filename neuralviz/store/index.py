@@ -174,22 +174,29 @@ def rows_of_keys(
         return places[0], rows[0]
     with store.database.reading(missing=describe_deleted(corpus)):
         table = store.database.open(texts_table(corpus))
-        all_ids = _row_ids(store.folder, texts_table(corpus), table.version)
+        first_ids, first_rows = _row_runs(store.folder, texts_table(corpus), table.version)
         for batch in rows_with_keys(table, keys[order], [], with_places=True):
             positions, matched = match_keys(keys[order], keys_of(batch[_KEY]))
             places.append(order[positions])
-            rows.append(np.searchsorted(all_ids, batch["_rowid"].to_numpy()[matched]))
+            ids = batch["_rowid"].to_numpy()[matched]
+            runs = np.searchsorted(first_ids, ids, side="right") - 1
+            rows.append(first_rows[runs] + (ids - first_ids[runs]).astype(np.int64))
     key_places, row_numbers = np.concatenate(places), np.concatenate(rows)
     by_place = np.lexsort((row_numbers, key_places))
     return key_places[by_place], row_numbers[by_place]
 
 
 @lru_cache(maxsize=4)
-def _row_ids(folder: Path, name: str, version: int) -> np.ndarray:
-    """`row_ids`, of which another version of the table may have others."""
+def _row_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first of the `row_ids` that rise by one, and its row, for each run of such ids.
+
+    Another version of the table may have others. There are few runs, however many rows.
+    """
     table = Database(folder).open(name)
     table.checkout(version)
-    return row_ids(table)
+    ids = row_ids(table)
+    first_rows = np.flatnonzero(np.diff(ids, prepend=ids[:1]) != 1)
+    return ids[first_rows], first_rows
 
 
 # --- making and measuring ------------------------------------------------------------------------

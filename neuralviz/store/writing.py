@@ -172,10 +172,6 @@ def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
     lines.detach()
 
 
-def _write_text(text: str | None) -> str:
-    return escape_formula(text) if text else ""
-
-
 def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
     first = next(pieces)
     quote = partial(json.dumps, ensure_ascii=False)

@@ -320,6 +320,17 @@ def test_ids_and_texts_that_contradict_each_other_are_counted(store: CorpusStore
     assert "But" not in agreeing.matched
 
 
+def test_no_ids_are_read_where_no_column_can_hold_them(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS, ids=tuple(f"d{place}" for place in range(7))))
+    monkeypatch.setattr(CorpusStore, "ids", None)  # which cannot be called
+    monkeypatch.setattr(CorpusStore, "texts", None)
+    for columns in ({"text": TEXTS}, {"text": TEXTS, "group": list("aabbccd")}):
+        done = import_vectors(store, corpus, read_vectors(of_texts(**columns)))
+        assert done.matched.startswith("Matched by the texts in the column “text”.")
+
+
 def test_texts_that_are_others_beside_the_right_ids_are_counted(store: CorpusStore) -> None:
     ids = tuple(f"d{place}" for place in range(7))
     corpus = store.add("c", ReadTexts(TEXTS, ids=ids))

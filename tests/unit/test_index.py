@@ -146,6 +146,10 @@ def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusS
     corpus = store.leave_out(corpus, store.keys(corpus, [3, 100, 101, 402, *range(500, 599)]))
     check(corpus)
     assert len(rows_of_keys(store, corpus, keys)[1]) == 497
+    version = store.database.open(f"texts-{corpus.id}").version
+    first_ids, first_rows = indexes._row_runs(store.folder, f"texts-{corpus.id}", version)
+    assert first_rows.tolist() == [0, 3, 99, 399, 496]
+    assert len(first_ids) == 5  # and no more for all 497
     table = store.database.open(f"texts-{corpus.id}")
     before = table.search().select(["key"]).with_row_id(True).to_arrow()["_rowid"]
     store.database.write(table.optimize)

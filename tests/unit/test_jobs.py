@@ -597,6 +597,17 @@ def test_whoever_listens_hears_of_every_end() -> None:
     assert running.seconds_waited < 1
 
 
+def test_a_listener_that_fails_keeps_nobody_from_hearing_of_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[str] = []
+    run = Run(Listed())
+    run.at_end += [lambda _: 1 / 0, lambda over: heard.append(over.status)]  # type: ignore[list-item]
+    run.carry_out()
+    assert heard == ["done"]
+    assert caplog.messages == ["A listener to a run's end failed: Listed."]
+
+
 # --- turns, and how long one waits -------------------------------------------------------------
 
 
@@ -612,6 +623,40 @@ def test_owners_take_turns() -> None:
     assert all(run.wait(10) for run in (first, *runs))
     begun = sorted(runs, key=lambda run: run.started or 0)
     assert [names[runs.index(run)] for run in begun] == ["ben", "eve", "ann", "ben", "ann", "ann"]
+
+
+def test_runs_start_in_the_order_that_was_foretold() -> None:
+    """The owner who has waited longer goes first in every round, not in the first alone."""
+    queue = RunQueue(max_running=1)
+    gates = [Gate() for _ in range(3)]
+    started = [
+        submit(queue, gate, here, owner=name)
+        for gate, name in zip(gates, ("ben", "ann", "eve"), strict=True)
+    ]
+    names = ("ann", "ben", "ann", "ben")
+    runs = [submit(queue, Counting(n), here, owner=name) for n, name in enumerate(names)]
+    for gate in gates[:2]:
+        gate.open.set()
+    assert gates[2].begun.wait(5)  # ben was started first, then ann, then eve, who is under way
+    foretold = sorted(runs, key=queue.place_in_queue)
+    gates[2].open.set()
+    assert all(run.wait(10) for run in (*started, *runs))
+    begun = sorted(runs, key=lambda run: run.started or 0)
+    assert begun == foretold
+    assert [names[runs.index(run)] for run in begun] == ["ben", "ann", "ben", "ann"]
+
+
+def test_the_next_run_starts_where_a_place_is_free_first(monkeypatch) -> None:
+    queue, gates = RunQueue(max_running=2), [Gate(), Gate()]
+    running = [submit(queue, gate, here) for gate in gates]
+    waiting = [submit(queue, Listed(), here) for _ in range(3)]
+    seconds = dict(zip((*running, *waiting), (1000.0, 10.0, 30.0, 5.0, 1.0), strict=True))
+    with monkeypatch.context() as patched:
+        patched.setattr(queue, "_seconds_left", seconds.__getitem__)
+        assert [queue.seconds_until_start(run) for run in waiting] == [10.0, 40.0, 45.0]
+    for gate in gates:
+        gate.open.set()
+    assert all(run.wait(5) for run in (*running, *waiting))
 
 
 def test_the_wait_is_estimated_from_what_others_took() -> None:

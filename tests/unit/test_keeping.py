@@ -8,6 +8,8 @@ import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,10 @@ from neuralviz.jobs import RunQueue, keeping
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.keeping import KeptTask, keep_run, reopen_run
+from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.run import Run
+from neuralviz.micro_tuning import TuningSettings
+from neuralviz.micro_tuning.record_file import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
@@ -133,6 +138,19 @@ def test_what_cannot_be_written_is_no_harm(home: Path) -> None:
     assert done.result == 7
 
 
+def test_a_result_that_has_no_place_in_a_file_is_no_harm(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = Compare((embedder_spec("mean"),), ("a",), ())
+    odd: Any = (SimpleNamespace(vectors=None),)
+    over = Run.from_result(task, odd, finished=1e9, view=VIEW)
+    keep_run(over)
+    assert caplog.messages == [
+        "A result could not be kept: SimpleNamespace cannot be kept in a file of a comparison"
+    ]
+    assert reopen_run(task, VIEW) is None
+
+
 @pytest.mark.parametrize("view", ["", "../secret", "A" * 40, "A.B", "A\n"])
 def test_no_id_leads_anywhere_else(view: str, home: Path) -> None:
     with pytest.raises(ValueError, match="not a valid view ID"):
@@ -201,6 +219,16 @@ def test_a_damaged_file_of_arrays_is_a_value_error() -> None:
         except ValueError:
             n_refused += 1
     assert n_refused > len(content) / 2
+
+
+def test_a_run_on_texts_is_kept_by_the_version_of_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = TuneTexts(ModelRef("any", None), ("Rain.",), TuningSettings(()))
+    before = task.cache_key()
+    newer = replace(RECORD_FORMAT, version=RECORD_FORMAT.version + 1)
+    monkeypatch.setattr("neuralviz.jobs.micro_tuning.RECORD_FORMAT", newer)
+    assert task.cache_key() != before
 
 
 def test_a_comparison_comes_back_as_it_was() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from neuralviz import micro_tuning
 from neuralviz.errors import ShouldStop, never
-from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs import Run, RunQueue, sharing
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings, check_settings, go_together, watch_together
@@ -107,6 +108,52 @@ def test_who_leaves_hears_no_more_and_the_others_are_not_disturbed(tiny: Languag
 def test_when_all_leave_no_step_is_taken(tiny: LanguageModel) -> None:
     _, events = together(tiny, settings_of(tiny), (lambda: True,) * 3)
     assert events == [[], [], []]
+
+
+def test_who_leaves_during_a_report_gets_none(
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports = []
+    report_on = micro_tuning.together.report_on
+
+    def note_report(*args):
+        reports.append(True)
+        try:
+            return report_on(*args)
+        finally:
+            reports.pop()
+
+    monkeypatch.setattr(micro_tuning.together, "report_on", note_report)
+    records, _ = together(tiny, settings_of(tiny), (lambda: bool(reports), never, never))
+    assert [len(record.reports) for record in records] == [0, 1, 1]
+
+
+def test_runs_of_several_batches_take_turns_with_the_others(
+    tiny: LanguageModel, bert_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are tuned on alone, but by the thread that tunes on all texts, a step at a time."""
+    model, settings = ModelRef.from_id(str(bert_folder)), settings_of(tiny)
+    texts = ("ab " * 300, "ba " * 300)
+    assert go_together(tiny, [tokenize(tiny, texts)], settings) == []
+    names: list[str] = []  # of the threads, a step each
+
+    def note_steps(*args) -> Iterator[WatchedEvent]:
+        for event in watch(*args):
+            names.append(threading.current_thread().name)
+            yield event
+
+    monkeypatch.setattr(sharing, "watch", note_steps)
+    runs = [Run(TuneTexts(model, texts, settings), lambda: True) for _ in range(2)]
+    threads = [threading.Thread(target=run.carry_out) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [run.status for run in runs] == ["done", "done"]
+    assert set(names) == {"neuralviz-sharing"}
+    expected = alone(tiny, texts, settings)
+    for run in runs:
+        np.testing.assert_allclose(run.result.loss, expected.loss, rtol=1e-5)
 
 
 def test_who_goes_together(tiny: LanguageModel) -> None:

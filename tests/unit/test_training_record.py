@@ -103,8 +103,10 @@ def test_a_file_of_something_else_is_refused_however_it_is_spoilt(
         wrong = replace(lesson, snapshots=(replace(first, **spoilt), *others))
     else:
         wrong = replace(lesson, **spoilt)
-    with pytest.raises(ValueError, match="no file of a training"):
-        read_lessons(LESSONS_FORMAT.pack([wrong]))
+    task = TrainOnCorpus(ModelRef("any", None), "c", "", (FEW,), n_watched=12, watch_every=2)
+    for read in (read_lessons, task.unpack):
+        with pytest.raises(ValueError, match="no file of a training"):
+            read(LESSONS_FORMAT.pack([wrong]))
 
 
 def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(

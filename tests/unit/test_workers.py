@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs import Run, RunQueue, worker
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
@@ -148,6 +151,51 @@ def test_a_worker_that_hangs_is_not_ready() -> None:
         os.kill(process, signal.SIGCONT)
     assert workers.is_ready(seconds=20)
     workers.close()
+
+
+def test_workers_are_ready_where_the_first_hangs() -> None:
+    workers = Workers(n=2, threads=1)
+    workers.start()
+    wait_for(workers.is_ready)
+    (hanging, _) = workers.processes()
+    os.kill(hanging, signal.SIGSTOP)
+    try:
+        wait_for(lambda: workers.is_ready(seconds=1))
+    finally:
+        os.kill(hanging, signal.SIGCONT)
+    workers.close()
+
+
+def test_a_worker_that_writes_no_pickles_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "worker"
+    script.write_text("#!/bin/sh\necho '?'\nexec sleep 60\n")
+    script.chmod(0o700)
+    workers = Workers(n=1, threads=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", str(script))
+        workers.start()
+    (process,) = [place.popen for place in workers._places if place is not None]
+    assert process.wait(10) == -signal.SIGKILL
+    wait_for(lambda: not workers.processes())
+    workers.close()
+
+
+def test_a_look_whether_a_worker_is_ready_loads_nothing_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So a model that others use is not put out for it."""
+    loaded: list[str] = []
+    monkeypatch.setattr(worker, "shared_model", loaded.append)
+    output = io.BytesIO()
+    asked = worker._Worker(output)
+    for number in range(3):
+        asked._load(number, "bundled")
+    output.seek(0)
+    answers = [pickle.load(output) for _ in range(3)]  # noqa: S301 - of the lines above
+    assert answers == [("loaded", n, True) for n in range(3)]
+    assert loaded == ["bundled"]
 
 
 def test_a_run_that_is_stopped_and_ends_at_once_is_over_either_way(workers: Workers) -> None:
