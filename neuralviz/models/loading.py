@@ -258,7 +258,7 @@ def load_folder(
         raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
         raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
-    check_unused(info["unexpected_keys"], model_id)
+    check_unused(network, info, model_id)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
