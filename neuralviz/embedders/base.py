@@ -434,7 +434,8 @@ class ModelEmbedder(Embedder):
         model = self.model
         types = {} if model.token_types is None else {"token_types": asdict(model.token_types)}
         key = {"model": model.id, "fingerprint": model.fingerprint}
-        return {**key, **model.behaviour.cache_key, **types}
+        case = {"lower_case": True} if model.lower_case else {}
+        return {**key, **model.behaviour.cache_key, **types, **case}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
         """Also with the model's own prompts, chosen as ``SentenceTransformer`` does.

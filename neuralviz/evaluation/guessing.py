@@ -64,10 +64,7 @@ def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
         if numbers:
             by_role["score"] = (likely or numbers)[-1]
     elif kind in ("labels", "groups") and texts:
-        named_texts = [name for name in texts if name.strip().lower() in TEXT_COLUMNS]
-        by_role["text"] = max(
-            named_texts or texts, key=lambda name: sum(map(len, table.column(name)))
-        )
+        by_role["text"] = _choose_text(table, texts)
         labels = [name for name in table.columns if _is_label(table.column(name))]
         likely = [name for name in labels if name != by_role["text"]]
         if likely:
@@ -99,6 +96,18 @@ def _texts(table: Table) -> list[str]:
         if filled and n_words > 1.5 * len(filled) and 2 * len(set(filled)) >= len(filled):
             names.append(name)
     return names
+
+
+def _choose_text(table: Table, titles: Sequence[str]) -> str:
+    """The longest of some columns, or one with a usual name that is not much shorter."""
+    lengths = {title: sum(map(len, table.column(title))) for title in titles}
+    longest = max(lengths.values())
+    named = [
+        title
+        for title in titles
+        if title.strip().lower() in TEXT_COLUMNS and 2 * lengths[title] >= longest
+    ]
+    return max(named or titles, key=lambda title: lengths[title])
 
 
 def _is_score(name: str, column: Sequence[str]) -> bool:

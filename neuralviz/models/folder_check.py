@@ -31,10 +31,7 @@ _AUTO_CLASSES = (
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
 _WITH_SETTINGS = ("Pooling", "Dense")  # modules of sentence-transformers that no default fits
-_SCORERS = (
-    r"For((Sequence|Token)Classification|MultipleChoice|NextSentencePrediction|"
-    r"QuestionAnswering(Simple)?)$|CrossEncoder"
-)
+_SCORERS = r"For(SequenceClassification|MultipleChoice)$|CrossEncoder"
 _TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 
 

@@ -126,6 +126,7 @@ class TextModel:
         behaviour: what its encoder was seen to do in a forward pass.
         token_types: those of a text, where they are not all 0.
         prompts: by name, those that a model of sentence-transformers was saved with.
+        lower_case: whether such a model reads all texts in lower case.
 
     Raises:
         ModelError: the window leaves no room for a token.
@@ -154,6 +155,7 @@ class TextModel:
     behaviour: Behaviour
     token_types: TokenTypes | None
     prompts: Mapping[str, str]
+    lower_case: bool
 
     def __post_init__(self) -> None:
         if self.room < 1:

@@ -69,7 +69,8 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     _check_masked(model_id, *_read_config(folder, model_id))
     network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
     model = assemble(model_id, fingerprint, network, tokenizer, device)
-    return replace(model, prompts=_read_prompts(whole, model_id))
+    prompts, lower_case = _read_prompts(whole, model_id), _is_lower_case(folder, model_id)
+    return replace(model, prompts=prompts, lower_case=lower_case)
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
@@ -104,7 +105,8 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_folder(folder, model_id, kind)
     model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
-    return replace(model, prompts=_read_prompts(whole, model_id))
+    prompts, lower_case = _read_prompts(whole, model_id), _is_lower_case(folder, model_id)
+    return replace(model, prompts=prompts, lower_case=lower_case)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -256,7 +258,7 @@ def load_folder(
         raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
         raise ModelError(f"Could not load {model_id}: {shorten_reason(error)}.") from error
-    check_unused(info["unexpected_keys"], model_id)
+    check_unused(network, info, model_id)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind != "AutoModelForMaskedLM":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
@@ -366,6 +368,7 @@ def _assemble_text_model(
         behaviour=behaviour,
         token_types=token_types,
         prompts={},
+        lower_case=False,
     )
 
 

@@ -193,7 +193,7 @@ def _list_missing_weights(encoder: SentenceTransformer, folder: Path, model_id: 
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
     for network, files in zip(networks, transformer_folders(folder, model_id), strict=False):
-        _, info = type(network).from_pretrained(
+        read, info = type(network).from_pretrained(
             files,
             config=copy.deepcopy(network.config),
             device_map="meta",
@@ -201,6 +201,6 @@ def _list_missing_weights(encoder: SentenceTransformer, folder: Path, model_id: 
             use_safetensors=True,
             local_files_only=True,
         )
-        check_unused(info["unexpected_keys"], model_id)
+        check_unused(read, info, model_id)
         missing += [name for name in sorted(info["missing_keys"]) if "pooler." not in name]
     return missing

@@ -7,9 +7,12 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 _ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
              "pytorch_adapter.bin")  # fmt: skip
@@ -20,10 +23,14 @@ _FORMATS = {
 _BLOCK = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|albert_layer_groups)\.\d+\.")
 # Heads that stand first in a weight's name; one that was only there for pre-training is not missed
 _SCORES = re.compile(
-    r"(?!sop_|nsp_)(\w+_)?(classifier|classification_head|score|regressor|qa_outputs|logits_proj|"
+    r"(?!sop_|nsp_)(\w+_)?(classifier|classification_head|score|regressor|logits_proj|"
     r"multiple_choice_head|sequence_summary|value_head|v_head)\."
 )
-_VECTORS = re.compile(r"(?!vocab_|lm_|mlm_)(\w+_)?(linear|projection|proj|dense)\.")
+_TAGS = re.compile(r"classifier\.(weight|bias)")  # of tokens, where nothing makes a text's vector
+_MAKES_VECTOR = re.compile(r"(^|\.)(\w*pooler|pre_classifier|head)\.")
+_VECTORS = re.compile(
+    r"(?!vocab_|lm_|mlm_|unembedding_|output_projection\.)(\w+_)?(linear|projection|proj|dense)\."
+)
 _BUFFERS = ("position_ids", "inv_freq", "masked_bias", "attn.bias", "attention.bias")
 _LONGEST_HEADER = 100_000_000  # bytes that safetensors allows
 _POINTER = b"version https://git-lfs"
@@ -45,13 +52,24 @@ def describe_missing_weights(model_id: str, names: Iterable[str]) -> ModelError:
     )
 
 
-def check_unused(names: Iterable[str], model_id: str) -> None:
-    """Refuse weights, named among those not loaded, without which the vectors would be others.
+def check_unused(
+    network: PreTrainedModel, info: Mapping[str, Iterable[Any]], model_id: str
+) -> None:
+    """Refuse weights of a file, not loaded, without which the vectors would be others.
+
+    Heads on single tokens, for tags and answers, are left out as those for masked tokens are.
+
+    Args:
+        network: that was loaded.
+        info: what the library says of the weights.
+        model_id: for the sentence.
 
     Raises:
-        ModelError: they belong to a block, or to a head that makes scores or vectors.
+        ModelError: they belong to a block, or to a head that makes scores or vectors of texts.
     """
-    names = sorted(names)
+    names = sorted(info["unexpected_keys"])
+    if not _makes_vector(network, info):
+        names = [name for name in names if not _TAGS.fullmatch(name)]
     for heads, product, kind in (
         (_SCORES, "scores or classes", "a cross-encoder or a classifier"),
         (_VECTORS, "other vectors", "a multi-vector encoder or a projection"),
@@ -68,6 +86,16 @@ def check_unused(names: Iterable[str], model_id: str) -> None:
             f"{model_id} has weights that its config.json has no place for, for example "
             f"{unused[0][:120]}: without them it would be another model."
         )
+
+
+def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -> bool:
+    """Whether a file has weights that make one vector of a text's, for a head to score."""
+    if any(
+        str(name).endswith("ForTokenClassification") for name in network.config.architectures or ()
+    ):
+        return False
+    loaded = network.state_dict().keys() - set(info["missing_keys"])
+    return any(map(_MAKES_VECTOR.search, [*info["unexpected_keys"], *loaded]))
 
 
 def check_pointers(folder: Path, model_id: str) -> None:

@@ -125,8 +125,9 @@ def _read_whole(name: str, file: IO[bytes], max_bytes: int) -> tuple[Any, tuple[
 def _build_table(name: str, content: Any, notes: tuple[str, ...], max_rows: int | None) -> Table:
     objects = TableBuilder(name, "row")
     rows, shape_notes = find_rows(name, content)
-    rows, cell_notes = _read_cells(name, _unwrap_rows(list(rows)))
-    shape_notes += cell_notes
+    rows, inner_notes = _unwrap_rows(name, list(rows))
+    rows, cell_notes = _read_cells(name, rows)
+    shape_notes += (*inner_notes, *cell_notes)
     objects.add_all(enumerate(rows, 1), max_rows)
     return objects.table("neither an object nor a string", notes + shape_notes)
 
@@ -249,15 +250,19 @@ def _has_text(parts: Mapping[str, Any]) -> bool:
     return any(isinstance(part, str) and title.lower() in _OWN for title, part in parts.items())
 
 
-def _unwrap_rows(rows: list[Any]) -> list[Any]:
-    """Rows with the fields of the object that each of them has under a name for that."""
+def _unwrap_rows(name: str, rows: list[Any]) -> tuple[list[Any], tuple[str, ...]]:
+    """Rows with the fields of the object that each has under a name for that, and a note on it.
+
+    A field of the row itself comes before one of the same name in the object.
+    """
     for key in _INNER:
         if rows and all(isinstance(row, dict) and isinstance(row.get(key), dict) for row in rows):
-            return [
-                {title: value for title, value in row.items() if title != key} | row[key]
-                for row in rows
+            outer_rows = [{t: value for t, value in row.items() if t != key} for row in rows]
+            joined_rows = [
+                outer | row[key] | outer for outer, row in zip(outer_rows, rows, strict=True)
             ]
-    return rows
+            return joined_rows, (f"The rows of {name} are those under “{key}”.",)
+    return rows, ()
 
 
 def _are_cells(rows: Sequence[Any]) -> bool:

@@ -44,7 +44,7 @@ def find_kind(name: str, head: Sequence[str]) -> tuple[Callable[[Lines], Lines] 
         TextError: it is a table or JSON, which another ending would let be read as such.
     """
     filled = [line for line in head if line.strip()]
-    if any(map(_TIMES.fullmatch, filled[:_FEWEST])) or filled[:1] == ["WEBVTT"]:
+    if any(map(_TIMES.fullmatch, filled[:_FEWEST])) or "".join(filled[:1]).startswith("WEBVTT"):
         return take_cues, f"{name} holds subtitles. Each is a text, without its number and times."
     tokens = [line for line in filled if not line.startswith("#")]
     if tokens and all(map(_TOKEN.fullmatch, tokens)):
@@ -109,6 +109,8 @@ def take_cues(lines: Lines) -> Lines:
     start = 0
     for number, line in lines:
         if _TIMES.fullmatch(line):
+            if cue is not None:  # without a blank line between, its last line may be a number
+                yield start, " ".join(cue[:-1] if cue and cue[-1].isdecimal() else cue)
             cue, start = [], number + 1
         elif cue is not None and line.strip():
             cue.append(_TAG.sub("", line).strip())

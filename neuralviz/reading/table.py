@@ -17,6 +17,8 @@ from neuralviz.words import joined, many, name_lines
 MAX_CHARACTERS = 1_000_000  # of a text
 MAX_COLUMNS = 2_000
 _NUMBERS = re.compile(r"[\[{](?:[-+\d.,eE\s]|nan|NaN|inf|Infinity|null)++[\]}]")
+_FRACTION = re.compile(r"\.\d*[1-9]|\d[eE]")
+_FEWEST_FRACTIONS = 3  # values with one, from which short lists are no labels
 _VECTOR = 16  # a list of more numbers than this is no label
 MISSING = frozenset(
     """#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan
@@ -182,8 +184,11 @@ def drop_vectors(table: Table) -> Table:
 
 
 def _are_vectors(column: Sequence[str]) -> bool:
-    """Whether all values that are not blank are lists of numbers of one length, two or more."""
-    length = 0
+    """Whether all values that are not blank are lists of numbers of one length, two or more.
+
+    Short ones, with a fraction in few of them, may be labels, such as [0, 1].
+    """
+    length = n_fractions = 0
     for value in column:
         if not value or value.isspace():
             continue
@@ -193,7 +198,8 @@ def _are_vectors(column: Sequence[str]) -> bool:
         if n_numbers < 2 or n_numbers != (length or n_numbers):
             return False
         length = n_numbers
-    return length > 0
+        n_fractions += bool(_FRACTION.search(value))
+    return length > _VECTOR or n_fractions >= _FEWEST_FRACTIONS
 
 
 def describe_skipped(column: str, kind: str) -> str:

@@ -7,6 +7,7 @@ file holds is run or fetched.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +23,14 @@ from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.saved_data_sets import is_saved_data_set, read_saved
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table, drop_vectors
+from neuralviz.reading.text_columns import guess_column
 from neuralviz.words import many, name_lines
 
 _ANSWERS = {"Response", "Open-Ended Response"}  # below the questions of SurveyMonkey
-_LONGEST_FOOTER = 20  # rows
+_LONGEST_FOOTER = 3  # rows
+_REMARK = re.compile(
+    r"(sources?|quellen?|notes?|remarks?|(grand )?total)\s*([:.]|$)|[*†‡©]|\(c\)", re.IGNORECASE
+)
 _READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
@@ -132,7 +137,10 @@ def _drop_descriptions(name: str, table: Table) -> Table:
 
 
 def _drop_footer(name: str, table: Table) -> Table:
-    """A table without the sources and remarks below it: a blank line, then first cells alone."""
+    """A table without the sources and remarks below it: a blank line, then first cells alone.
+
+    Where the first cells are its texts, or one is no remark, all rows stay.
+    """
     if not table.header or not len(table) or any(values[-1].strip() for values in table.values[1:]):
         return table
     others = [any(map(str.strip, row)) for row in zip(*table.values[1:], strict=True)]
@@ -145,11 +153,33 @@ def _drop_footer(name: str, table: Table) -> Table:
     n_breaks = sum(breaks) if table.unit == "line" else 0
     if table.lines[n] - table.lines[n - 1] - n_breaks < 2:  # no blank line between
         return table
+    if not _are_remarks(table.values[0], n) or _begins_with_texts(name, table.first(n)):
+        return table
     n_left_out = len(table) - n
     note = (
         f"Skipped {many(n_left_out, 'row')} below the table in {name}: “{table.values[0][n][:60]}”."
     )
     return replace(table.first(n), notes=(*table.notes, note))
+
+
+def _are_remarks(cells: Sequence[str], start: int) -> bool:
+    """Whether cells from a place on begin as remarks do, or are longer sentences than those above.
+
+    A sentence has three words.
+    """
+    longest = max(map(len, cells[:start]))
+    return all(
+        _REMARK.match(cell.strip()) or (len(cell) > longest and len(cell.split()) > 2)
+        for cell in cells[start:]
+    )
+
+
+def _begins_with_texts(name: str, table: Table) -> bool:
+    """Whether the first column is the one that is read as texts; also where none is."""
+    try:
+        return guess_column(name, table) == table.columns[0]
+    except TextError:
+        return True
 
 
 def _has_import_ids(row: Sequence[str]) -> bool:

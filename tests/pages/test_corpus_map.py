@@ -322,6 +322,13 @@ def test_a_link_brings_a_placed_sentence_a_text_and_the_list_back(mapped: AppTes
     assert "by" not in again.query_params
 
 
+def test_the_button_names_the_projection_of_the_address(mapped: AppTest):
+    page = linked(mapped)
+    popovers = [block.proto.popover for block in page.get("popover")]
+    (popover,) = [one for one in popovers if one.icon.endswith("scatter_plot:")]
+    assert popover.label == page.selectbox(key="map-a-reducer").format_func("pca") == "PCA"
+
+
 def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypatch):
     monkeypatch.setattr("neuralviz.ui.corpus.searching.needs_asking", lambda _: True)
     page = mapped

@@ -211,6 +211,7 @@ def test_pooling_takes_the_models_own_prompts(
 
 def test_pooling_reads_texts_in_lower_case_where_the_encoder_does(tmp_path: Path) -> None:
     cased = save_sentence_transformer(tmp_path / "cased", family="roberta")
+    as_written = PooledEmbedder(load_text_model(cased, device="cpu"))
     path = cased / "sentence_bert_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))
     texts = ["The DOG barks.", "the dog barks.", "The İstanbul Boats"]
@@ -218,6 +219,9 @@ def test_pooling_reads_texts_in_lower_case_where_the_encoder_does(tmp_path: Path
     expected = library.encode(texts, normalize_embeddings=True)
     model = load_text_model(cased, device="cpu")
     np.testing.assert_allclose(PooledEmbedder(model).encode(texts), expected, atol=1e-5)
+    for method in (PooledEmbedder, SbertWkEmbedder):  # vectors saved before are others
+        assert method(model).depends_on["lower_case"] is True
+    assert "lower_case" not in as_written.depends_on
     exported = model.tokenizer(texts[0])["input_ids"]
     assert exported == library.tokenizer(texts[0])["input_ids"]
 

@@ -22,6 +22,7 @@ from neuralviz.reading.folders import read_files, read_folder
 from neuralviz.reading.pasted import MAX_CELL, join_pasted, split_pasted
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
+from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
 
 
@@ -346,6 +347,7 @@ second
 01:00:05.000 --> 01:00:07.000
 1984
 """
+TITLED = VTT.replace("NOTE", "STYLE\n::cue {\n  color: red\n}\n\nNOTE")
 TREE = """# sent_id = 1
 # text = The dog runs.
 1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_
@@ -364,6 +366,11 @@ TREE = """# sent_id = 1
         ("a.srt", SRT, ("Hello there, my friend.", "1984"), "holds subtitles"),
         ("a.vtt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
         ("a.txt", VTT, ("Hello there, my friend.", "1984"), "holds subtitles"),
+        ("a.vtt", TITLED, ("Hello there, my friend.", "1984"), "holds subtitles"),
+        ("a.srt", SRT.replace(".\r\n\r", ".\r"), ("Hello there, my friend.", "1984"),
+         "holds subtitles"),
+        ("a.vtt", VTT.replace("\n\nsecond", ""), ("Hello there, my friend.", "1984"),
+         "holds subtitles"),
         ("a.conllu", TREE, ("The dog runs.", "It stops."), "is a treebank"),
         ("a.txt", "EU NNP B-ORG\nis VBZ O\n. . O\n", ("EU NNP B-ORG", "is VBZ O", ". . O"),
          "looks like CoNLL"),
@@ -419,7 +426,7 @@ def test_rows_that_describe_their_columns_are_no_data() -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_remarks_below_a_table_are_no_rows(ending: str) -> None:
-    rows = [["text", "label"], *([f"The text {n}\nof all.", "ab"[n % 2]] for n in range(5))]
+    rows = [["label", "text"], *(["ab"[n % 2], f"The text {n}\nof all."] for n in range(5))]
     footer = [["Source: the office", None], ["All numbers are provisional.", None]]
     for between, n_below in (([[None, None]], 0), ([], 2)):
         frame, file = pd.DataFrame([*rows, *between, *footer]), io.BytesIO()
@@ -428,9 +435,34 @@ def test_remarks_below_a_table_are_no_rows(ending: str) -> None:
         else:
             file.write(frame.to_csv(index=False, header=False).replace("\n,\n", "\n\n").encode())
         read = read_texts(Source(f"t.{ending}", file.getvalue()))
-        written = list(frame[0][1:].dropna())
-        assert list(read.texts) == written[: 5 + n_below]
+        assert list(read.texts) == list(frame[1][1:6])
         assert ("Skipped 2 rows below the table" in " ".join(read.notes)) == (not n_below)
+
+
+@pytest.mark.parametrize(
+    ("header", "below"),
+    [
+        ("name,note", ["Carla,", "Dora,"]),
+        ("name,note", ["Source: the office,", "Dora,"]),
+        ("name,note", ["Note: a,", "Note: b,", "Note: c,", "Note: d,"]),
+        ("text,label", ["Source: the office,"]),
+        ("name,note", ["* see the river,"]),
+        ("name,note", ["Nobody knows how old they are,"]),
+        ("name,note", ["Total,"]),
+    ],
+)
+def test_rows_below_a_blank_line_are_kept_unless_they_are_remarks(
+    header: str, below: list[str]
+) -> None:
+    rows = ["Ann,She likes the river.", "Bob,He likes the long and slow train."]
+    if header == "text,label":
+        rows = ["She likes the river.,a", "He likes the long and slow train.,b"]
+    content = "\n".join([header, *rows, "", *below])
+    table = read_table(Source("t.csv", content.encode()))
+    is_remark = len(below) == 1 and header == "name,note"
+    frame = pd.read_csv(io.StringIO(content), dtype=str)
+    assert list(table.values[0]) == list(frame.iloc[: 2 if is_remark else None, 0])
+    assert bool(table.notes) == is_remark
 
 
 def test_what_reddit_has_in_place_of_a_text_is_none() -> None:
@@ -459,6 +491,20 @@ def test_columns_of_vectors_are_neither_texts_nor_labels() -> None:
         assert f"Skipped the lists of numbers in the column “{title}”." in read.notes
     with pytest.raises(TextError, match=r"contains no text\. Skipped the lists of numbers"):
         read_texts(Source("v.csv", frame[["vector"]].to_csv(index=False).encode()))
+
+
+def test_short_lists_of_whole_numbers_are_labels() -> None:
+    rows = [(f"The text {n} of all.", n % 2) for n in range(8)]
+    forms = {
+        "list": [str([1 - k, k]) for _, k in rows],
+        "numpy": [str(np.eye(2)[k]) for _, k in rows],
+        "float": [json.dumps(np.eye(2)[k].tolist()) for _, k in rows],
+    }
+    frame = pd.DataFrame({"text": [text for text, _ in rows], **forms})
+    frame["bits"] = [json.dumps([k] * 17) for _, k in rows]
+    read = read_texts(Source("t.csv", frame.to_csv(index=False).encode()))
+    assert {title: list(values) for title, values in read.labels.items()} == forms
+    assert "Skipped the lists of numbers in the column “bits”." in read.notes
 
 
 def test_columns_named_like_ours_are_labels() -> None:

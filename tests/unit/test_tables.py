@@ -467,8 +467,10 @@ def test_rows_in_the_answer_of_a_server_are_those_of_pandas(found: object, path:
     for title in ("text", "label"):
         (column,) = [long for long, short in named.items() if short == title]
         assert list(table.column(title)) == list(frame[column])
-    *_, ids = [long for long, short in named.items() if short == "id"]
+    ids, *_ = [long for long, short in named.items() if short == "id"]  # the row's own
     assert list(table.column("id")) == list(map(str, frame[ids]))
+    inner = {title.rpartition(".")[0] for title, short in named.items() if short == "text"} - {""}
+    assert all(f"those under “{key}”" in " ".join(table.notes) for key in inner)
 
 
 @pytest.mark.parametrize("is_named", [True, False])

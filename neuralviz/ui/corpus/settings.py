@@ -119,10 +119,17 @@ def choose_colour(place: Place, options: Mapping[str, str]) -> str:
     )
 
 
+def _find_reducer(key: str) -> str:
+    """The projection that a box shows; before it is there, the address has its title."""
+    title = st.query_params.get(key)
+    linked = next((name for name in REDUCERS if REDUCERS[name] == title), "umap")
+    return st.session_state.get(key) or linked
+
+
 def _choose_settings(key: str) -> ProjectionSettings:
-    reducer = st.session_state.get(f"map-{key}-reducer") or "umap"
+    reducer_key = f"map-{key}-reducer"
     with st.popover(
-        REDUCERS.get(reducer, "UMAP"),
+        REDUCERS[_find_reducer(reducer_key)],
         icon=":material/scatter_plot:",
         help="Projection settings",
         key=f"map-{key}-projection",
@@ -131,7 +138,7 @@ def _choose_settings(key: str) -> ProjectionSettings:
             "Projection",
             list(REDUCERS),
             format_func=lambda name: REDUCERS[name],
-            key=f"map-{key}-reducer",
+            key=reducer_key,
             bind="query-params",
             help=(
                 "UMAP keeps neighbours together. t-SNE does so more strongly, but distorts "
