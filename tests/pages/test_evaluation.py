@@ -261,7 +261,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
         "Lead of sbert-wk over …",
     ]
     assert headline(page).endswith(
-        "Ask the same texts for their topics, and **mean** is ahead of **sbert-wk**."
+        "Judged by the topics of the same texts, **mean** is ahead of **sbert-wk**."
     )
     assert page.selectbox(key="evaluation-worst-of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
