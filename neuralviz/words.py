@@ -45,6 +45,12 @@ def joined(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
+def ordinal(n: int) -> str:
+    """``1st``, ``2nd``, ``11th``."""
+    ending = "th" if n // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n:,}{ending}"
+
+
 def counted(n: int) -> str:
     """``two`` … ``ten``, and figures for all others."""
     return _COUNTS.get(n, f"{n:,}")

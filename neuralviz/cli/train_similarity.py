@@ -222,8 +222,8 @@ def _show(ladder: Ladder) -> None:
     if best is not None:
         message += " * best on the dev pairs, baselines included."
     console.print(message)
-    if point := describe_ladder(ladder).replace("**", "").replace("\n\n", " "):
-        console.print(Text(printable(point)))
+    if headline := describe_ladder(ladder).replace("**", "").replace("\n\n", " "):
+        console.print(Text(printable(headline)))
 
 
 def _format_range(bounds: tuple[float, float] | None, joint: str) -> str:

@@ -50,9 +50,9 @@ class Measured:
 
     def write(self, *values: float) -> str:
         """The clause with the first value, which the others follow."""
-        first, *others = write_values(values, self.is_share)
-        against = f", against {joined(others)}" if others else ""
-        return f"{self.clause} {first} {self.link} {self.sample}{against}"
+        first, *rivals = write_values(values, self.is_share)
+        ending = f", against {joined(rivals)}" if rivals else ""
+        return f"{self.clause} {first} {self.link} {self.sample}{ending}"
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ class Headline:
         rivals: those it is level with or not told apart from; else the next one.
         outcome: what the data say of the best and its rivals; ``alone`` without rivals.
         interval: 95% interval of the lead over a single rival; of the value where it is alone.
-        has_others: whether there are further entries, all of which the best is ahead of.
-        reason: why nothing is decided where the outcome is ``unknown``; empty for “so far”.
+        rest: further entries, all of which the best is ahead of.
+        reason: why nothing is decided where the outcome is ``unknown``, empty for “so far”; why
+            there is no interval where the best is alone.
     """
 
     measured: Measured
@@ -74,8 +75,8 @@ class Headline:
     rivals: tuple[Entry, ...] = ()
     outcome: Literal["alone", "ahead", "level", "undecided", "unknown"] = "alone"
     interval: Bounds | None = None
-    has_others: bool = False
-    reason: str = UNSURE
+    rest: tuple[Entry, ...] = ()
+    reason: str = ""
 
     @classmethod
     def rank(
@@ -116,34 +117,41 @@ class Headline:
             tuple(entries[i] for i in rivals),
             outcome,
             interval(0, rivals[0]) if len(rivals) == 1 else None,
-            not unknown and len(ahead) > (outcome == "ahead"),
+            () if unknown else tuple(entries[i] for i in ahead if i not in rivals),
             reason,
         )
 
-    def say(self) -> str:
+    def write_sentence(self) -> str:
         """The headline as a sentence."""
         first, values = self.best.name, [entry.value for entry in (self.best, *self.rivals)]
         n_named = len(values) if len(values) <= MOST_NAMED else MOST_NAMED - 1
-        shown = self.measured.write(*values[: 1 if self.outcome == "level" else n_named])
+        result = self.measured.write(*values[: 1 if self.outcome == "level" else n_named])
         names = join_names([first, *(entry.name for entry in self.rivals)])
-        rest = f"; {first} is ahead of the rest" if self.has_others else ""
+        ending = f"; {first} is ahead of the rest" if self.rest else ""
         bounds = self._describe_interval()
         if self.outcome == "alone":
+            doubt = f", but {self.reason}" if self.reason and not self.interval else ""
             guessing = f"; {self.measured.guessing}" if self.measured.guessing else ""
-            return f"With {first}, {shown}{bounds}{guessing}."
+            return f"With {first}, {result}{bounds}{doubt}{guessing}."
         if self.outcome == "level":
-            return f"{names} are level: {shown}{rest}."
+            return f"{names} are level: {result}{ending}."
         if self.outcome == "undecided":
-            return f"The data do not decide between {names}: {shown}{bounds}{rest}."
-        doubt = " so far"
-        if self.reason or self.outcome == "ahead":
-            lead = abs(values[0] - values[1])
-            doubt = f" by {write_lead(lead, self.interval, self.measured.is_share)[0]}{bounds}"
-        if self.outcome == "unknown" and self.reason:
-            doubt += f", but {self.reason}"
-        elif self.has_others and self.outcome == "ahead":
-            doubt += " and of the rest by more"
-        return f"{first} is ahead of {self.rivals[0].name}{doubt}: {shown}."
+            return f"The data do not decide between {names}: {result}{bounds}{ending}."
+        return f"{first} is {self._describe_lead()}: {result}."
+
+    def _describe_lead(self) -> str:
+        """How far the best is ahead; without an interval, only which value is higher."""
+        rival = self.rivals[0]
+        difference = self.best.value - rival.value
+        lead, _ = write_lead(abs(difference), self.interval, self.measured.is_share)
+        if self.outcome == "unknown":
+            doubt = f"by {lead}, but {self.reason}" if self.reason else "so far"
+            return f"{'higher' if difference > 0 else 'lower'} than {rival.name} {doubt}"
+        ending = ""
+        if self.rest:
+            is_further = abs(self.rest[0].value - rival.value) >= LEVEL
+            ending = f" and of the rest by {'more' if is_further else 'at least as much'}"
+        return f"ahead of {rival.name} by {lead}{self._describe_interval()}{ending}"
 
     def _describe_interval(self) -> str:
         if self.interval is None:
@@ -191,13 +199,39 @@ def voters(k: int) -> str:
     return "the nearest text votes" if k == 1 else f"the {counted(k)} nearest texts vote"
 
 
-def most_and_least(entries: Sequence[Entry], most: str = "most", spec: str = ".2f") -> str:
-    """``a most (0.91), b least (0.12)``, with other words in place of ``most``."""
+def most_and_least(
+    entries: Sequence[Entry],
+    predicate: str = "most ({})",
+    alike: str = "all about equally ({})",
+    spec: str = ".2f",
+) -> str:
+    """``a most (0.91), b least (0.12)``.
+
+    Args:
+        entries: one or more.
+        predicate: what is said of the highest, with its value.
+        alike: what is said where the highest and the lowest are written alike.
+        spec: the format of the values.
+    """
     ordered = sorted(entries, key=lambda entry: -entry.value)
     high, low = (number(entry.value, spec) for entry in (ordered[0], ordered[-1]))
     if len(ordered) == 1:
         return f"{ordered[0].name} ({high})"
-    return f"{ordered[0].name} {most} ({high}), {ordered[-1].name} least ({low})"
+    if high == low:
+        return alike.format(high)
+    return f"{ordered[0].name} {predicate.format(high)}, {ordered[-1].name} least ({low})"
+
+
+def write_range(values: Sequence[float] | np.ndarray, spec: str = ".2f") -> str:
+    """``2.24 to 2.92``, or one number where both ends are written alike."""
+    low, high = (number(end, spec) for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def write_times(counts: np.ndarray) -> str:
+    """How often things happen: ``once``, ``7 times``, ``6 to 7 times``."""
+    often = write_range(counts, ",.0f")
+    return "once" if often == "1" else f"{often} times"
 
 
 def begin(sentence: str) -> str:
@@ -209,25 +243,25 @@ def begin(sentence: str) -> str:
 def join_names(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b, c, d and 2 others``."""
     n_named = len(names) if len(names) <= MOST_NAMED else MOST_NAMED - 1
-    rest = [f"{len(names) - n_named} others"] if len(names) > n_named else []
-    return joined([*names[:n_named], *rest])
+    ending = [f"{len(names) - n_named} others"] if len(names) > n_named else []
+    return joined([*names[:n_named], *ending])
 
 
 def write_values(values: Sequence[float], is_share: bool) -> list[str]:
     """Values with so many digits that those that differ look different."""
-    scale, unit, fewest, most = (100, "%", 1, 2) if is_share else (1, "", 2, 4)
-    written = [[f"{number(scale * v, f'.{n}f')}{unit}" for v in values] for n in range(most + 1)]
-    n_distinct = len(set(written[most]))
-    return next(row for row in written[fewest:] if len(set(row)) == n_distinct)
+    scale, unit, low, high = (100, "%", 1, 2) if is_share else (1, "", 2, 4)
+    written = [[f"{number(scale * v, f'.{n}f')}{unit}" for v in values] for n in range(high + 1)]
+    n_distinct = len(set(written[high]))
+    return next(row for row in written[low:] if len(set(row)) == n_distinct)
 
 
 def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str, str]:
     """A lead with its unit, and its interval without; that is empty where nobody knows it."""
-    scale, fewest, most = (100, 1, 2) if is_share else (1, 2, 4)
+    scale, low, high = (100, 1, 2) if is_share else (1, 2, 4)
     numbers = [scale * bound for bound in (value, *(bounds or ()))]
     nonzero = [bound for bound in numbers if abs(bound) >= scale * LEVEL]
-    enough = (n for n in range(fewest, most) if all(round(abs(bound), n) for bound in nonzero))
-    digits = next(enough, most)
+    enough = (n for n in range(low, high) if all(round(abs(bound), n) for bound in nonzero))
+    digits = next(enough, high)
     lead, *written = (number(bound, f".{digits}f") for bound in numbers)
     unit = ""
     if is_share:

@@ -41,7 +41,7 @@ def describe_labels(
         sample = texts or many(len(by_method[0]), "text") + origin
         clause = f"{voters(k)} for the right {label} of"
         headline = rank_hits(Measured(clause, sample, "of", True, guessing), names, by_method)
-        sentences.append(headline.say())
+        sentences.append(headline.write_sentence())
         if len(methods) > 1 and headline.best.value <= baselines[label]:
             sentences.append(f"Always guessing the most frequent {label} reaches {guess}.")
     return " ".join(sentences)
@@ -60,10 +60,10 @@ def describe_agreement(
     """
     first, second = methods
     manner = "in much the same way" if share >= ALIKE else "differently"
-    return (
-        f"**{first}** and **{second}** group {texts} {manner}: they share **{percent(share)}** of "
-        f"a text's {_nearest(k)}."
-    )
+    overlap = f"share **{percent(share)}** of a text's {_nearest(k)}"
+    if k == 1:
+        overlap = f"agree on the nearest text for **{percent(share)}** of texts"
+    return f"**{first}** and **{second}** group {texts} {manner}: they {overlap}."
 
 
 def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n_texts: int) -> str:
@@ -76,9 +76,8 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
         n_texts: on the map.
     """
     if not names:
-        return (
-            f"By **{method}**, {many(n_texts, 'text')} form no clusters: no group is dense enough."
-        )
+        texts = many(n_texts, "text")
+        return f"By **{method}**, these {texts} form no clusters: no group is dense enough."
     largest = [f"**{name}** ({size:,})" for name, size in zip(names, sizes, strict=True)][:NAMED]
     beginning = "" if len(names) <= NAMED else "the largest are "
     return (
@@ -92,6 +91,8 @@ def describe_landing(
 ) -> str:
     """Among which texts a new sentence lands: the label of most of those near it, half or more.
 
+    A method is left out where fewer than half of the texts near the sentence have a label.
+
     Args:
         sentence: as markdown, shortened.
         methods: names, as markdown.
@@ -99,17 +100,23 @@ def describe_landing(
             none.
         name: of the labels, as markdown.
     """
-    parts = []
+    near, undecided = [], []
     for method, labels_near in zip(methods, labels, strict=True):
-        counts = Counter(label for label in labels_near if label).most_common(2)
-        if not counts:
+        counts = Counter(filter(None, labels_near))
+        fewest = REAL * len(labels_near)
+        if counts.total() < max(1, fewest):
             continue
-        (label, n), *next_labels = counts
-        if n < REAL * len(labels_near) or (next_labels and next_labels[0][1] == n):
-            parts.append(f"no single {name} by {method}")
+        (label, n), *next_labels = counts.most_common(2)
+        if n < fewest or (next_labels and next_labels[0][1] == n):
+            undecided.append(method)
         else:
-            parts.append(f"**{label}** by {method} ({n} of its {_nearest(len(labels_near))})")
-    return f"“{sentence}” lands near {joined(parts)}." if parts else ""
+            of_its = f"({n} of its {_nearest(len(labels_near))})"
+            near.append(f"{name} **{label}** by {method} {of_its}")
+    several = f"among texts of more than one {name}"
+    if not near:
+        return f"By {joined(undecided)}, “{sentence}” lands {several}." if undecided else ""
+    ending = f"; by {joined(undecided)}, {several}" if undecided else ""
+    return f"“{sentence}” lands near {joined(near)}{ending}."
 
 
 def _nearest(k: int) -> str:

@@ -22,6 +22,7 @@ from neuralviz.headlines import (
     join_names,
     most_and_least,
     voters,
+    write_values,
 )
 from neuralviz.words import many, number
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
+_BY_LABELS = ("neighbours", "probe")
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
 
@@ -84,7 +86,7 @@ def _compare(
     name: Name,
 ) -> str:
     """Who is ahead, and whether that is better than guessing."""
-    reason = "these data are too few or too many for an interval"
+    reason = "the data set is too small, or too large, to compute an interval"
     if yardstick.measure == "paraphrases":
         reason = UNSURE
     elif not results.plan.settings.resamples:
@@ -100,7 +102,8 @@ def _compare(
         value = measured.write(ranked[0].value)
         return f"{subject} clearly worse than {guessing}{even}: {value}.{reverse}"
     if len(ranked) == 1:
-        headline = Headline(measured, entries[0], interval=yardstick.interval(ranked[0].measured))
+        bounds = yardstick.interval(ranked[0].measured)
+        headline = Headline(measured, entries[0], interval=bounds, reason=reason)
     else:
         headline = Headline.rank(
             measured,
@@ -108,17 +111,16 @@ def _compare(
             lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval,
             reason,
         )
-    sentence = headline.say()
-    if len(ranked) == 1 and headline.interval is None:
-        sentence = f"{sentence[:-1]}, but {reason}."
-    if sides[0] != "level":
+    sentence = headline.write_sentence()
+    if sides[0] in ("better", "unknown"):
         return sentence
     subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
     sentence += f" {subject} clearly better than {guessing}."
     worse = [e.name for e, side in zip(entries, sides, strict=True) if side == "worse"]
     if worse:
         verb = "is" if len(worse) == 1 else "are"
-        sentence += f" {join_names(worse)} {verb} clearly worse than that.{reverse}"
+        guess = "guessing" if yardstick.measure in _BY_LABELS else "chance"
+        sentence += f" {join_names(worse)} {verb} clearly worse than {guess}.{reverse}"
     return sentence
 
 
@@ -127,13 +129,13 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     bounds, chance = yardstick.interval(method.measured), yardstick.chance(method.measured)
     if bounds is None:
         return "unknown"
-    above = [yardstick.sign * (bound - chance) for bound in bounds]
-    return "better" if min(above) > 0 else "worse" if max(above) < 0 else "level"
+    leads = [yardstick.sign * (bound - chance) for bound in bounds]
+    return "better" if min(leads) > 0 else "worse" if max(leads) < 0 else "level"
 
 
 def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
     reached = yardstick.write(yardstick.chance(measured))
-    if yardstick.measure in ("neighbours", "probe"):
+    if yardstick.measure in _BY_LABELS:
         return f"always guessing the most frequent label ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
 
@@ -154,9 +156,8 @@ def _describe_measured(
     guessing = f"chance is {chance}"
     if yardstick.measure == "pairs" and measured.pairs is not None:
         sample = many(measured.pairs.total, "comparison")
-        return Measured(
-            "the dissimilar pair is the more similar one in", sample, "of", True, guessing
-        )
+        clause = "the dissimilar pair is rated as more similar in"
+        return Measured(clause, sample, "of", True, guessing)
     if yardstick.measure == "triplets" and measured.triplets is not None:
         sample = many(measured.triplets.total, "triplet")
         return Measured("the text of another group is nearer in", sample, "of", True, guessing)
@@ -185,7 +186,7 @@ def _describe_better_elsewhere(
             and same is not None
             and compute_lead(other, ranked[0], same).is_decided
         ):
-            first, second = (other.write(method.value) for method in (ranked[0], same))
+            first, second = write_values([ranked[0].value, same.value], other.is_share)
             return (
                 f"But by {other.title}, {name(ranked[0].label)} is clearly better than "
                 f"{name(best.label)}: {first} against {second}."
@@ -215,9 +216,8 @@ def _describe_left_out(
             cell = results.cells.get((data, index))
             reason = f"no {yardstick.title}" if cell is not None and cell.measured else "failed"
             names.setdefault("not finished" if cell is None else reason, []).append(name(row.label))
-    return f"Left out: {'; '.join(f'{join_names(n)} ({why})' for why, n in names.items())}." * bool(
-        names
-    )
+    reasons = "; ".join(f"{join_names(labels)} ({reason})" for reason, labels in names.items())
+    return f"Left out: {reasons}." if names else ""
 
 
 def describe_other_winner(
@@ -243,7 +243,7 @@ def describe_other_winner(
             and compute_lead(yardsticks[0], ranked[0], rivals[0]).is_decided
         ):
             return (
-                f"Ask the same texts for their {question}, and {name(ranked[0].label)} is ahead of "
+                f"Judged by the {question} of the same texts, {name(ranked[0].label)} is ahead of "
                 f"{name(rivals[0].label)}."
             )
     return ""
@@ -274,11 +274,12 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
     """How well a method, whose label is marked up already, follows people's scores."""
     if measured.correlations is None or not np.isfinite(measured.correlations.spearman):
         return ""
-    what = Measured(
-        "the Spearman correlation with people's scores is", many(len(data.scores), "pair")
-    )
+    pairs = many(len(data.scores), "pair")
+    spearman = Measured("the Spearman correlation with people's scores is", pairs)
     bounds: Bounds | None = measured.intervals.spearman if measured.intervals else None
-    return Headline(what, Entry(label, measured.correlations.spearman), interval=bounds).say()
+    return Headline(
+        spearman, Entry(label, measured.correlations.spearman), interval=bounds
+    ).write_sentence()
 
 
 def describe_followed_quality(
@@ -307,13 +308,13 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         if np.isfinite(share).any():
             places = np.unravel_index(int(np.nanargmin(share)), share.shape)
             low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
-            fewer, more = (name(results.rows[compared.rows[row]].label) for row in (low, high))
+            better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
             noun = "triplet" if measure == "triplets" else "comparison"
             broken = many(int(overlap.shared[low, low]), noun)
-            beginning = f"The errors of {fewer} and {more} differ most: " * (len(share) > 2)
+            beginning = f"The errors of {better} and {worse} differ most: " * (len(share) > 2)
             return (
-                f"{beginning}{more} also breaks {share[low, high]:.0%} of the {broken} that "
-                f"{fewer} breaks."
+                f"{beginning}{worse} also breaks {share[low, high]:.0%} of the {broken} that "
+                f"{better} breaks."
             )
     return ""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.headlines import write_times
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -30,13 +31,10 @@ def describe_tokens(walk: Walkthrough) -> str:
 
 
 def describe_inputs(walk: Walkthrough) -> str:
-    times = walk.inputs.masked.sum(axis=0)
-    lowest, highest = int(times.min()), int(times.max())
-    how_often = f"{lowest} to {highest} times" if lowest < highest else many(highest, "time")
-    return (
-        f"{many(len(walk.inputs.masked), 'masked input')}: every token is masked {how_often}, "
-        "each time with other neighbours to guess it from."
-    )
+    often = write_times(walk.inputs.masked.sum(axis=0))
+    inputs = many(len(walk.inputs.masked), "masked input")
+    ending = "" if often == "once" else ", each time with other neighbours to guess it from"
+    return f"{inputs}: every token is masked {often}{ending}."
 
 
 def describe_loss(walk: Walkthrough) -> str:
@@ -60,21 +58,24 @@ def describe_weights(walk: Walkthrough) -> str:
 def describe_delta(walk: Walkthrough) -> str:
     norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
     half = int((norms >= norms[-1] / 2).argmax()) + 1
-    epochs = many(half, "epoch")
-    return f"The weights have moved half of their way after {epochs} of {len(norms)}."
+    epochs = many(len(norms), "epoch")
+    return f"After {half} of {epochs}, the weights are at least half of the way."
 
 
 def describe_norms(walk: Walkthrough) -> str:
     low, high = float(walk.lengths.min()), float(walk.lengths.max())
     return (
-        f"The deltas of the layers have norms from {low:.2f} to {high:.2f}. Divided by them, all "
-        "have the norm 1 and count equally."
+        f"The deltas of the layers have norms from {low:.2f} to {high:.2f}. Each is divided by its "
+        "norm, so that all layers count equally."
     )
 
 
 def describe_concatenated(walk: Walkthrough) -> str:
     sizes = [len(weights) for weights in walk.weights]
-    return f"{many(len(sizes), 'layer')} make one vector of {sum(sizes):,} values."
+    return (
+        f"The deltas of {many(len(sizes), 'layer')}, one after the other, make a vector of "
+        f"{sum(sizes):,} values."
+    )
 
 
 def describe_embedding(walk: Walkthrough) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.best_layer import MeasuredPooling
+from neuralviz.evaluation.best_layer import MeasuredPooling, reversed_median
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
@@ -18,7 +18,7 @@ from neuralviz.evaluation.ladder_table import (
     lead_interval,
 )
 from neuralviz.evaluation.normal_plot import least_straight, normal_plot
-from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin
+from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin, write_range
 from neuralviz.headlines.layers import describe_best_layer
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.words import joined, many, number
@@ -60,13 +60,23 @@ def describe_layers(
 def _describe_layers(
     poolings: tuple[LayerCosines, ...], is_whole: bool
 ) -> tuple[str, BestLayer | None]:
-    by_layer = {
+    by_layer = _measure_layers(poolings)
+    return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
+
+
+@lru_cache(maxsize=8)
+def _are_reversed(poolings: tuple[LayerCosines, ...]) -> bool:
+    """Whether the layers say that a higher score means more different texts."""
+    return reversed_median(_measure_layers(poolings), "spearman") is not None
+
+
+def _measure_layers(poolings: tuple[LayerCosines, ...]) -> dict[str, list[MeasuredPooling]]:
+    return {
         layers.pooling: [
             MeasuredPooling(column, layers.scores, layers.numbers) for column in layers.cosines.T
         ]
         for layers in poolings
     }
-    return describe_best_layer(by_layer, "spearman", "Spearman", is_whole=is_whole)
 
 
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
@@ -89,7 +99,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     if rung is None and ladder.results:
         return "No rung can be chosen: Spearman is undefined on the dev pairs."
     if rung is None:
-        return Headline(measured, Entry("mean pooling", floor.spearman)).say()
+        return Headline(measured, Entry("mean pooling", floor.spearman)).write_sentence()
     lines = ladder_lines(ladder)
     line = next(candidate for candidate in lines if candidate.rung == rung)
     best = ladder.baselines[best_baseline(ladder)]
@@ -104,12 +114,12 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         entries.reverse()
         bounds = bounds and (-bounds[1], -bounds[0])
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
-    sentence = begin(Headline.rank(measured, entries, lambda *_: bounds, reason).say())
+    sentence = begin(Headline.rank(measured, entries, lambda *_: bounds, reason).write_sentence())
     untrained = [candidate.interval for candidate in lines if candidate.name in _UNTRAINED]
-    if seem_reversed(untrained):
+    if seem_reversed(untrained) or _are_reversed(tuple(ladder.layers.values())):
         sentence += (
-            "\n\nBefore any training, the Spearman of the model's cosine similarities is clearly "
-            f"below chance (0). {REVERSE}"
+            "\n\nEven untrained, the model's cosine similarities run against people's scores: "
+            f"their Spearman is clearly below 0. {REVERSE}"
         )
     return sentence
 
@@ -157,8 +167,9 @@ def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
     n_named = int(np.searchsorted(np.cumsum(shares[order]), 0.5 - 1e-9)) + 1
     named = joined([str(layer) for layer in sorted(order[:n_named].tolist())])
     return (
-        f"**{name}** listens most to **layer{'s' * (n_named > 1)} {named}**: "
-        f"{shares[order[:n_named]].sum():.0%} of its score's changes."
+        f"**{name}** listens most to **layer{'s' * (n_named > 1)} {named}**, which "
+        f"account{'s' * (n_named == 1)} for {shares[order[:n_named]].sum():.0%} of the changes in "
+        "its score."
     )
 
 
@@ -166,14 +177,15 @@ def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
     """How far predictions [pair] are off people's scores, and whether their errors are normal."""
     errors = predicted - scores
     mean, middle = (number(float(v), ".2f") for v in (abs(errors.mean()), np.median(abs(errors))))
+    bias = f"{mean} too {'high' if errors.mean() > 0 else 'low'}"
     sentence = (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"score; on average they are {mean} too {'high' if errors.mean() > 0 else 'low'}"
+        f"score; on average they are {bias if float(mean) else 'neither too high nor too low'}."
     )
     if len(errors) < FEWEST_TESTED or np.ptp(errors) == 0:
-        return f"{sentence}."
+        return sentence
     is_normal = normal_plot(errors).straight >= least_straight(len(errors))
-    return f"{sentence}, and the errors {'could be' if is_normal else 'are not'} normal."
+    return f"{sentence} The errors {'could be' if is_normal else 'are not'} normally distributed."
 
 
 def describe_worst(rung: Rung, worst: Prediction, quote: Name) -> str:
@@ -198,14 +210,9 @@ def describe_two_texts(
     """
     if not scores:
         return ""
-    given, highest = (_format_range(list(values.values())) for values in (scores, equal))
+    score, highest = (write_range(list(values.values())) for values in (scores, equal))
     papers = f" The paper's model gives this pair {PAPERS_SCORE:.2f} of 1." * (pair == PAPERS_PAIR)
     return (
-        f"{quote(pair[0])} and {quote(pair[1])} get **{given}**; two identical texts get "
+        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; two identical texts get "
         f"{highest}, the highest score that there is.{papers}"
     )
-
-
-def _format_range(values: list[float]) -> str:
-    low, high = (number(bound, ".2f") for bound in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"

@@ -9,7 +9,15 @@ import numpy as np
 
 from neuralviz.evaluation.best_layer import best_layer, interval_of_difference, reversed_median
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.headlines import Bounds, Entry, Headline, Measured, begin, most_and_least
+from neuralviz.headlines import (
+    Bounds,
+    Entry,
+    Headline,
+    Measured,
+    begin,
+    most_and_least,
+    write_range,
+)
 from neuralviz.layers.marks import kind_in_words
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.words import joined, many, number
@@ -56,9 +64,9 @@ def describe_best_layer(
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
     measured = Measured(f"{name} with people's scores is", pairs)
-    entry = Entry(f"layer {best.layer} ({POOLING_NAMES[best.pooling]})", best.value)
+    layer_name = f"{best.layer} ({POOLING_NAMES[best.pooling]})"
     if best.rival is None:
-        return Headline(measured, entry).say(), best
+        return Headline(measured, Entry(f"layer {layer_name}", best.value)).write_sentence(), best
     layers, rival = by_layer[best.pooling], best.rival
 
     def interval(*_: int) -> Bounds | None:
@@ -66,10 +74,11 @@ def describe_best_layer(
             return None
         return interval_of_difference(layers[best.layer], layers[rival], coefficient)
 
-    rival_name = f"layer {rival}" if best.is_last else "the last layer"
-    entries = [entry, Entry(rival_name, best.rival_value)]
+    best_name = f"the last layer, {layer_name}," if best.is_last else f"layer {layer_name}"
+    rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
+    entries = [Entry(best_name, best.value), Entry(rival_name, best.rival_value)]
     reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
-    return begin(Headline.rank(measured, entries, interval, reason).say()), best
+    return begin(Headline.rank(measured, entries, interval, reason).write_sentence()), best
 
 
 def describe_parts(
@@ -85,17 +94,14 @@ def describe_parts(
     if values[1] > values[0]:
         entries, bounds = entries[::-1], (-bounds[1], -bounds[0])
     measured = Measured(f"{name} with people's scores is", many(len(whole.scores), "pair"))
-    return begin(Headline.rank(measured, entries, lambda *_: bounds).say())
+    return begin(Headline.rank(measured, entries, lambda *_: bounds).write_sentence())
 
 
 def describe_settings_range(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
     """How far SBERT-WK's coefficient depends on its layer window, and on its first layer."""
     if not np.isfinite([*windows, *starts]).all():
         return ""
-    by_start, by_window = (
-        f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
-        for values in (starts, windows)
-    )
+    by_start, by_window = (write_range(values) for values in (starts, windows))
     return (
         f"SBERT-WK's {name} is {by_start} with other first layers, {by_window} with other layer "
         "windows."
@@ -135,12 +141,13 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
     steps = np.diagonal(cosines, 1)
     if len(steps) == 0:
         return ""
-    high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
     if steps.max() - steps.min() < CLEARLY:
-        return f"All layers change {subject} about equally (cosine {low} to {high})."
+        equal = f"about equally (cosine before and after: {write_range(steps)})"
+        return f"All layers change {subject} {equal}."
+    high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
     return (
-        f"Layer {steps.argmin() + 1} changes {subject} most (cosine before and after {low}), layer "
-        f"{steps.argmax() + 1} least ({high})."
+        f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
+        f"after it: {low}), layer {steps.argmax() + 1} least ({high})."
     )
 
 
@@ -148,7 +155,7 @@ def describe_layer_weights(weights: TokenWeights) -> str:
     """Which layer has the largest weight for most tokens."""
     counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
     layer, n_tokens = weights.layers[counts.argmax()], many(int(counts.sum()), "token")
-    return f"Layer {layer} has the largest part in the vectors of {counts.max():,} of {n_tokens}."
+    return f"Layer {layer} has the largest weight for {counts.max():,} of {n_tokens}."
 
 
 def describe_settings(result: Sensitivity) -> str:
@@ -173,7 +180,7 @@ def describe_corpus(groups: Sequence[WordGroup]) -> str:
     if not groups[-1].variance[-1] > groups[0].variance[0]:
         return f"From layer to layer, all {len(words):,} words change equally steadily."
     n = min(NAMED, len(words) // 2)
-    jumping, steady = (joined(list(map(_quote, some))) for some in (words[::-1][:n], words[:n]))
+    jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
     verb = "change" if n > 1 else "changes"
     return f"From layer to layer, {jumping} {verb} most in jumps, {steady} most steadily."
 
@@ -215,14 +222,17 @@ def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, 
         kinds = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
         totals = grid.totals_of_kinds(delta_norm, per_value=per_value)
         changes += f"; of the kinds of layers, {_describe_most(kinds, totals, 'kinds')}"
-    return f"After {many(epoch, 'epoch')}, the text has changed {changes}."
+    return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {changes}."
 
 
 def _describe_most(names: Sequence[str], values: np.ndarray, noun: str) -> str:
-    """Words for the largest and the smallest change."""
-    if len(names) > 1 and np.ptp(values) <= ABOUT_EQUAL * values.max():
-        return f"all {noun} about equally ({values.min():.2g} to {values.max():.2g})"
-    return most_and_least([Entry(*entry) for entry in zip(names, values, strict=True)], spec=".2g")
+    """Which has changed most, and which least."""
+    if len(names) == 1:
+        return f"{names[0]} has changed by {values[0]:.2g}"
+    if np.ptp(values) <= ABOUT_EQUAL * values.max():
+        return f"all {noun} have changed about equally ({write_range(values, '.2g')})"
+    entries = [Entry(*entry) for entry in zip(names, values, strict=True)]
+    return most_and_least(entries, "has changed most ({})", spec=".2g")
 
 
 def _describe_word(word: FollowedWord) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.headlines import Entry, most_and_least
+from neuralviz.headlines import Entry, begin, most_and_least, write_range, write_times
 from neuralviz.micro_tuning.blanks import percent
 from neuralviz.words import joined, many, number
 
@@ -51,10 +51,13 @@ def describe_learning(record: RunRecord, text: int) -> str:
     texts = many(n, "text") if n_done == n else f"{n_done:,} of {many(n, 'text')}"
     words = "words" if record.settings.predict_unmasked else "masked words"
     subject = f"this text's {words}" if n == 1 else f"the {words} of {texts}, on average"
+    first, last = _format_loss(loss), _format_loss(loss_after)
+    losses = f"loss {first}, then {last}"
+    if first != last and loss_after < loss:
+        losses = f"the loss fell from {first} to {last}"
     return (
         f"At first the model was {percent(sure)} sure of {subject}; after "
-        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure (loss "
-        f"{_format_loss(loss)}, then {_format_loss(loss_after)})."
+        f"{many(record.settings.epochs, 'epoch')} it is {percent(sure_after)} sure ({losses})."
     )
 
 
@@ -66,7 +69,7 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
     if not curves:
         return f"Text {text + 1} has not finished its first epoch."
-    first, last = (_format_range([curve[i] for curve in curves], ".2f") for i in (0, -1))
+    first, last = (write_range([curve[i] for curve in curves]) for i in (0, -1))
     subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
     epochs = many(record.settings.epochs, "epoch")
     return f"After {max(map(len, curves)) - 1:,} of {epochs}, {subject} {last}; at first {first}."
@@ -155,10 +158,12 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
     differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
     if settings["layers"] == before["layers"] and record.settings.layers != earlier.settings.layers:
         differences.append("other layers")
-    differs = ", ".join(differences) or "the same settings"
     are_over = record.progress == earlier.progress == 1
     line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
-    sentence = f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {differs}."
+    sentence = f"Run {numbers[0]} has the same settings as run {numbers[1]} ({line})."
+    if differences:
+        sentence = f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): "
+        sentence += f"{', '.join(differences)}."
     losses = []
     for i in range(len(record.texts)):
         curves = [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
@@ -176,8 +181,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
             run.embeddings()[[run.started().index(i) for i in common]] for run in (record, earlier)
         )
         cosines = (embeddings * earlier_embeddings).sum(axis=1).tolist()
-        cosine = _format_range(cosines, ".2f")
-        sentence += f" The cosine similarity of a text's two embeddings is {cosine}."
+        sentence += f" The cosine similarity of a text's two embeddings is {write_range(cosines)}."
     return sentence
 
 
@@ -211,7 +215,7 @@ def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
     first, second = np.triu_indices(len(texts), 1)
     products = (vectors @ vectors.T)[first, second]
     if np.abs(products).max() < CLOSE_TO_0:
-        cosines = _format_range(products.tolist(), ".2f")
+        cosines = write_range(products)
         return f"These texts taught the model different things: cosine similarity {cosines}."
     if len(products) == 1:
         cosine = number(products[0], ".2f")
@@ -222,7 +226,8 @@ def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
             zip(first.tolist(), second.tolist(), strict=True), products, strict=True
         )
     ]
-    return f"{most_and_least(pairs, 'are most similar')}."
+    alike = "all pairs of texts are about equally similar ({})"
+    return begin(f"{most_and_least(pairs, 'are most similar ({})', alike)}.")
 
 
 def first_words(text: str, at_most: int = QUOTED) -> str:
@@ -238,9 +243,8 @@ def describe_masks(inputs: MaskedInputs) -> str:
     times = inputs.times_masked
     if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
         return "The last token is never masked: the model does not have to predict it."
-    lowest, highest = int(times.min()), int(times.max())
-    often = f"{lowest} to {highest} times" if lowest < highest else many(highest, "time")
-    return f"In {many(len(inputs.masked), 'masked input')}, every token is masked {often}."
+    inputs_in_words = many(len(inputs.masked), "masked input")
+    return f"In {inputs_in_words}, every token is masked {write_times(times)}."
 
 
 def _format_loss(value: float) -> str:
@@ -250,9 +254,3 @@ def _format_loss(value: float) -> str:
 
 def _select_finite(values: np.ndarray) -> np.ndarray:
     return values[np.isfinite(values)]
-
-
-def _format_range(values: Sequence[float], spec: str) -> str:
-    """``2.24 to 2.92``, or one number where both ends read alike."""
-    low, high = (number(end, spec) for end in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"

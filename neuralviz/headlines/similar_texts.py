@@ -17,8 +17,8 @@ from neuralviz.evaluation.similarity import (
     rank_correlations,
     usable_labels,
 )
-from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits
-from neuralviz.words import many, number
+from neuralviz.headlines import Entry, Measured, join_names, most_and_least, rank_hits
+from neuralviz.words import many, number, ordinal
 
 MOST_COLUMNS = 2  # of labels
 FEWEST_PAIRS = 3
@@ -41,16 +41,25 @@ def describe_similar_texts(
     if not measured:
         return ""
     sentences = []
-    for name in usable_labels(labels or {})[:MOST_COLUMNS]:
-        values = (labels or {})[name]
-        shares = [nearest_shares(similarity, values) for similarity in measured]
-        if all(map(len, shares)):
-            clause = f"the nearest text has the same {name} for"
-            what = Measured(clause, many(len(shares[0]), "text"), "of", is_share=True)
-            sentences.append(rank_hits(what, [s.method for s in measured], shares).say())
+    for name, values in _select_usable(labels or {}, measured)[:MOST_COLUMNS]:
+        hits = [nearest_shares(similarity, values) for similarity in measured]
+        clause = f"the nearest text has the same {name} for"
+        share = Measured(clause, many(len(hits[0]), "text"), "of", is_share=True)
+        sentences.append(rank_hits(share, [s.method for s in measured], hits).write_sentence())
     if sentences:
         return " ".join(sentences)
     return describe_agreement(measured) if len(measured) > 1 else _describe_extremes(measured[0])
+
+
+def _select_usable(
+    labels: Mapping[str, Sequence[str]], similarities: Sequence[Similarity]
+) -> list[tuple[str, Sequence[str]]]:
+    """Names and values of the labels that some of the texts that are done share, by each method."""
+    return [
+        (name, values)
+        for name, values in labels.items()
+        if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in similarities)
+    ]
 
 
 def _shorten(similarities: Sequence[Similarity]) -> list[Similarity]:
@@ -62,7 +71,7 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     """How far two methods' rankings of the pairs agree; of several, those that agree least."""
     similarities = _shorten(similarities)
     correlations = rank_correlations(similarities)
-    low, *others = correlated_methods(correlations) or [(0, 1)]
+    low, *further = correlated_methods(correlations) or [(0, 1)]
     first, second = (similarities[i] for i in low)
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     correlation = float(correlations[low])
@@ -71,16 +80,22 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         relation = "see different things"
-    most = ""
-    if others:
-        third, fourth = (similarities[i].method for i in others[-1])
-        highest = number(float(correlations[others[-1]]), ".2f")
+    pairs, lowest, ending = many(n_pairs, "pair"), number(correlation, ".2f"), ""
+    if further:
+        highest = number(float(correlations[further[-1]]), ".2f")
+        if lowest == highest:
+            compared = sorted({place for places in (low, *further) for place in places})
+            names = join_names([similarities[i].method for i in compared])
+            return (
+                f"{names} agree about equally: any two of their rankings of {pairs} have a "
+                f"correlation of {lowest}."
+            )
+        third, fourth = (similarities[i].method for i in further[-1])
         relation = "agree least"
-        most = f", against {highest} for {third} and {fourth}, which agree most"
+        ending = f", against {highest} for {third} and {fourth}, which agree most"
     return (
-        f"{first.method} and {second.method} {relation}: their rankings of {many(n_pairs, 'pair')} "
-        f"have a correlation of {number(correlation, '.2f')}{most}."
-        f"{_describe_difference(first, second)}"
+        f"{first.method} and {second.method} {relation}: their rankings of {pairs} have a "
+        f"correlation of {lowest}{ending}.{_describe_difference(first, second)}"
     )
 
 
@@ -89,8 +104,8 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
     pair = furthest_apart(first, second)
     if pair is None or first.ranks[pair] == second.ranks[pair]:
         return ""
-    places = ", ".join(f"{s.ranks[pair]:,.0f} by {s.method}" for s in (first, second))
-    return f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: rank {places}."
+    places = ", ".join(f"{ordinal(round(s.ranks[pair]))} by {s.method}" for s in (first, second))
+    return f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair is {places}."
 
 
 def describe_spread(similarities: Sequence[Similarity]) -> str:
@@ -98,8 +113,9 @@ def describe_spread(similarities: Sequence[Similarity]) -> str:
     spreads = [Entry(s.method, float(np.nanstd(s.of_pairs))) for s in _shorten(similarities)]
     if len(spreads) == 1:
         return f"The standard deviation of the pairs is {spreads[0].value:.2f}."
-    most = most_and_least(spreads, "spreads the pairs most")
-    return f"By standard deviation, {most}."
+    predicate = "spreads the pairs most (standard deviation {})"
+    alike = "All methods spread the pairs about equally (standard deviation {})"
+    return f"{most_and_least(spreads, predicate, alike)}."
 
 
 def _describe_extremes(similarity: Similarity) -> str:
@@ -109,7 +125,8 @@ def _describe_extremes(similarity: Similarity) -> str:
         for a, b, product in zip(i, j, similarity.products[i, j], strict=True)
         if np.isfinite(product)
     ]
-    if len({pair.value for pair in pairs}) == 1:
+    if len(pairs) == 1:
         value = number(pairs[0].value, ".2f")
-        return f"By {similarity.method}, the similarity of {many(len(pairs), 'pair')} is {value}."
-    return f"By {similarity.method}, {most_and_least(pairs, 'are most similar')}."
+        return f"By {similarity.method}, the two texts have a similarity of {value}."
+    alike = f"all {len(pairs):,} pairs have a similarity of {{}}"
+    return f"By {similarity.method}, {most_and_least(pairs, 'are most similar ({})', alike)}."

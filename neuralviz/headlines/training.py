@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from neuralviz.headlines import Entry, Headline, Measured, begin, rank_hits, voters
+from neuralviz.headlines import LEVEL, Entry, Headline, Measured, begin, rank_hits, voters
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.training.moves import kept_neighbours
 from neuralviz.words import joined, many
@@ -51,7 +51,7 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
     if bad:
         return (
             f"The loss of **{joined(bad)}** diverged: the learning rate is too high. The encoder "
-            "has the best weights of the run. Try a tenth of the rate."
+            "keeps the best weights reached before that. Try a tenth of the rate."
         )
     if not label or not all(len(lesson.accuracy) for lesson in started):
         return " ".join(_describe_loss(lesson, part) for lesson in started)
@@ -66,14 +66,16 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
     measured = Measured(f"{voters(K)} for the right {label} of", n_texts, "of", is_share=True)
     whole = started[0].untrained
     if len(entries) == 1:
-        return Headline(measured, entries[0]).say()
+        return Headline(measured, entries[0]).write_sentence()
     if whole is None or whole < max(entry.value for entry in entries[:-1]):
         trained = f" What is trained: **{part}**." if part else ""
-        return begin(_rank_lessons(started, measured, entries).say()) + trained
-    reached = joined([f"{value:.1%} after {name}" for name, value in entries])
+        return begin(_rank_lessons(started, measured, entries).write_sentence()) + trained
+    *trainings, before = entries
+    reached = [f"{before.value:.1%} before training"]
+    reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
         f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
-        f"With **{part or 'less than that'}** trained, it is {reached}."
+        f"{f'With **{part}**' if part else 'Here'}, it is {joined(reached)}."
     )
 
 
@@ -83,24 +85,29 @@ def _rank_lessons(
     """The headline of lessons and of no training; nothing is decided before all are over."""
     last = [lesson.snapshots[-1] for lesson in lessons]
     hits = [snapshot.right for snapshot in (*last, lessons[0].snapshots[0])]
-    known = [right for right in hits if right is not None]
+    kept_hits = [right for right in hits if right is not None]
     are_over = all(lesson.is_over for lesson in lessons)
-    if are_over and len({snapshot.step for snapshot in last}) == 1 and len(known) == len(hits):
-        return rank_hits(measured, [entry.name for entry in entries], known)
+    are_as_long = len({snapshot.step for snapshot in last}) == 1
+    if are_over and are_as_long and len(kept_hits) == len(hits):
+        return rank_hits(measured, [entry.name for entry in entries], kept_hits)
     ranked = sorted(entries, key=lambda entry: -entry.value)
-    reason = "these texts do not say how sure that is" if are_over else ""
+    reason = ""
+    if are_over:
+        reason = "these texts do not say how sure that is"
+        if not are_as_long:
+            reason = "the trainings ended after different numbers of steps"
     return Headline.rank(measured, ranked, lambda *_: None, reason)
 
 
 def _describe_loss(lesson: Lesson, part: str) -> str:
     """How far a loss has fallen, from the first step to the mean of the last ten."""
-    kind, losses = _kind(lesson).capitalize(), lesson.loss[np.isfinite(lesson.loss)]
-    trained = f", with **{part}** trained" if part else ""
+    losses = lesson.loss[np.isfinite(lesson.loss)]
+    subject = f"Training with {_kind(lesson)}" + (f" (**{part}**)" if part else "")
     if len(losses) < 2:  # as of a training by another program, which has not told it yet
-        return f"{kind}{trained}: each step pulls the two halves of a pair together."
+        return f"{subject} has begun: each step pulls the two halves of a pair together."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
-        f"{kind}{trained}: the loss went from {first:.2f} to {last:.2f} nats in "
+        f"{subject}: the loss went from {first:.2f} to {last:.2f} nats in "
         f"{many(len(losses), 'step')}."
     )
 
@@ -125,7 +132,7 @@ def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
 def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     """How much the neighbourhoods have changed."""
     if not changed:
-        return "No text has another nearest text than before: the training has hardly moved them."
+        return "No text has a new nearest text: the training has hardly moved them."
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
     return (
@@ -139,15 +146,15 @@ def suggest_next(lessons: Sequence[Lesson]) -> str:
     finished = [lesson for lesson in lessons if lesson.is_over and not lesson.diverged]
     if not finished:
         return ""
-    best = max(finished, key=lambda each: each.accuracy[-1, -1] if len(each.accuracy) else 0.0)
+    best = max(finished, key=lambda run: run.accuracy[-1, -1] if len(run.accuracy) else 0.0)
     accuracy = best.accuracy
     if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
         return f"Try **more epochs**: the accuracy of {_kind(best)} was still rising."
     if best.settings.part == "table":
         return "Try the **whole model**: it takes longer, and learns what words mean together."
     if len(lessons) == 1:
-        other = "dropout" if _kind(best) == "crops" else "crops"
-        return f"Try **{other}** beside it, on the same texts and steps."
+        alternative = "dropout" if _kind(best) == "crops" else "crops"
+        return f"Try **{alternative}** beside it, on the same texts and steps."
     return "Try the **embedding table** alone, under Settings: without a transformer it is quick."
 
 
@@ -164,18 +171,20 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     for cell in cells:
         rows.setdefault(f"**{cell.row}**", []).append(cell.layers[-1])
     ranked = sorted(rows, key=lambda row: -np.mean(rows[row]))
-    entries = [Entry(row, float(np.mean(rows[row]))) for row in ranked[:2]]
+    best, *entries = [Entry(row, float(np.mean(rows[row]))) for row in ranked]
     seeds = many(len(rows[ranked[0]]), "seed")
     clause = f"{voters(K)} for the right {label} of"
     measured = Measured(clause, f"the texts, over {seeds}", "of", is_share=True)
-    if len(entries) == 1:
-        return Headline(measured, entries[0]).say()
+    if not entries:
+        return Headline(measured, best).write_sentence()
+    if level := tuple(entry for entry in entries if best.value - entry.value < LEVEL):
+        return begin(Headline(measured, best, level, "level").write_sentence())
     is_ahead = min(rows[ranked[0]]) > max(rows[ranked[1]])
     outcome: Literal["ahead", "unknown"] = "ahead" if is_ahead else "unknown"
     reason = "the seeds do not tell them apart"
     if seeds == "1 seed":
         outcome, reason = "unknown", "one seed does not say how sure that is"
-    return begin(Headline(measured, entries[0], (entries[1],), outcome, reason=reason).say())
+    return begin(Headline(measured, best, (entries[0],), outcome, reason=reason).write_sentence())
 
 
 def _kind(lesson: Lesson) -> str:

@@ -54,7 +54,7 @@ box-shadow:inset 0 -2px 0 rgba(0,158,115,.9)}
 _STYLE = """
 body{font-size:17px;line-height:1.5;max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}
 h1{font-size:2em;margin-bottom:.2rem}h2{margin-top:2.6rem}
-.point{font-size:1.45rem;line-height:1.35;margin:1rem 0 1.4rem;max-width:60rem}
+.headline{font-size:1.45rem;line-height:1.35;margin:1rem 0 1.4rem;max-width:60rem}
 .results{font-size:15px}.note{color:#59616a;font-size:15px}
 """
 
@@ -112,8 +112,8 @@ def _finding_html(results: Results, number: int) -> list[str]:
     data = results.data[number]
     finding = describe_verdict(results, number, name=_strong, quote=escape)
     heading = f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else ""
-    point = f"<p class='point'>{finding}</p>" if finding else ""
-    return [heading, point, f"<p>{escape(data.describe())}.</p>"]
+    headline = f"<p class='headline'>{finding}</p>" if finding else ""
+    return [heading, headline, f"<p>{escape(data.describe())}.</p>"]
 
 
 def _strong(label: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from neuralviz.paths import app_folder
-from neuralviz.ui.point import show_point
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.stage import slide
 
 _STOP = "tour"  # query parameter: the number of a stop, during the tour
@@ -108,7 +108,7 @@ def show_tour_card(title: str) -> bool:
         st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
         with slide("tour"):
-            show_point(f"{number}\\. {stop.question}", key="tour")
+            show_headline(f"{number}\\. {stop.question}", key="tour")
             st.markdown(stop.instructions)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):

@@ -49,7 +49,7 @@ def test_a_ladder_is_watched_stopped_started_again_brought_back_and_saved(
     page.get_by_text("The paper's model gives this pair 0.47 of 1").wait_for(timeout=MINUTE)
     for seen in looks(page):
         assert problems(page) == [], seen
-    point = page.locator("[class*='st-key-point-frozen-ladder'] p").first.inner_text()
+    headline = page.locator("[class*='st-key-headline-frozen-ladder'] p").first.inner_text()
     page.reload()
-    expect(page.locator("[class*='st-key-point-frozen-ladder'] p").first).to_have_text(point)
+    expect(page.locator("[class*='st-key-headline-frozen-ladder'] p").first).to_have_text(headline)
     page.get_by_text("Result of").wait_for()

@@ -82,9 +82,9 @@ def stopped_it_goes_on(page: Page) -> None:
 
 
 def comes_back(page: Page) -> None:
-    point = page.locator("[class*='st-key-point-training'] p").first.inner_text()
+    headline = page.locator("[class*='st-key-headline-training'] p").first.inner_text()
     page.reload()
-    expect(page.locator("[class*='st-key-point-training'] p").first).to_have_text(point)
+    expect(page.locator("[class*='st-key-headline-training'] p").first).to_have_text(headline)
 
 
 def saved_it_maps_the_corpus_and_can_be_trained_on(page: Page, address: str) -> None:

@@ -26,7 +26,7 @@ def open_example(page, name):
     return page.pills(key="grid-example").set_value(name).run()
 
 
-def point(page):
+def headline(page):
     (said,) = (text.value for text in page.markdown if "every token is masked" in text.value)
     return said
 
@@ -48,7 +48,7 @@ def test_opens_with_an_example_on_it(page):
 def test_a_link_brings_the_blueprints():
     page = AppTest.from_file(str(PAGE), default_timeout=60)
     page.query_params["blueprints"] = "(1, 2)"
-    assert point(page.run()) == "In 3 masked inputs, every token is masked 2 times."
+    assert headline(page.run()) == "In 3 masked inputs, every token is masked 2 times."
     assert page.query_params["blueprints"] == "(1, 2)"
 
 

@@ -193,7 +193,7 @@ def titles(page: AppTest, view: str) -> list[str]:
     return [title(figure) for figure in of_view(page, view)]
 
 
-def point(page: AppTest) -> str:
+def headline(page: AppTest) -> str:
     """The sentence above the figures."""
     value = re.compile(r" −?\d+\.\d+%? (?:on|of) [\d,]+ ")
     return next(one.value for one in page.markdown if value.search(one.value))
@@ -255,18 +255,18 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert "topics.csv, forms: 480 texts with 6 labels" in said(page)
     assert re.search(r"Recorded on 20\d\d-\d\d-\d\d with neuralviz", said(page))
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
-    assert point(page).startswith("**sbert-wk** is ahead of **mean** by 26.7 percentage points")
+    assert headline(page).startswith("**sbert-wk** is ahead of **mean** by 26.7 percentage points")
     assert [title(figure) for figure in drawn(page)][:2] == [
         "10-NN accuracy",
         "Lead of sbert-wk over …",
     ]
-    assert point(page).endswith(
-        "Ask the same texts for their topics, and **mean** is ahead of **sbert-wk**."
+    assert headline(page).endswith(
+        "Judged by the topics of the same texts, **mean** is ahead of **sbert-wk**."
     )
     assert page.selectbox(key="evaluation-worst-of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
     assert page.selectbox(key="evaluation-worst-of").value == "mean"  # the best one here
-    assert point(page).startswith("**mean** is ahead of **neural** by 29.2 percentage points")
+    assert headline(page).startswith("**mean** is ahead of **neural** by 29.2 percentage points")
     assert not runs(page)
 
 
@@ -319,9 +319,9 @@ def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
         figure = proof(page, name)
         assert figure["data"][0]["x"][0] == pytest.approx(float(row[name]), abs=5e-4)
         assert title(drawn(page)[1]).startswith("Lead of ")
-    assert "the Spearman correlation with people's scores is 0." in point(page)
+    assert "the Spearman correlation with people's scores is 0." in headline(page)
     assert title(proof(page, "Pair error")) == "Broken comparisons (of 11,136)"
-    assert "of 11,136 comparisons, against" in point(page)
+    assert "of 11,136 comparisons, against" in headline(page)
     assert title(proof(page, "Triplet error")) == "Broken triplets (of 29,928)"
     (scatter,) = of_view(page, "Pair by pair")
     assert len(scatter["data"][0]["customdata"]) == 300
@@ -364,7 +364,7 @@ def test_a_table_of_ones_own(
     assert views(page) == found
     for view in found:
         assert of_view(page, view)
-    assert point(page)
+    assert headline(page)
 
 
 def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
@@ -486,14 +486,14 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
     evaluate(page)
     assert began_with == [("mean", 24), ("cls", 24)]  # nothing was embedded anew
     assert list(table(page).index) == ["mean", "cls"]
-    assert "vote for the right kind" in point(page)
+    assert "vote for the right kind" in headline(page)
     page.segmented_control(key="evaluation-corpus-by").set_value("Triplets").run()
     assert "24 texts in 2 groups" in said(page)
     page.selectbox(key="experiment-of-corpus").set_value("Methods").run()
     page.multiselect(key="methods").set_value(["mean", "sep"]).run()
     evaluate(page)
     assert began_with[2:4] == [("mean", 24), ("sep", 0)]
-    assert "triplets" in point(page)
+    assert "triplets" in headline(page)
     kept = home / "results"
     wait_until(lambda: len(list(kept.glob(f"corpus-{corpus.id}.*"))) == 2, 10)
     store.delete(corpus)  # and with it what holds its texts
@@ -588,7 +588,7 @@ def test_two_models_by_one_method_and_a_link_brings_them_back(opened, home, inte
     assert len(set(colours[:2])) == 2
     assert [one["name"] for one in proof(page)["data"][:3]] == labels
     assert all(results(page).measured(0, at).resampled for at in range(3))
-    assert "mean \\(other\\)" in point(page)
+    assert "mean \\(other\\)" in headline(page)
     frames = pd.read_csv(io.StringIO(results(page).csv()))
     assert set(frames["method"]) == set(labels)
 
@@ -761,7 +761,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
     bars = proof(page)
     assert title(bars) == "Broken triplets (of 5,600)"
-    assert point(page).endswith("Left out: **cls** (not finished).")
+    assert headline(page).endswith("Left out: **cls** (not finished).")
     assert bars["data"][0]["y"] == ["mean"]
 
     monkeypatch.setattr(lab, "embed", watched)
@@ -838,5 +838,6 @@ def test_labels_are_probed_beside_their_neighbours(opened) -> None:
     assert row["probe majority baseline"] == "50.0%"
     assert row["probe TF-IDF baseline"] == "100.0%"
     assert title(proof(page, "Probe")) == "Probe accuracy"
-    assert point(page).startswith("With **mean**, a probe tells which label a text has for 100.0%")
+    probed = "With **mean**, a probe tells which label a text has for 100.0%"
+    assert headline(page).startswith(probed)
     assert "learns to tell the labels of texts" in said(page)

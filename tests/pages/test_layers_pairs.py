@@ -84,8 +84,8 @@ def test_opens_with_the_example_measured(bundled, monkeypatch):
     for title, name in pairs.COEFFICIENTS.items():
         page.segmented_control(key="layers-coefficient").set_value(title).run()
         best = np.nanmax([getattr(one.correlation, name) for one in of_layers])
-        point = f"{title} with people's scores is {best:.2f} on 20 pairs, against"
-        assert any(point in text.value for text in page.markdown)
+        headline = f"{title} with people's scores is {best:.2f} on 20 pairs, against"
+        assert any(headline in text.value for text in page.markdown)
 
 
 def test_pairs_of_ones_own(page):

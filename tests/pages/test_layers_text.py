@@ -55,14 +55,14 @@ def test_opens_with_an_example_on_it(page):
     assert "\\[CLS\\] has 6.6%; \\[SEP\\] is not used" in captions(page)
 
 
-def test_the_point_says_which_words_win_and_why():
+def test_the_headline_says_which_words_win_and_why():
     page = opened(layers_more="false")
-    (point,) = (text.value for text in page.markdown if "of this embedding" in text.value)
-    assert point.startswith(
+    (headline,) = (text.value for text in page.markdown if "of this embedding" in text.value)
+    assert headline.startswith(
         "71% of this embedding comes from “the” \\(2 times\\), “.” and “on”\\: layer 6 "
         "changes them most.\n\n"
     )
-    assert "SBERT-WK gives most weight to words that change in jumps" in point
+    assert "SBERT-WK gives most weight to words that change in jumps" in headline
     assert figures(page) == 1
 
 

@@ -127,7 +127,7 @@ def test_a_report_with_every_setting(run) -> None:
     assert "↑ higher is better, ↓ lower is better" in result.stdout
     report = Path("out/report.html").read_text("utf-8")
     said = re.search(
-        r"mean is ahead of neural by 0\.\d\d[^:]*: the mean tau-c [^.]*is 0\.17 on 8 phrases, "
+        r"mean is higher than neural by 0\.\d\d[^:]*: the mean tau-c [^.]*is 0\.17 on 8 phrases, "
         r"against −0\.\d\d\.",
         report_words(report),
     )

@@ -55,7 +55,7 @@ def test_what_it_says_is_worth_seeing() -> None:
     forms, topics, *_ = recorded_results()
     assert describe_verdict(forms, 0).startswith("sbert-wk is ahead of mean by 26.7 percentage")
     said = describe_other_winner(forms, {"topics": topics})
-    assert said == "Ask the same texts for their topics, and mean is ahead of sbert-wk."
+    assert said == "Judged by the topics of the same texts, mean is ahead of sbert-wk."
 
 
 def test_recording_again_changes_nothing_but_digits_of_cosines() -> None:

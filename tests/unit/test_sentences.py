@@ -24,9 +24,12 @@ from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scor
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.examples import recorded_results
 from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.ladder_table import Prediction
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
@@ -101,6 +104,12 @@ def accuracy(value: float, around: float = 0.0, k: int = 10) -> Measured:
     return Measured(neighbours=KnnAccuracy(value, k, 60, 1 / 3, bounds), hits=hits)
 
 
+def probe(value: float, tfidf: float | None = None) -> Measured:
+    told = np.arange(60) < round(60 * value)
+    bounds = (value - 0.1, value + 0.1)
+    return Measured(probe=Probed(value, 60, 3, 5, 1 / 3, tfidf, bounds), told=told)
+
+
 def results(data: DataSet, *methods: Measured | None, resamples: int = 1000) -> Results:
     rows = method_rows(METHODS[: len(methods)], {})
     filled = Results(EvaluationPlan((data,), rows, MeasureSettings(resamples=resamples)))
@@ -122,6 +131,8 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "one method, no interval", verdict(pairs(), unknown)
     yield "ahead of one", verdict(pairs(), spearman(0.75, 0.03), spearman(0.82))
     yield "ahead of several", verdict(pairs(), spearman(0.82), low, spearman(0.75, 0.03))
+    second = spearman(0.75, 0.03)
+    yield "ahead of several alike", verdict(pairs(), spearman(0.82), second, second, low)
     yield "not decided", verdict(pairs(), spearman(0.61), unsure)
     yield "not decided among the best", verdict(pairs(), spearman(0.61), unsure, low)
     yield "not decided, others far", verdict(pairs(), spearman(0.61), unsure, unsure, low, low)
@@ -131,24 +142,37 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "no interval asked for", verdict(pairs(), spearman(0.6), unknown, resamples=0)
     yield "all worse than chance", verdict(pairs(), spearman(-0.4, 0.1), spearman(-0.6, 0.1))
     yield "some worse than chance", verdict(pairs(), spearman(-0.05, 0.2), spearman(-0.6, 0.1))
+    yield "best worse than chance", verdict(pairs(), spearman(-0.05, 0.02), spearman(-0.1, 0.2))
     yield "left out", verdict(pairs(), spearman(0.8), spearman(0.7), None, spearman(np.nan))
     yield "all failed", verdict(pairs(), None, None)
     yield "nothing measured", evaluation.describe_verdict(Results(results(pairs()).plan), 0)
     yield "labels", verdict(labels(), accuracy(0.8, 0.1))
     yield "labels, one neighbour", verdict(labels(), accuracy(0.8, 0.1, k=1), accuracy(0.5, 0.1))
     yield "labels at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.35, 0.1))
+    yield "labels, one at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.1, 0.05))
+    no_interval = accuracy(0.8)
+    no_interval = replace(no_interval, neighbours=replace(no_interval.neighbours, interval=None))
+    yield "labels, no interval", verdict(labels(), no_interval)
+    yield "a probe", verdict(labels(), probe(0.8))
+    yield "probes", verdict(labels(), probe(0.8, 0.7), probe(0.5, 0.7))
+    yield "words alone", verdict(labels(), probe(0.6, 0.7))
     yield "labels worse than chance", verdict(labels(), accuracy(0.1, 0.05), accuracy(0.2, 0.05))
     yield "triplets", verdict(groups(), error("triplets", 0.06, 0.01), error("triplets", 0.02))
     yield (
         "triplets, few groups",
         verdict(groups(3), *[replace(error("triplets", e), resampled={}) for e in (0.1, 0.2)]),
     )
+    yield "comparisons", verdict(pairs(), error("pairs", 0.06, 0.01), error("pairs", 0.02))
     yield "comparisons, reversed", verdict(pairs(), error("pairs", 0.8, 0.1))
     one = error("triplets", 0.1, correlations=spearman(0.8).correlations)
     other = error("triplets", 0.04, 0.01, correlations=spearman(0.6).correlations)
     for measured, value in ((one, 0.8), (other, 0.6)):
         measured.resampled["spearman"] = np.full(1001, value)
     yield "another measure decides otherwise", verdict(pairs(), one, other)
+    resampled = {"triplets": np.full(1001, 0.0996), "spearman": np.full(1001, 0.6)}
+    count = BrokenCount(996, 996, 10_000, 0.8, 0.2)
+    close = replace(other, triplets=count, resampled=resampled)
+    yield "another measure, by little", verdict(pairs(), one, close)
     many_labels = results(labels("<b>" + "x" * 90), accuracy(0.8), accuracy(0.5))
     yield "a long name", evaluation.describe_verdict(many_labels, 0, quote=lambda text: f"[{text}]")
     apart = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
@@ -161,6 +185,13 @@ def evaluations() -> Iterator[tuple[str, str]]:
     for title, rows, shared in (("three", (0, 1, 2), three), ("two", (0, 1), two)):
         compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
+    for title, taus in (("", (0.4, 0.1)), (", alike", (0.301, 0.302))):
+        maps = tuple(QualityMap(quality, np.zeros(1), np.zeros(1), np.array([[tau]]), np.ones(1))
+                     for quality, tau in zip(("form", "topic"), taus, strict=True))  # fmt: skip
+        found = results(pairs(), Measured(paraphrases=maps))
+        (tau_c,) = yardsticks_of(found, 0)
+        followed = evaluation.describe_followed_quality(found, 0, tau_c, named, str)
+        yield f"qualities{title}", followed
     forms, topics, scored, grouped = recorded_results()
     for name, recorded in zip(
         ("forms", "topics", "scored", "groups"), (forms, topics, scored, grouped), strict=True
@@ -200,6 +231,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods = ["mean", "cls", "sep"]
     yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic")
+    mixed = [["a", "b", "c", "d", "e"], ["a", "a", "b", "b", ""]]
+    yield "it lands among several", corpus.describe_landing("A dog.", methods[:2], mixed, "topic")
+    few_labels = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
+    yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few_labels, "topic")
 
 
 def ranked(method: str, *products: float) -> Similarity:
@@ -231,12 +266,20 @@ def few_texts() -> Iterator[tuple[str, str]]:
     neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
     yield "two methods agree", similar_texts.describe_similar_texts([mean, cls])
     yield "three methods", similar_texts.describe_similar_texts([mean, neural, cls])
+    alike = [replace(mean, method=method) for method in ("mean", "cls", "sep")]
+    yield "three methods alike", similar_texts.describe_similar_texts(alike)
+    unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
+    unfinished.products[3, 3] = np.nan
+    columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
+    yield "columns of three texts", similar_texts.describe_similar_texts([unfinished], columns)
     yield "one method", similar_texts.describe_similar_texts([mean])
     one = similarity("mean", "ab", np.eye(2))
     yield "one pair", similar_texts.describe_similar_texts([one])
+    yield "equal pairs", similar_texts.describe_similar_texts([ranked("mean", *[0.9] * 6)])
     yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
     yield "no method", similar_texts.describe_similar_texts([])
-    yield "spread", similar_texts.describe_spread([mean, neural])
+    yield "spread", similar_texts.describe_spread([mean, ranked("cls", *[0.9, 0.1] * 3)])
+    yield "spread alike", similar_texts.describe_spread([mean, neural])
 
 
 # --- layers, a ladder --------------------------------------------------------------------------
@@ -258,6 +301,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "scores reversed", best(pooling(0.1, -1), pooling(0.01, -1))
     flat = MeasuredPooling(np.ones(60), scores, np.arange(60))
     yield "undefined", best(flat)
+    yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
+    yield "one layer", best(pooling(0.01))
     yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
     yield "settings", layers.describe_settings_range([0.31, 0.3], [0.2, 0.38], "Spearman")
     words = [FollowedWord("the", 2, 2, 0.4, np.array([0.9, 0.8, 0.2])),
@@ -285,6 +330,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "blocks", layers.describe_blocks(grid, norms, per_value=True, epoch=1)
     even = np.array([0.1, 0.2, 0.1, 0.205])
     yield "even blocks", layers.describe_blocks(grid, even, per_value=True, epoch=3)
+    lone = MarkGrid(kinds[:1], (0,), ("a",), (0,), (0,), (4,))
+    yield "one block", layers.describe_blocks(lone, norms[:1], per_value=True, epoch=1)
     yield "epochs", layers.describe_epochs(np.array([[1.0], [1.5], [1.8], [2.0]]))
 
 
@@ -301,9 +348,15 @@ def ladders() -> Iterator[tuple[str, str]]:
     below = {name: replace(one, predicted=-one.predicted, spearman=-one.spearman)
              for name, one in recorded.baselines.items()}  # fmt: skip
     yield "scores reversed", ladder.describe_ladder(replace(recorded, baselines=below))
+    against = {name: replace(one, cosines=-one.cosines) for name, one in recorded.layers.items()}
+    yield "layers reversed", ladder.describe_ladder(replace(recorded, layers=against))
     yield "warning", " / ".join(ladder.warn_of_rung(replace(recorded, results=worse), "siamese"))
     result = next(iter(recorded.results.values()))
     yield "errors", ladder.describe_errors("siamese", result.predicted, recorded.test.scores)
+    even = np.array([1.0, 2.0]), np.array([2.0, 1.0])
+    yield "errors, no bias", ladder.describe_errors("siamese", *even)
+    worst = Prediction(("A dog.", "A cat."), 4.5, 1.25)
+    yield "worst", ladder.describe_worst("siamese", worst, lambda text: f"“{text}”")
     for shares in ([0.1, 0.7, 0.2], [0.45, 0.1, 0.45], [0.34, 0.33, 0.33]):
         yield f"layers heard {shares}", ladder.describe_layer_shares("cosines", np.array(shares))
     two = {"cosines": 4.5, "siamese": 4.8}, {"cosines": 4.7, "siamese": 4.9}
@@ -336,6 +389,8 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "harm", lessons(swapped)
     yield "not decided", lessons(dropout)
     yield "so far", lessons(replace(crops, is_over=False), replace(dropout, is_over=False))
+    shorter = replace(dropout, snapshots=dropout.snapshots[:-1])
+    yield "other numbers of steps", lessons(crops, shorter)
     yield "before", lessons(replace(crops, snapshots=crops.snapshots[:1], is_over=False))
     yield "no labels", lessons(replace(crops, snapshots=()), label="")
     yield "first step", lessons(replace(crops, snapshots=(), loss=crops.loss[:1]))
@@ -358,6 +413,8 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "a table of one seed", training.describe_table(cells[::2], "form")
     level = [*cells[:3], cell("dropout", 2, 0.55)]
     yield "table not told apart", training.describe_table(level, "form")
+    level = [*cells[:2], cell("dropout", 1, 0.6), cell("dropout", 2, 0.5)]
+    yield "level table", training.describe_table(level, "form")
 
 
 def training_moves(lesson: Any) -> list[Any]:
@@ -391,6 +448,12 @@ def runs() -> Iterator[tuple[str, str]]:
     diverged = copy(record)
     diverged.diverged = {1}
     yield "diverged", micro_tuning.describe_learning(diverged, 1)
+    rising = copy(record)
+    rising.reports = {
+        text: replace(report, predictions=replace(report.predictions, loss_after=np.array([9.0])))
+        for text, report in record.reports.items()
+    }
+    yield "loss rose", micro_tuning.describe_learning(rising, 0)
     yield "words", micro_tuning.describe_words(record, 0)
     cancelling = copy(record)
     report = record.reports[0]
@@ -414,16 +477,22 @@ def runs() -> Iterator[tuple[str, str]]:
         "similar",
         micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]]), texts),
     )
+    yield "equally similar", micro_tuning.describe_similar(np.ones((3, 1)), texts)
     yield "different", micro_tuning.describe_similar(np.eye(3), texts)
     yield "two texts", micro_tuning.describe_similar(np.array([[1, 0], [0.6, 0.8]]), texts[:2])
     yield "masks", micro_tuning.describe_masks(mask_inputs(9, DEFAULT_BLUEPRINTS))
     yield "masks, one token", micro_tuning.describe_masks(mask_inputs(1, DEFAULT_BLUEPRINTS))
 
 
+class FourTokens(SimpleNamespace):
+    def __len__(self) -> int:
+        return 4
+
+
 def steps() -> Iterator[tuple[str, str]]:
     made = SimpleNamespace
     walk: Any = made(
-        products=(0.338, 0.061), text=made(text="A cat sat.", __len__=lambda: 4),
+        products=(0.338, 0.061), text=FourTokens(text="A cat sat."),
         inputs=made(masked=np.eye(4, dtype=bool)), before=made(mean_loss=3.39),
         after=made(mean_loss=1.24), settings=made(epochs=10), weights=[np.zeros(1500), np.zeros(2)],
         deltas=[np.array([[[0.01, -0.104]]])], lengths=np.array([0.5, 1.25]),
@@ -432,8 +501,12 @@ def steps() -> Iterator[tuple[str, str]]:
             embeddings=[np.r_[3.0, np.ones(18), 0.0]],
         ),
     )  # fmt: skip
-    for name in ("text inputs loss weights delta norms concatenated embedding product").split():
+    for name in (
+        "text tokens inputs loss weights delta norms concatenated embedding product"
+    ).split():
         yield name, getattr(how_it_works, f"describe_{name}")(walk)
+    walk.inputs.masked = np.ones((7, 4), dtype=bool)
+    yield "many inputs", how_it_works.describe_inputs(walk)
     for products in ((0.1, 0.25), (0.201, 0.203)):
         walk.products = products
         yield f"product {products}", how_it_works.describe_product(walk)
@@ -518,7 +591,7 @@ def test_a_headline_names_few_and_counts_the_rest() -> None:
         [evaluation.Entry(*entry) for entry in entries],
         lambda i, j: (-0.1, 0.1),
     )
-    assert headline.say() == (
+    assert headline.write_sentence() == (
         "The data do not decide between m0, m1, m2, m3 and 3 others: right for 90.0% of 60 texts, "
         "against 89.0%, 88.0% and 87.0%."
     )

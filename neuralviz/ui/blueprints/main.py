@@ -18,9 +18,9 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
 from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -117,7 +117,7 @@ def _show_grid(grid: Grid) -> None:
             "and downloads include all of them."
         )
     with slide(PAGE):
-        show_point(describe_masks(inputs), key=PAGE)
+        show_headline(describe_masks(inputs), key=PAGE)
         with allow_swiping("blueprint-grid", 70 + 22 * len(window)):
             show_figure(
                 blueprint_grid(inputs, grid.blueprints, tokens, window),

@@ -33,9 +33,9 @@ from neuralviz.ui.compare.selection import (
     text_order,
 )
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
@@ -193,7 +193,7 @@ def _show_comparison(run: Run[Comparison], look: Look, comparison: Comparison, l
     with slide("heatmaps"):
         # also where it was stopped
         complete = [result for result in results if result.has_vector.all()]
-        show_point(plain(describe_similar_texts(complete, look.labels)), key="compare")
+        show_headline(plain(describe_similar_texts(complete, look.labels)), key="compare")
         if not live:
             show_framed(texts, "heatmaps")
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")

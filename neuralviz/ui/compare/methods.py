@@ -23,9 +23,9 @@ from neuralviz.ui.compare.selection import (
     similarity_table,
 )
 from neuralviz.ui.figures import download_table, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
@@ -154,7 +154,7 @@ def show_two_methods(
     a, b = results[first], results[second]
     pair = chosen_pair(len(a.texts))
     with slide("two-methods"):
-        show_point(plain(describe_agreement([a, b])), key="compare-two")
+        show_headline(plain(describe_agreement([a, b])), key="compare-two")
         show_framed(a.texts, "two")
         left_column, right_column = st.columns(2)
         with left_column:
@@ -206,7 +206,7 @@ def show_spread(results: Sequence[Similarity], provenance: About) -> None:
             }
         )
     with slide("spread"):
-        show_point(plain(describe_spread(results)), key="compare-spread")
+        show_headline(plain(describe_spread(results)), key="compare-spread")
         figure_column, table_column = st.columns([3, 2], vertical_alignment="center")
         with figure_column:
             show_figure(

@@ -12,8 +12,8 @@ from neuralviz.maps.filtering import Selection
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.labels import describe_themes
 from neuralviz.ui.corpus.selecting import select
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -30,7 +30,7 @@ def show_clusters(maps: Sequence[OpenMap]) -> None:
         st.caption("There are no clusters to list.")
         return
     with slide("clusters"):
-        show_point(
+        show_headline(
             "\n\n".join(dict.fromkeys(describe_themes(open_map) for open_map in maps)),
             key="clusters",
         )

@@ -18,8 +18,8 @@ from neuralviz.ui.corpus.colours import K, common_share
 from neuralviz.ui.corpus.kept import other_maps
 from neuralviz.ui.corpus.samples import known_samples
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.opened import OpenCorpus
 
 MOST_LABELS = 4  # columns of labels in one figure
-IN_SENTENCE = 2  # columns of labels in the point
+IN_SENTENCE = 2  # columns of labels in the headline
 FEWEST_LABELLED = 2  # texts of a sample
 HEIGHT = 340  # px
 
@@ -179,8 +179,8 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     title = f"{k}-NN accuracy"
     with slide("accuracy"):
         sentence_hits = dict(list(hits.items())[:IN_SENTENCE])
-        point = describe_labels(spoken_labels(methods), sentence_hits, baselines, k)
-        show_point(point, key="accuracy")
+        headline = describe_labels(spoken_labels(methods), sentence_hits, baselines, k)
+        show_headline(headline, key="accuracy")
         show_figure(
             label_accuracy_figure(
                 labels, bars, {n: accuracies[n][0].baseline for n in names}, title=title

@@ -41,8 +41,8 @@ from neuralviz.ui.corpus.selecting import (
     forget_selection,
 )
 from neuralviz.ui.figures import download_table
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, percent
 
@@ -182,8 +182,8 @@ def _show_nearest(
             nearest = [placement.near.indices[0][:k] for placement in placements.values()]
             near = [list(map(plain, corpus.categories_at(name, rows))) for rows in nearest]
             methods = spoken_labels(list(placements))
-            point = describe_landing(plain(shorten(sentence, 60)), methods, near, plain(name))
-            show_point(point, key="sentence")
+            headline = describe_landing(plain(shorten(sentence, 60)), methods, near, plain(name))
+            show_headline(headline, key="sentence")
         for open_map, placement in placements.items():
             _show_nearest_texts(corpus, open_map, placement.near.indices[0], within)
         if not placements:

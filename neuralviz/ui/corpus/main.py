@@ -41,8 +41,8 @@ from neuralviz.ui.corpus.work import (
     show_run,
     start_maps,
 )
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.point import show_point
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import show_on_stage, slide
 from neuralviz.ui.warming import WARMING
@@ -199,16 +199,16 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
         if row is not None:
             choose_row(row)
         with slide("maps"):
-            point, map_area = st.container(), st.container()
+            headline, map_area = st.container(), st.container()
         with show_on_stage("search"):
             within, named = show_search(corpus)
             nearest_area = st.container()
-        with point:
+        with headline:
             if corpus.is_large:
                 sentence = describe_sample(corpus, maps)
             else:
                 sentence = describe_maps(corpus, maps, is_filtered=within is not None)
-            show_point(sentence, key="maps")
+            show_headline(sentence, key="maps")
         with map_area:
             placed = show_placing(maps)
         with nearest_area:

@@ -31,9 +31,9 @@ from neuralviz.ui.evaluation.views import (
 )
 from neuralviz.ui.evaluation.worst import show_worst
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
@@ -172,7 +172,7 @@ def _show_verdict(
             describe_verdict(results, 0, yardstick, name=method_name, quote=plain),
             describe_other_winner(results, related_results, name=method_name),
         ]
-        show_point(" ".join(filter(None, sentences)), key="evaluation")
+        show_headline(" ".join(filter(None, sentences)), key="evaluation")
     return yardstick
 
 

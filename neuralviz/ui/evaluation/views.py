@@ -29,8 +29,8 @@ from neuralviz.plots.results import (
 from neuralviz.plots.theme import escape
 from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import number
 
@@ -148,7 +148,7 @@ def _draw_pair_by_pair(results: Results, yardstick: Yardstick, provenance: About
     label, measurement = pick_method(results, yardstick, "evaluation-pairs-of")
     with top:
         sentence = describe_pairs(data, measurement, short_name(results, method_name)(label))
-        show_point(sentence, key="evaluation-pairs")
+        show_headline(sentence, key="evaluation-pairs")
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
@@ -183,7 +183,7 @@ def _draw_pair_by_pair(results: Results, yardstick: Yardstick, provenance: About
 
 @_draw_on_slide
 def _draw_histograms(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    show_point(
+    show_headline(
         describe_separation(results, 0, yardstick, name=method_name), key="evaluation-separated"
     )
     drawn = list(histograms(results, 0))
@@ -222,7 +222,7 @@ def _tabulate_products(results: Results, row: int) -> pd.DataFrame:
 
 @_draw_on_slide
 def _draw_shared_errors(results: Results, yardstick: Yardstick, provenance: About) -> None:
-    show_point(describe_shared_errors(results, 0, name=method_name), key="evaluation-shared")
+    show_headline(describe_shared_errors(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[row].label for row in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):
@@ -283,7 +283,7 @@ def _draw_paraphrases(results: Results, yardstick: Yardstick, provenance: About)
     )
     with slide("evaluation-view"):
         sentence = describe_followed_quality(results, 0, yardstick, method_name, plain)
-        show_point(sentence, key="evaluation-paraphrases")
+        show_headline(sentence, key="evaluation-paraphrases")
         _draw_map(results, *drawn[0], provenance)
     for drawing in drawn[1:]:  # they do not fit on the stage
         _draw_map(results, *drawing, provenance)

@@ -13,8 +13,8 @@ from neuralviz.headlines.evaluation import short_name
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import number
 
@@ -51,7 +51,7 @@ def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> Non
             results, yardstick, "evaluation-worst-of", among=labels, label="Errors of"
         )
         with top:
-            show_point(sentences[label], key="evaluation-worst")
+            show_headline(sentences[label], key="evaluation-worst")
         all_cases = worst_cases(data, measured)
         for cases in all_cases[:1]:
             _show_cases(cases, 0, label, provenance)

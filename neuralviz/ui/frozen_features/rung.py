@@ -25,8 +25,8 @@ from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.frozen_features.choose import choose_rung
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import number
 
@@ -77,7 +77,7 @@ def _show_layers(ladder: Ladder, result: RungResult, provenance: About) -> None:
         None,
     )
     with slide("frozen-heard"):
-        show_point(describe_layer_shares(result.rung, layer_shares), key="frozen-heard")
+        show_headline(describe_layer_shares(result.rung, layer_shares), key="frozen-heard")
         left_column, right_column = (
             wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
         )
@@ -118,7 +118,7 @@ def _show_predictions(ladder: Ladder, result: RungResult, provenance: About) -> 
     assert test is not None
     pairs = worst_predictions(test, result.predicted, len(test.scores))
     with slide("frozen-predictions"):
-        show_point(describe_worst(result.rung, pairs[0], quote), key="frozen-predictions")
+        show_headline(describe_worst(result.rung, pairs[0], quote), key="frozen-predictions")
         left_column, right_column = wide_columns(2, "frozen-predictions")
         with left_column:
             show_figure(
@@ -159,7 +159,8 @@ def _show_errors(ladder: Ladder, result: RungResult, provenance: About) -> None:
     assert test is not None
     errors = result.predicted - test.scores
     with slide("frozen-errors"):
-        show_point(describe_errors(result.rung, result.predicted, test.scores), key="frozen-errors")
+        sentence = describe_errors(result.rung, result.predicted, test.scores)
+        show_headline(sentence, key="frozen-errors")
         left_column, right_column = wide_columns(2, "frozen-errors")
         for place, name, make in (
             (left_column, "errors", residual_figure),

@@ -16,8 +16,8 @@ from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
 from neuralviz.plots.pairs import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.words import many, number
 
@@ -49,7 +49,7 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
     if not layers:
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     with slide(key):
-        show_point(sentence or _READING, key=key)
+        show_headline(sentence or _READING, key=key)
         show_figure(
             figure,
             key=f"{key}-figure",
@@ -82,7 +82,7 @@ def show_ladder(
     """
     lines, provenance = ladder_lines(ladder), ladder_provenance(model_id)
     with slide("frozen-ladder"):
-        show_point(describe_ladder(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
+        show_headline(describe_ladder(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
         left_column, right_column = wide_columns([7, 5], "frozen-ladder")
         height = ladder_height(len(rungs) + N_BASELINES)
         with left_column:

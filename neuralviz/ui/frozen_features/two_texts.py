@@ -15,9 +15,9 @@ from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.rung import quote
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.page import dim_old_results
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage, slide
@@ -89,7 +89,7 @@ def _show(
     scale = task.rungs[0].scale
     with dim_old_results(KEY, result is None), slide(KEY):
         pair = shown_task.first, shown_task.second
-        show_point(describe_two_texts(pair, scores.pair, scores.equal, quote), key=KEY)
+        show_headline(describe_two_texts(pair, scores.pair, scores.equal, quote), key=KEY)
         show_figure(
             pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high),
             key=f"{KEY}-scores",

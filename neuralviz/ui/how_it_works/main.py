@@ -11,9 +11,9 @@ from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS, introduce
 from neuralviz.ui.model_choice import chosen_model_id, may_load
-from neuralviz.ui.point import show_point
 from neuralviz.ui.questions import show_questions
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session import is_served
@@ -88,7 +88,7 @@ def _show_step(
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
         if walk is not None:
-            show_point(step.point(walk), key=f"{PAGE}-step")
+            show_headline(step.headline(walk), key=f"{PAGE}-step")
         st.markdown(step.sentence)
         if walk is not None:
             step.show(walk)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.headlines import how_it_works as points
+from neuralviz.headlines import how_it_works as headlines
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.figures import show_figure
@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
     Attributes:
         title: in a word or two.
-        point: what its numbers show, as a sentence.
+        headline: what its numbers show, as a sentence.
         sentence: what happens.
         show: draws its picture.
         formula: in markdown.
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     """
 
     title: str
-    point: Callable[[Walkthrough], str]
+    headline: Callable[[Walkthrough], str]
     sentence: str
     show: Callable[[Walkthrough], None]
     formula: str
@@ -290,7 +290,7 @@ def _show_product(walk: Walkthrough) -> None:
 STEPS = (
     Step(
         "Text",
-        points.describe_text,
+        headlines.describe_text,
         "Each line is a step. Follow text 1; texts 2 and 3 are compared with it at the end.",
         _show_text,
         r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
@@ -298,7 +298,7 @@ STEPS = (
     ),
     Step(
         "Tokens",
-        points.describe_tokens,
+        headlines.describe_tokens,
         (
             "The model reads tokens: words of its vocabulary, or pieces of words. The number is "
             "the token's ID in the vocabulary."
@@ -309,7 +309,7 @@ STEPS = (
     ),
     Step(
         "Masked inputs",
-        points.describe_inputs,
+        headlines.describe_inputs,
         "Blueprints turn the text into masked inputs. Each masks different tokens.",
         _show_inputs,
         r"$$\text{token } j \text{ is masked when } (j - s) \bmod (k + m) \ge k$$",
@@ -317,7 +317,7 @@ STEPS = (
     ),
     Step(
         "Loss",
-        points.describe_loss,
+        headlines.describe_loss,
         (
             "The model predicts every masked token. The lower the probability of the right one, "
             "the higher the loss."
@@ -329,7 +329,7 @@ STEPS = (
     ),
     Step(
         "Weights before and after",
-        points.describe_weights,
+        headlines.describe_weights,
         (
             "AdamW lowers the loss by changing the weights of a few layers, step by step. All "
             "other weights stay the same."
@@ -342,7 +342,7 @@ STEPS = (
     ),
     Step(
         "Delta",
-        points.describe_delta,
+        headlines.describe_delta,
         "How much each weight has changed after each epoch. The top row is the delta.",
         _show_delta,
         r"$$\Delta_j = W'_j - W_j$$",
@@ -350,7 +350,7 @@ STEPS = (
     ),
     Step(
         "Normalisation",
-        points.describe_norms,
+        headlines.describe_norms,
         "Each layer's delta is divided by its norm, so that every layer counts equally.",
         _show_norms,
         r"$$\frac{\Delta_j}{|\Delta_j|}$$",
@@ -358,7 +358,7 @@ STEPS = (
     ),
     Step(
         "Concatenation",
-        points.describe_concatenated,
+        headlines.describe_concatenated,
         "The normalised deltas of all layers are concatenated into one vector.",
         _show_concatenated,
         r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
@@ -367,7 +367,7 @@ STEPS = (
     ),
     Step(
         "Embedding",
-        points.describe_embedding,
+        headlines.describe_embedding,
         "Divided by its norm, this vector is the text's embedding. Each cell is one value.",
         _show_embedding,
         r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
@@ -375,7 +375,7 @@ STEPS = (
     ),
     Step(
         "Cosine similarity",
-        points.describe_product,
+        headlines.describe_product,
         (
             "The other texts go through the same steps. The dot product of two embeddings is "
             "their cosine similarity: 1 means the same direction, 0 a right angle."

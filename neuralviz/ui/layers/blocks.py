@@ -19,6 +19,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.layers import ask_more_figures, ask_text
 from neuralviz.ui.micro_tuning.choose import (
     ask_epochs_and_rate,
@@ -27,7 +28,6 @@ from neuralviz.ui.micro_tuning.choose import (
 )
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
@@ -167,7 +167,7 @@ def _show_marks(
         epoch = marks.epochs_known
     grid, per_value = _task(run).grid, measure == "per value"
     with slide(KEY):
-        show_point(
+        show_headline(
             describe_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
         )
         with allow_swiping(f"{KEY}-scrolled", 480):
@@ -274,7 +274,7 @@ def _show_by_epoch(run: Run[BlockChanges], marks: BlockChanges, measure: str) ->
     blocks = task.grid.blocks
     totals = task.grid.totals(marks.norms, per_value=per_value)
     with slide(f"{KEY}-epochs"):
-        show_point(describe_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
+        show_headline(describe_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
         show_figure(
             block_totals_figure(
                 totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs

@@ -27,11 +27,11 @@ from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.layers import ask_more_figures, followed_model_id
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
@@ -127,7 +127,7 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     sentence, best = _describe_best_layer(result, coefficient, not live)
     with slide(KEY):
-        show_point(sentence, key=KEY)
+        show_headline(sentence, key=KEY)
         _show_by_layer(result, coefficient, best)
 
 
@@ -162,7 +162,7 @@ def _show_more(result: LayerPairs, coefficient: str) -> None:
         for values_by_variant in (result.windows, result.layer_starts)
     )
     with slide(f"{KEY}-sweeps"):
-        show_point(describe_settings_range(windows, starts, coefficient), key=f"{KEY}-sweeps")
+        show_headline(describe_settings_range(windows, starts, coefficient), key=f"{KEY}-sweeps")
         window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
         with window_column:
             _show_sweep(result, coefficient, "windows")
@@ -223,7 +223,7 @@ def _show_ablation(result: LayerPairs, coefficient: str, variant: Variant) -> No
     whole, plain_mean = (result.ablation[variant][PARTS[part]] for part in ("all", "last"))
     sentence = describe_parts(whole, plain_mean, COEFFICIENTS[coefficient], coefficient)
     with slide(f"{KEY}-ablation"):
-        show_point(sentence, key=f"{KEY}-ablation")
+        show_headline(sentence, key=f"{KEY}-ablation")
         show_figure(
             ablation_figure(parts, coefficient),
             key=f"{KEY}-ablation",

@@ -19,11 +19,11 @@ from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.figures import download_table, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.layers import ask_more_figures, ask_text, followed_model_id
 from neuralviz.ui.layers.text_details import show_more
 from neuralviz.ui.model_choice import load_text_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
@@ -112,7 +112,7 @@ def _show_words(
         )
     words = followed_words(states, followed.weights.importance)
     with dim_old_results(KEY, result is None), slide(KEY):
-        show_point(plain(describe_text(words, followed.weights)), key=KEY)
+        show_headline(plain(describe_text(words, followed.weights)), key=KEY)
         _show_importance(states, followed.weights, _describe_run(task, followed))
         _show_turns(words, followed.weights, _describe_run(task, followed))
         st.caption(

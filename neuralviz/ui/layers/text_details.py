@@ -14,8 +14,8 @@ from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -64,7 +64,7 @@ def _show_maps(key: str, states: TokenStates, provenance: About) -> None:
         source = f"“{shorten(states.tokens[token], 20)}”"
         subject = source
     with slide(f"{key}-maps"):
-        show_point(plain(describe_map(cosines, subject)), key=f"{key}-maps")
+        show_headline(plain(describe_map(cosines, subject)), key=f"{key}-maps")
         _show_map_and_diagonals(key, cosines, source, provenance)
 
 
@@ -126,7 +126,7 @@ def _show_layer_weights(
     }
     n_layers = len(weights.layers)
     with slide(f"{key}-weights"):
-        show_point(describe_layer_weights(weights), key=f"{key}-weights")
+        show_headline(describe_layer_weights(weights), key=f"{key}-weights")
         with allow_swiping(f"{key}-scrolled", 720):
             show_figure(
                 plots.weights_figure(kinds, weights.layers, states.counted),
@@ -160,7 +160,7 @@ def _show_sensitivity(key: str, result: Sensitivity, provenance: About) -> None:
     """Draw how similar the sentence vector stays at other settings."""
     st.subheader("Effect of the settings", anchor=False)
     with slide(f"{key}-settings"):
-        show_point(describe_settings(result), key=f"{key}-settings")
+        show_headline(describe_settings(result), key=f"{key}-settings")
         window_column, omega_column = wide_columns(2, f"{key}-settings")
         with window_column:
             _show_by_window(key, result, provenance)

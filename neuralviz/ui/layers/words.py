@@ -22,10 +22,10 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.layers import ask_more_figures, followed_model_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
@@ -136,7 +136,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = [*range(len(words) - 1, len(words) - 1 - n, -1), *range(n - 1, -1, -1)]
     with slide(KEY):
-        show_point(plain(describe_corpus(groups)), key=KEY)
+        show_headline(plain(describe_corpus(groups)), key=KEY)
         show_figure(
             words_figure(
                 [words[i] for i in drawn],
@@ -166,7 +166,7 @@ def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
     variance = np.concatenate([group.variance for group in groups])
     limits = (float(variance.min()), float(variance.max()))
     with slide(f"{KEY}-groups"):
-        show_point(describe_groups(groups), key=f"{KEY}-groups")
+        show_headline(describe_groups(groups), key=f"{KEY}-groups")
         for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
             with column:
                 _show_group(group, limits, provenance)

@@ -21,10 +21,10 @@ from neuralviz.plots.micro_tuning import blank_figure, blank_height, describe_ru
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage, slide
@@ -122,7 +122,7 @@ def _draw_blanks(
     if blanks is None:
         return
     deltas_name = describe_deltas(scaled)
-    show_point(plain(describe_blanks(blanks, deltas_name)), key=f"{key}-try")
+    show_headline(plain(describe_blanks(blanks, deltas_name)), key=f"{key}-try")
     run_provenance = describe_run(record)
     provenance = About(
         "What does it know now?",

@@ -26,9 +26,9 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.standalone import file_name
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.live_figure import draw_live_figure, draw_once
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import show_only_on_stage, slide
 from neuralviz.words import number
 
@@ -67,12 +67,12 @@ def show_record(
         key: begins the keys of its widgets.
         text: the one that is looked at.
         earlier: another run on the same texts.
-        draw_above: draws what stands between the point and its figures.
+        draw_above: draws what stands between the headline and its figures.
     """
     provenance = describe_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
-        show_point(plain(describe_learning(record, text)), key=f"{key}-learning")
+        show_headline(plain(describe_learning(record, text)), key=f"{key}-learning")
         _show_stage_texts(record, key, text)
         if earlier is not None:
             st.markdown(plain(compare_with_earlier(record, earlier.record, earlier.numbers)))
@@ -156,7 +156,7 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
         with_all = n > 2 * EXTREME and st.toggle(f"All {n:,} neurons", key=f"{key}-every")
     change = record.last[layer][text]
     with place:
-        show_point(plain(describe_neurons(change, names[layer])), key=f"{key}-neurons")
+        show_headline(plain(describe_neurons(change, names[layer])), key=f"{key}-neurons")
     draw_live_figure(
         draw_once(
             f"{key}-delta",

@@ -60,11 +60,11 @@ _LAYOUT = """<style>
 [data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
 [data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
 [class*="st-key-micro-tuning-state-"] { min-height: 42.5px; justify-content: center; }
-[class*="st-key-point-"][class*="-learning"] { min-height: 5.6rem; }
-[class*="st-key-point-"][class*="-neurons"] { min-height: 3.7rem; }
+[class*="st-key-headline-"][class*="-learning"] { min-height: 5.6rem; }
+[class*="st-key-headline-"][class*="-neurons"] { min-height: 3.7rem; }
 @media (max-width: 640px) {
-    [class*="st-key-point-"][class*="-learning"] { min-height: 11.2rem; }
-    [class*="st-key-point-"][class*="-neurons"] { min-height: 5.6rem; }
+    [class*="st-key-headline-"][class*="-learning"] { min-height: 11.2rem; }
+    [class*="st-key-headline-"][class*="-neurons"] { min-height: 5.6rem; }
 }
 [class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
 </style>"""

@@ -19,9 +19,9 @@ from neuralviz.plots.micro_tuning import (
 )
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.micro_tuning.one_step import offer_one_step
 from neuralviz.ui.page import plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many, number, why_above_100
 
@@ -62,7 +62,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
         for word, is_unknown in zip(words, unknown, strict=True)
     ]
     with slide(f"{key}-words"):
-        show_point(plain(describe_words(record, text)), key=f"{key}-words")
+        show_headline(plain(describe_words(record, text)), key=f"{key}-words")
         with allow_swiping(f"{key}-shares-wide", shares_width(labels)):
             show_figure(
                 shares_figure(labels, shares, "Which words shaped the embedding"),
@@ -129,7 +129,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar"):
-        show_point(plain(describe_similar(vectors, labels)), key=f"{key}-similar")
+        show_headline(plain(describe_similar(vectors, labels)), key=f"{key}-similar")
         show_figure(
             products_figure(labels, products, shown_texts),
             key=f"{key}-products",

@@ -22,8 +22,8 @@ from neuralviz.store.results import corpus_view
 from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import dim_old_results, plain
-from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
 
@@ -106,7 +106,7 @@ def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -
     task = run.task
     assert isinstance(task, FillTrainingTable)
     table = training_table(task.table)
-    show_point(describe_table(result.cells, plain(task.labels)), key="training-table")
+    show_headline(describe_table(result.cells, plain(task.labels)), key="training-table")
     rows = len({cell.row for cell in result.cells})
     show_figure(
         training_table_figure(table, result.cells, task.labels),

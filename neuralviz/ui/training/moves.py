@@ -18,8 +18,8 @@ from neuralviz.training.moves import new_neighbours
 from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def show_moves(
             )  # fmt: skip
         changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
         with point_place:
-            show_point(describe_moves(lesson, changed), key="training-moves")
+            show_headline(describe_moves(lesson, changed), key="training-moves")
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         with left_column:
             show_figure(

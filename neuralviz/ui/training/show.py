@@ -25,8 +25,8 @@ from neuralviz.plots.training import (
 )
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import hide_on_stage, slide
 from neuralviz.ui.training.moves import show_moves
 from neuralviz.ui.training.save import offer_to_save
@@ -66,7 +66,7 @@ def show_lessons(
         sentence = describe_lessons(
             lessons, plain(task.labels), part=trained_part(task.settings[0])
         )
-        show_point(sentence, key="training")
+        show_headline(sentence, key="training")
         _show_first_figures(run, task.labels, lessons, provenance)
     has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in lessons)
     if has_layers:
@@ -147,7 +147,7 @@ def _show_accuracy_maps(
     if not numbered_lessons:
         return
     with slide("training-maps"):
-        show_point(
+        show_headline(
             describe_trained_layers([lesson for _, lesson in numbered_lessons]),
             key="training-layers",
         )

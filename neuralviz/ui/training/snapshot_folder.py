@@ -19,9 +19,9 @@ from neuralviz.plots.training import (
 from neuralviz.training.folders import RecordedTraining, read_folder
 from neuralviz.training.record import Lesson
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -62,7 +62,7 @@ def _show(folder: str, recorded: RecordedTraining) -> None:
     )
     with slide(KEY):
         st.subheader(plain(Path(folder).name), anchor=False)
-        show_point(describe_lessons([lesson], LABEL if recorded.labels else ""), key=KEY)
+        show_headline(describe_lessons([lesson], LABEL if recorded.labels else ""), key=KEY)
         state = "finished" if lesson.is_over else "so far"
         st.caption(
             plain(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 
-def show_point(sentence: str, *, key: str) -> None:
+def show_headline(sentence: str, *, key: str) -> None:
     """Say what the figures below show, in large type; on the stage, it is their headline.
 
     Args:
@@ -15,5 +15,5 @@ def show_point(sentence: str, *, key: str) -> None:
         key: names it on the page.
     """
     if sentence:
-        with st.container(key=f"point-{key}"):
+        with st.container(key=f"headline-{key}"):
             st.markdown(sentence)
