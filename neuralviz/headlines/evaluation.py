@@ -97,7 +97,7 @@ def _compare(
     guessing = _describe_guessing(yardstick, ranked[0].measured)
     reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
     if set(sides) == {"worse"}:
-        subject = f"{best} is" if len(ranked) == 1 else "All methods are"
+        subject = f"{best} is" if len(ranked) == 1 else "All measured methods are"
         even = f", even the best, {best}" if len(ranked) > 1 else ""
         value = measured.write(ranked[0].value)
         return f"{subject} clearly worse than {guessing}{even}: {value}.{reverse}"

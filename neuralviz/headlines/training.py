@@ -104,7 +104,7 @@ def _describe_loss(lesson: Lesson, part: str) -> str:
     losses = lesson.loss[np.isfinite(lesson.loss)]
     subject = f"Training with {_kind(lesson)}" + (f" (**{part}**)" if part else "")
     if len(losses) < 2:  # as of a training by another program, which has not told it yet
-        return f"{subject} has begun: each step pulls the two halves of a pair together."
+        return f"{subject} has begun: each step pulls the two texts of a pair together."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
         f"{subject}: the loss went from {first:.2f} to {last:.2f} nats in "

@@ -28,15 +28,16 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """The 95% interval of how much larger a share of texts one method has right than another.
 
-    It is exact, given the number of texts on which just one of the two is right: Clopper and
-    Pearson's (1934) interval of the share of these that the first has right, as a difference of
-    shares of all texts. It leaves out 0 where the exact sign test decides (McNemar 1947).
+    Newcombe's hybrid score interval for paired data (1998, method 10): both shares and the number
+    of texts on which just one of the two is right would be others in another sample. Its bounds are
+    widened to those of Clopper and Pearson (1934) given that number, so that 0 is never left out
+    where the exact sign test does not decide (McNemar 1947).
 
     Args:
         first, second: [text] whether a text was right, of the same texts.
 
     Returns:
-        Bounds, -1 … 1; both 0 where the two methods are right on the same texts.
+        Bounds, -1 … 1.
 
     Raises:
         NeuralvizError: they are not of the same texts, or there is none.
@@ -44,9 +45,29 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
     first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if first.shape != second.shape or not len(first):
         raise NeuralvizError("The two methods must be compared on the same texts.")
-    by_first, by_second = int((first & ~second).sum()), int((second & ~first).sum())
-    quantile = scipy.special.betaincinv
-    low = quantile(by_first, by_second + 1, _TAIL) if by_first else 0.0
-    high = quantile(by_first + 1, by_second, 1 - _TAIL) if by_second else 1.0
-    differ = (by_first + by_second) / len(first)
-    return float((2 * low - 1) * differ), float((2 * high - 1) * differ)
+    both, by_first = int((first & second).sum()), int((first & ~second).sum())
+    by_second, neither = int((second & ~first).sum()), int((~first & ~second).sum())
+    bounds = (
+        _bound_difference(both, by_first, by_second, neither),
+        _bound_difference(both, by_second, by_first, neither),
+    )
+    return -bounds[1], bounds[0]
+
+
+def _bound_difference(both: int, by_first: int, by_second: int, neither: int) -> float:
+    """The upper bound of how much larger the first share is; see `paired_share_interval`."""
+    n = both + by_first + by_second + neither
+    first, second = both + by_first, both + by_second
+    above = wilson_interval(first, n)[1] - first / n
+    below = second / n - wilson_interval(second, n)[0]
+    product = float(both * neither - by_first * by_second)
+    if product > 0:
+        product = max(product - n / 2, 0.0)
+    margins = first * (n - first) * second * (n - second)
+    correlation = product / math.sqrt(margins) if margins else 0.0
+    spread = math.sqrt(max(above**2 - 2 * correlation * above * below + below**2, 0.0))
+    exact = 1.0
+    if by_second:
+        exact = float(scipy.special.betaincinv(by_first + 1, by_second, 1 - _TAIL))
+    differ = (by_first + by_second) / n
+    return min(max((by_first - by_second) / n + spread, (2 * exact - 1) * differ), 1.0)
