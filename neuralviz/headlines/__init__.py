@@ -127,7 +127,7 @@ class Headline:
         n_named = len(values) if len(values) <= MOST_NAMED else MOST_NAMED - 1
         result = self.measured.write(*values[: 1 if self.outcome == "level" else n_named])
         names = join_names([first, *(entry.name for entry in self.rivals)])
-        ending = f"; {first} is ahead of the rest" if self.rest else ""
+        ending = f"; {first} is ahead of {self._name_rest()}" if self.rest else ""
         bounds = self._describe_interval()
         if self.outcome == "alone":
             doubt = f", but {self.reason}" if self.reason and not self.interval else ""
@@ -149,9 +149,14 @@ class Headline:
             return f"{'higher' if difference > 0 else 'lower'} than {rival.name} {doubt}"
         ending = ""
         if self.rest:
-            is_further = abs(self.rest[0].value - rival.value) >= LEVEL
-            ending = f" and of the rest by {'more' if is_further else 'at least as much'}"
+            amount = "as much" if len(self.rest) == 1 else "at least as much"
+            if abs(self.rest[0].value - rival.value) >= LEVEL:
+                amount = "more"
+            ending = f" and of {self._name_rest()} by {amount}"
         return f"ahead of {rival.name} by {lead}{self._describe_interval()}{ending}"
+
+    def _name_rest(self) -> str:
+        return self.rest[0].name if len(self.rest) == 1 else "the rest"
 
     def _describe_interval(self) -> str:
         if self.interval is None:

@@ -98,7 +98,7 @@ def _note(text: str) -> str:
 def _summary_html(results: Results) -> str:
     """When and with what the experiment ran, and how much of it is finished."""
     started = results.begun.replace("T", " ").removesuffix("Z")
-    labels = ", ".join(row.label for row in results.rows)
+    labels = "; ".join(row.label for row in results.rows)
     return (
         f"<p class='note'>{escape(started)} UTC, neuralviz {escape(results.version)}. "
         f"{len(results.cells)} of {many(results.plan.n_cells, 'result')} finished.<br>"

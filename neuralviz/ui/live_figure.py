@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from neuralviz.plots.corpus_map import PointColumns
 
-FOOTER_LENGTH = 160
+FOOTER_LENGTH = 400
 _ASSETS = Path(__file__).with_name("assets")
 _PLOTLY = Path(plotly.__file__).with_name("package_data")
 

@@ -304,7 +304,7 @@ def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
     places = [
         report.index(part)
         for part in (
-            "<h1>Evaluation: own &lt;b&gt;.csv</h1>", "UTC, neuralviz", "Methods: mean, cls.", said,
+            "<h1>Evaluation: own &lt;b&gt;.csv</h1>", "UTC, neuralviz", "Methods: mean; cls.", said,
             "Plotly.newPlot", "What each method gets most wrong", "All numbers",
             "↑ higher is better", "<td class='best'>", "Differences on the same data",
             "How to read this",

@@ -20,18 +20,35 @@ function loadPlotly(path) {
   return window.neuralvizPlotly
 }
 
-const FOOTER = 28 // px
+const FOOTER = { size: 12, line: 16, character: 6.5, edge: 8 } // px
+
+// Words in lines of at most so many characters.
+function wrapLines(text, most) {
+  const lines = []
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`
+    if (lines.length && longer.length <= most) lines[lines.length - 1] = longer
+    else lines.push(word)
+  }
+  return lines
+}
 
 // How it was made, below the picture; returns how many px that takes.
-function addFooter(node, layout) {
+function addFooter(node, layout, width) {
   if (!node.spec.footer) return 0
-  const { b: below } = node._fullLayout._size
-  const paper = { xref: "paper", yref: "paper", xanchor: "left", yanchor: "top", showarrow: false }
-  const line = { text: node.spec.footer, x: 0, y: 0, yshift: -below, font: { size: 12 }, ...paper }
-  layout.annotations = [...(layout.annotations ?? []), line]
-  layout.margin = { ...layout.margin, b: below + FOOTER }
-  layout.height += FOOTER
-  return FOOTER
+  const { b: below, l: left } = node._fullLayout._size
+  const most = Math.floor((width - 2 * FOOTER.edge) / FOOTER.character)
+  const lines = wrapLines(node.spec.footer, most)
+  const height = FOOTER.line * lines.length + 2 * FOOTER.edge
+  const footer = {
+    text: lines.join("<br>"), font: { size: FOOTER.size }, align: "left", showarrow: false,
+    xref: "paper", yref: "paper", xanchor: "left", yanchor: "top",
+    x: 0, y: 0, xshift: FOOTER.edge - left, yshift: -below,
+  }
+  layout.annotations = [...(layout.annotations ?? []), footer]
+  layout.margin = { ...layout.margin, b: below + height }
+  layout.height += height
+  return height
 }
 
 function pictureButton(Plotly, node, format, icon) {
@@ -43,7 +60,7 @@ function pictureButton(Plotly, node, format, icon) {
       const page = getComputedStyle(node).getPropertyValue("--st-background-color")
       const layout = { ...node.layout, paper_bgcolor: page.trim() || "white" }
       const { width, height: drawn } = node.getBoundingClientRect()
-      const height = drawn + addFooter(node, layout)
+      const height = drawn + addFooter(node, layout, width)
       const options = { format, width, height, scale: 2, filename: node.spec.name }
       Plotly.downloadImage({ data: node.data, layout }, options)
     },

@@ -147,7 +147,7 @@ def describe_provenance(results: Results) -> About:
         f"Evaluation: {data.name}",
         {
             "data": data.describe(),
-            "methods": ", ".join(row.label for row in results.rows),
+            "methods": "; ".join(row.label for row in results.rows),
             "model": results.models(),
             "measured": f"{results.begun[:10]}, neuralviz {results.version}",
         },
