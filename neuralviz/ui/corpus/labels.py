@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from neuralviz.ui.corpus.samples import known_samples
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import show_only_on_stage, slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     with slide("accuracy"):
         sentence_hits = dict(list(hits.items())[:IN_SENTENCE])
         headline = describe_labels(spoken_labels(methods), sentence_hits, baselines, k)
-        show_headline(headline, key="accuracy")
+        is_above_maps = len(methods) == len(_distinct_methods(maps))
+        with show_only_on_stage("accuracy-headline") if is_above_maps else nullcontext():
+            show_headline(headline, key="accuracy")
         show_figure(
             label_accuracy_figure(
                 labels, bars, {n: accuracies[n][0].baseline for n in names}, title=title
