@@ -72,7 +72,7 @@ def find_roles(
         f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
         "and score; text and group; text and label; or original, generated, varies, value, "
         f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign columns to the roles of "
-        "one of them, such as text1, text2 and score."
+        "one of them; scored pairs have the roles text1, text2 and score."
     )
 
 
