@@ -9,8 +9,6 @@ import numpy as np
 from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import (
     DataSet,
-    grouped_data,
-    scored_data,
 )
 from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.experiments import method_rows
@@ -20,19 +18,7 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.yardsticks import yardsticks_of
-
-SPREAD = np.linspace(-1, 1, 1001)  # of which 95% lie within ±0.95
-METHODS = ("mean", "sbert-wk", "cls", "last", "sep")
-
-
-def pairs(n: int = 40) -> DataSet:
-    sides = ([f"{side} {i}" for i in range(n)] for side in ("one", "other"))
-    return scored_data("pairs.csv", *sides, np.linspace(0, 5, n))
-
-
-def groups(n: int = 12) -> DataSet:
-    texts = [f"text {i}" for i in range(2 * n)]
-    return grouped_data("groups.csv", texts, [str(i // 2) for i in range(2 * n)])
+from tests.unit.test_sentences import METHODS, SPREAD, groups, pairs
 
 
 def counted(name: str, wrong: int, total: int, around: float = 0.0, **more) -> Measured:
