@@ -21,6 +21,7 @@ from neuralviz.evaluation.data import (
 )
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
+from neuralviz.evaluation.published import TOTALS, find_published, read_published
 from neuralviz.evaluation.tables import (
     corpus_data,
     guess_columns,
@@ -373,8 +374,6 @@ def test_a_label_that_is_rarer_than_the_voters_is_said() -> None:
 
 def test_what_was_published_is_of_these_data_alone() -> None:
     from dataclasses import replace
-
-    from neuralviz.evaluation.published import find_published
 
     scores = np.repeat([5.0, 3.0, 0.0], [338, 507, 534])  # as many as in the STS test
     places = np.arange(len(scores))
