@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from neuralviz.cluster.attempts import KILLED, Attempt
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import has_risen
 from neuralviz.errors import NeuralvizError, StoreError, never
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
 _ANY_TEXT = "A sentence like any other."
+KILLED = "killed every process that embedded it."
+TWICE = 2  # processes over one part, until the part is to blame, and not its machine
+TRIES = 3  # at what was lost with a machine
 
 
 @dataclass(frozen=True)
@@ -112,35 +116,64 @@ def plan_batches(
     return [start + first[batch] for batch in different.batches(is_missing[first], batch_size)]
 
 
-class PlanPortions:
-    """`plan_batches` for Ray: a table of portions in, the batches of each out."""
+class Attempt:
+    """One more process embeds a unit of texts, and notes in a file which part it is working on.
 
-    def __init__(self, folder: str, corpus: Corpus, batch_size: int) -> None:
-        self._folder, self._corpus, self._batch_size = folder, corpus, batch_size
+    Ray gives the unit of a process that was killed to another one, and that finds the file. It
+    goes through the unit batch by batch. The texts of a batch over which two more were killed are
+    embedded one by one, and a text over which two were killed is left out.
 
-    def __call__(self, portions: pa.Table) -> pa.Table:
-        planned: list[list[list[int]]] = []
-        failed = ""
+    Args:
+        folder: of one run; all machines see it.
+        unit: names the unit.
+        batches: [batch] of places of its texts, as `embed_batches` takes them.
+    """
+
+    def __init__(self, folder: Path, unit: bytes, batches: Sequence[np.ndarray]) -> None:
+        self._path = folder / hashlib.blake2b(unit, digest_size=16).hexdigest()
+        self._batches = batches
         try:
-            store = open_store(self._folder, self._corpus)
-            planned = [self._plan(store, portion) for portion in portions.to_pylist()]
-        except StoreError as error:
-            planned, failed = [[]] * len(portions), str(error)
-        return pa.table(
-            {
-                "start": portions["start"],
-                "batches": pa.array(planned, pa.list_(pa.list_(pa.int64()))),
-                "failed": [failed] * len(portions),
-                "machine": [this_machine()] * len(portions),
-            }
-        )
+            self._earlier_parts = self._path.read_text().splitlines()
+        except OSError:  # the first one
+            self._earlier_parts = []
+        self._killed = {name for name, n in Counter(self._earlier_parts).items() if n >= TWICE}
 
-    def _plan(self, store: CorpusStore, portion: Mapping[str, Any]) -> list[list[int]]:
-        bits = np.frombuffer(portion["wanted"], np.uint8)
-        is_missing = np.unpackbits(bits, count=portion["rows"]).astype(bool)
-        start = portion["start"]
-        batches = plan_batches(store, self._corpus, start, is_missing, self._batch_size)
-        return [batch.tolist() for batch in batches]
+    @property
+    def deadly(self) -> list[int]:
+        """Places of the texts that are left out."""
+        return [i for batch in self._batches for i in batch.tolist() if _label(i) in self._killed]
+
+    def parts(self) -> Iterator[list[np.ndarray]]:
+        """Batches to embed before the next ones are asked for."""
+        if not self._earlier_parts:
+            self._record("all")
+            yield list(self._batches)
+        else:
+            yield from self._split_batches()
+
+    def close(self) -> None:
+        """Forget the attempt: the unit is done, or has failed without killing a process."""
+        with suppress(OSError):
+            self._path.unlink()
+
+    def _split_batches(self) -> Iterator[list[np.ndarray]]:
+        for number, batch in enumerate(self._batches):
+            if f"batch {number}" not in self._killed:
+                self._record(f"batch {number}")
+                yield [batch]
+                continue
+            for place in batch.tolist():
+                if _label(place) not in self._killed:
+                    self._record(_label(place))
+                    yield [np.array([place], dtype=np.int64)]
+
+    def _record(self, part: str) -> None:
+        with suppress(OSError):  # the run is over
+            self._path.write_text("\n".join([*self._earlier_parts, part]))
+
+
+def _label(place: int) -> str:
+    return f"text {place}"
 
 
 class EmbedUnits:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from neuralviz.errors import TextError
 from neuralviz.reading.headers import is_usual_name
-from neuralviz.reading.not_data import is_json
+from neuralviz.reading.source import is_json
 
 Lines = Iterator[tuple[int, str]]
 HEAD = 100  # lines by which a kind is known

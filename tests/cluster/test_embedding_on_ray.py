@@ -11,8 +11,7 @@ import pytest
 
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.placing import place_on_cluster
+from neuralviz.cluster.embedding import LeftOut, embed_on_cluster, place_on_cluster
 from neuralviz.cluster.worker import EmbedUnits, UnitResult, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError

@@ -454,21 +454,6 @@ def test_sentences_with_quotations_are_no_table() -> None:
     assert list(read_texts(Source("t.csv", "\n".join(texts).encode())).texts) == texts
 
 
-@pytest.mark.parametrize("before", ["", "# Rivers\n\n"])
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("| text | label |", "| --- | --- |", '| The "old" river | a |', "| Two \\| three | b |"),
-        ("text|label", ":--|--:", 'The "old" river|a', "Two \\| three|b"),
-    ],
-)
-def test_dashes_of_markdown_are_no_text(lines: Sequence[str], before: str) -> None:
-    table = read_table(Source("t.csv", (before + "\n".join(lines) + "\n").encode()))
-    assert table.columns == ("text", "label")
-    assert rows_of(table) == [('The "old" river', "a"), ("Two | three", "b")]
-    assert table.notes == (("Skipped 2 lines before the table in t.csv.",) if before else ())
-
-
 @pytest.mark.parametrize("line", ["Hello you,a", "Hello,a", "Hello you", "Hello, and so on."])
 def test_a_single_line_is_data_unless_its_names_are_usual(line: str) -> None:
     read = read_texts(Source("t.csv", line.encode()))

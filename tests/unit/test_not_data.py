@@ -14,13 +14,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+from neuralviz.cluster.files import find_parts
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.hub_data import load_hub_data
 from neuralviz.evaluation.tables import read_data
-from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_files, read_folder
-from neuralviz.reading.not_data import check_is_content
-from neuralviz.reading.source import Source
+from neuralviz.reading.source import Source, check_is_content
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
 from neuralviz.reading.vectors import read_vectors
@@ -230,7 +229,12 @@ def test_damaged_arrow_files_are_refused() -> None:
     file = io.BytesIO()
     feather.write_feather(pa.table({"text": ["One"] * 100}), file)
     content = file.getvalue()
-    for broken in (content[:50], content[:-20], b"ARROW1" + b"\0" * 200, b"no Arrow at all"):
+    for broken in (
+        content[:50],
+        content[: len(content) // 2],
+        b"ARROW1" + b"\0" * 200,
+        b"no Arrow at all",
+    ):
         with pytest.raises(TextError, match=r"damaged, or not an Arrow file"):
             read_table(Source("t.arrow", broken))
 

@@ -22,14 +22,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import arrow_tables
+from neuralviz.reading import arrow_tables, json_tables
 from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.delimited import read_delimited
-from neuralviz.reading.json_tables import read_json, read_json_lines_blocks
 from neuralviz.reading.lines import TextLines
-from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table
+from neuralviz.reading.table import Table, join_tables
 from neuralviz.reading.tables import read_table
 
 # --- what is written comes back ------------------------------------------------------------------
@@ -147,7 +145,7 @@ def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
 
 def test_lines_are_right_however_they_end_and_wherever_a_portion_ends() -> None:
     content = b'id,text\r\n1,"a\r\nb"\r2,x,y\n3,z\r\n\r\n4,u\n'
-    table = read_delimited("t.csv", io.BytesIO(content), None, at_once=10)
+    table = join_tables("t.csv", read_delimited("t.csv", io.BytesIO(content), at_once=10))
     assert rows_of(table) == [("1", "a\nb"), ("3", "z"), ("4", "u")]
     assert table.lines == [2, 5, 7]
     assert "(line 4)" in table.notes[0]
@@ -359,25 +357,6 @@ def test_a_data_frame_of_any_orient_is_read_as_pandas_reads_it(orient: str, inde
     assert list(table.column("year")) == list(map(str, back["year"]))
 
 
-SQUAD = {
-    "version": "1.1",
-    "data": [
-        {
-            "title": "Rivers",
-            "paragraphs": [
-                {
-                    "context": "The river rose.",
-                    "qas": [
-                        {"id": "q1", "question": "What rose?", "answers": [{"text": "The river"}]},
-                        {"id": "q2", "question": "Who fell?", "answers": []},
-                    ],
-                }
-            ],
-        }
-    ],
-}
-
-
 @pytest.mark.parametrize(
     ("found", "rows", "says"),
     [
@@ -393,19 +372,9 @@ SQUAD = {
             {"text": ["Very good", "Fine", "Bad"], "label": ["positive", "positive", "negative"]},
             "“positive” (2 values) and “negative” (1 value)",
         ),
-        (
-            SQUAD,
-            {
-                "question": ["What rose?", "Who fell?"],
-                "context": ["The river rose."] * 2,
-                "answer": ["The river", ""],
-                "id": ["q1", "q2"],
-            },
-            "Each question is a row",
-        ),
     ],
 )
-def test_lists_by_split_label_and_paragraph_are_named(found: dict, rows: dict, says: str) -> None:
+def test_lists_by_split_and_label_are_named(found: dict, rows: dict, says: str) -> None:
     table = read_table(Source("t.json", json.dumps(found).encode()))
     assert {title: list(table.column(title)) for title in rows} == rows
     assert says in " ".join(table.notes)
@@ -512,15 +481,6 @@ def test_an_error_among_objects_is_named_by_its_line() -> None:
         read_table(Source("t.json", content.encode()))
 
 
-def test_blocks_of_lines_refuse_an_array() -> None:
-    with pytest.raises(TextError, match="Save it as JSON Lines"):
-        list(
-            read_json_lines_blocks(
-                "t.jsonl", io.BytesIO(b'[\n{"text": "One"},\n{"text": "Two"}\n]'), 9
-            )
-        )
-
-
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -530,6 +490,9 @@ def test_blocks_of_lines_refuse_an_array() -> None:
         ("t.json", b"5", "does not contain a table"),
         ("t.json", b"[[1, 2]]", "neither an object nor a string"),
         ("t.json", b"[" * 100_000, "nested too deeply"),
+        ("t.json", b'{"data": [{"paragraphs": [{"context": "A", "qas": []}]}]}', "as SQuAD has"),
+        ("t.csv", b"# Rivers\n\n| text | n |\n| :-- | --- |\n| One | 1 |\n", "Markdown table"),
+        ("t.csv", b"text|label\n:--|--:\nOne|a\n", "Markdown table"),
         ("t.jsonl", b"One\nTwo\n", "Skipped 2 lines"),
         ("t.parquet", b"PAR1 and so on PAR1", "damaged, or not a Parquet file"),
         ("t.parquet", b"a,b\n1,2\n", "damaged, or not a Parquet file"),
@@ -543,10 +506,10 @@ def test_what_is_no_table_is_refused_with_a_sentence(name: str, content: bytes, 
         read_table(Source(name, content))
 
 
-def test_a_json_file_that_is_too_large_is_refused() -> None:
-    file = io.BytesIO(b'["' + b"a" * 1000 + b'"]')
+def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(json_tables, "MAX_WHOLE", 1000)
     with pytest.raises(TextError, match=r"larger than 1,000 bytes\. Save it as JSON Lines"):
-        read_json("t.json", file, None, max_bytes=1000)
+        read_table(Source("t.json", b'["' + b"a" * 1000 + b'"]'))
 
 
 # --- parquet and Excel ---------------------------------------------------------------------------
@@ -590,7 +553,9 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
     taken = []
     values = arrow_tables._read_values
-    monkeypatch.setattr(arrow_tables, "_read_values", lambda *of: taken.append(1) or values(*of))
+    monkeypatch.setattr(
+        arrow_tables, "_read_values", lambda column: taken.append(1) or values(column)
+    )
     assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
     assert len(taken) < 5
 
@@ -716,26 +681,30 @@ def test_nested_values_of_parquet_are_written_as_json() -> None:
     ]
 
 
-def test_a_very_long_dictionary_of_a_parquet_file_is_refused() -> None:
+def test_a_very_long_dictionary_of_a_parquet_file_is_refused(monkeypatch) -> None:
     texts = pa.array([f"{number:06} " + "a " * 500 for number in range(20_000)])
     column = pa.array(range(20_000), pa.int32())
     file = io.BytesIO()
     parquet.write_table(pa.table({"text": pa.DictionaryArray.from_arrays(column, texts)}), file)
     start = time.monotonic()
+    monkeypatch.setattr(arrow_tables, "MAX_TEXT", 10_000_000)
     with pytest.raises(
         TextError, match=r"more than 10,000,000 characters in its first [\d,]+ rows"
     ):
-        read_parquet("t.parquet", file, None, max_characters=10_000_000)
+        read_table(Source("t.parquet", file.getvalue()))
     assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("as_dictionary", [True, False])
-def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool) -> None:
+def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool, monkeypatch) -> None:
     content = repeated_text(100_000, 1_000, as_dictionary=as_dictionary)
-    table = read_parquet("t.parquet", io.BytesIO(content), None, max_characters=100_000_000)
-    assert table.column("text") == ["a " * 50_000] * 1000
+    monkeypatch.setattr(arrow_tables, "MAX_TEXT", 100_000_000)
+    texts = read_table(Source("t.parquet", content)).column("text")
+    assert texts == ["a " * 50_000] * 1000
+    assert len(set(map(id, texts))) == 1
+    monkeypatch.setattr(arrow_tables, "MAX_TEXT", 99_999_999)
     with pytest.raises(TextError, match="more than 99,999,999 characters"):
-        read_parquet("t.parquet", io.BytesIO(content), None, max_characters=99_999_999)
+        read_table(Source("t.parquet", content))
 
 
 def test_missing_values_among_repeated_ones_stay_missing() -> None:
