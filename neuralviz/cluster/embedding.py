@@ -14,13 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy
 from ray.exceptions import RayError
 
 from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate_rows
-from neuralviz.cluster.worker import TRIES, EmbedUnits, UnitResult, plan_batches
+from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
@@ -43,8 +42,6 @@ COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
-LeftOut = dict[int, tuple[bytes, str]]
-"""By row, as it was then, of texts that were left out: the key, and the reason."""
 
 
 def embed_on_cluster(
@@ -201,30 +198,22 @@ class _Work:
         batches: list[np.ndarray] = []
         for offset in range(0, len(is_missing), PORTION):
             mask = is_missing[offset : offset + PORTION]
-            batches += plan_batches(self._store, self._corpus, start + offset, mask, BATCH_SIZE)
-        units = list(self._units(batches))
-        blocks = [
-            pa.table(
-                {
-                    "rows": pa.array([rows.tolist()], pa.list_(pa.int64())),
-                    "sizes": pa.array([sizes], pa.list_(pa.int32())),
-                    "keys": pa.array([keys[rows - start].tobytes()], pa.binary()),
-                }
-            )
-            for rows, sizes in units
+            if mask.any():
+                first = start + offset
+                batches += plan_batches(self._store, self._corpus, first, mask, BATCH_SIZE)
+        units = [
+            (rows, sizes, keys[rows - start].tobytes()) for rows, sizes in self._units(batches)
         ]
-        embedded = ray.data.from_arrow(blocks).map_batches(
-            EmbedUnits,
+        embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
+            EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
             fn_constructor_args=self._arguments,
-            batch_size=None,
-            batch_format="pyarrow",
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
             num_gpus=1 if self._cluster.n_gpus else None,
             **self.avoided.options,
         )
         for row in iterate_rows(embedded):
-            yield UnitResult.from_json(row["done"])
+            yield row["result"]
 
     def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Batches that go to one embedder: their rows, and the size of each."""
@@ -278,9 +267,7 @@ def _commit_in_time(
                 if result.failed:
                     failures.append(result)
                 waiting += result.pieces
-                left_out.update(
-                    {row: (bytes.fromhex(key), reason) for row, key, reason in result.left_out}
-                )
+                left_out.update(result.left_out)
                 tally.embedded += result.n_texts
                 tally.n_rose += result.n_rose
                 if time.monotonic() - last > interval:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import has_risen
@@ -39,6 +37,8 @@ _ANY_TEXT = "A sentence like any other."
 KILLED = "killed every process that embedded it."
 TWICE = 2  # processes over one part, until the part is to blame, and not its machine
 TRIES = 3  # at what was lost with a machine
+LeftOut = dict[int, tuple[bytes, str]]
+"""By row, as it was then, of texts that were left out: the key, and the reason."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class UnitResult:
         pieces: with their vectors, not yet committed.
         n_texts: that have a vector now.
         n_rose: of those, texts whose loss rose or became NaN.
-        left_out: row, key in hexadecimal and reason of texts that cannot be embedded.
+        left_out: texts that cannot be embedded.
         failed: why the unit failed, in a sentence; empty where it did not.
         machine: Ray's id of the machine that may be the cause of the failure; empty where none is.
     """
@@ -57,28 +57,9 @@ class UnitResult:
     pieces: tuple[Piece, ...] = ()
     n_texts: int = 0
     n_rose: int = 0
-    left_out: tuple[tuple[int, str, str], ...] = ()
+    left_out: LeftOut = field(default_factory=dict)
     failed: str = ""
     machine: str = ""
-
-    def to_json(self) -> str:
-        """As text, for going from one machine to another."""
-        pieces = [piece.to_json() for piece in self.pieces]
-        return json.dumps([pieces, self.n_texts, self.n_rose, self.left_out, self.failed,
-                           self.machine])  # fmt: skip
-
-    @classmethod
-    def from_json(cls, text: str) -> UnitResult:
-        """Read the text of `to_json`."""
-        pieces, n_texts, n_rose, left_out, failed, machine = json.loads(text)
-        return cls(
-            tuple(map(Piece.from_json, pieces)),
-            n_texts,
-            n_rose,
-            tuple((row, key, reason) for row, key, reason in left_out),
-            failed,
-            machine,
-        )
 
 
 def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
@@ -220,18 +201,16 @@ class EmbedUnits:
             failure = f"The machine {socket.gethostname()} cannot load the model"
             self._failed = f"{failure}: {_shorten_error(error)}."
 
-    def __call__(self, units: pa.Table) -> pa.Table:
-        results = [
-            self._embed(unit["rows"], unit["sizes"], unit["keys"]) for unit in units.to_pylist()
-        ]
-        return pa.table({"done": [result.to_json() for result in results]})
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
+        """The result of a unit of texts: their rows, the sizes of its batches, and their keys."""
+        return {"result": self._embed(*row["item"])}
 
     def _embed(self, rows: Sequence[int], sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed batches of these sizes, the one after the other; the keys say of which texts."""
         if self._failed:
             return UnitResult(failed=self._failed, machine=this_machine())
         n = n_rose = 0
-        left_out: dict[int, str] = {}
+        left_out: dict[int, str] = {}  # by place
         self._pieces.pieces.clear()
         try:
             row_numbers = np.asarray(rows, dtype=np.int64)
@@ -256,8 +235,10 @@ class EmbedUnits:
             return UnitResult(failed=str(error), machine=this_machine())
         except NeuralvizError as error:
             return UnitResult(failed=str(error))
-        hexadecimal = {place: _key_of(texts.keys, place).hex() for place in left_out}
-        named = tuple((int(rows[i]), hexadecimal[i], reason) for i, reason in left_out.items())
+        named = {
+            int(rows[place]): (texts.keys[place : place + 1].tobytes(), reason)
+            for place, reason in left_out.items()
+        }
         return UnitResult(tuple(self._pieces.pieces), n, n_rose, named)
 
     def _results(
@@ -324,7 +305,3 @@ def _shorten_error(error: Exception) -> str:
     """An error's message on one line, cut short, without a full stop at its end."""
     message = " ".join(str(error).split()) or type(error).__name__
     return message[:200].rstrip(".")
-
-
-def _key_of(keys: np.ndarray, place: int) -> bytes:
-    return keys[place : place + 1].tobytes()
