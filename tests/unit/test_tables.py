@@ -95,7 +95,7 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(rows=ROWS)
 def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> None:
     table = read_table(Source(name, WRITERS[name](rows)))
@@ -106,13 +106,6 @@ def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> N
     assert table.notes == ()
     if kept:
         assert table.columns == COLUMNS
-
-
-def test_what_looks_like_an_error_or_an_extra_field_is_read_as_written() -> None:
-    rows = [("1", "#SPILL!", "x"), ("2", "Two rivers.", "#CALC!")]
-    assert list(zip(*read_table(Source("t.xlsx", as_excel(rows))).values, strict=True)) == rows
-    table = read_table(Source("t.csv", b'id,text\n1,One river.,""\n'))
-    assert (table.values, table.notes) == ((["1"], ["One river."]), ())
 
 
 # --- delimited text ------------------------------------------------------------------------------
@@ -151,19 +144,6 @@ def test_lines_are_right_however_they_end_and_wherever_a_portion_ends() -> None:
     assert "(line 4)" in table.notes[0]
 
 
-def test_a_quotation_mark_inside_a_field_is_a_character() -> None:
-    table = read_table(Source("t.csv", b'a,b\n5" wide,he said "no"\n "x",y\n'))
-    assert rows_of(table) == [('5" wide', 'he said "no"'), (' "x"', "y")]
-
-
-def test_no_word_means_something_else() -> None:
-    """Numbers, dates, and what other readers take for missing values, are kept as they stand."""
-    content = b"1,007,1e3\nNA,null,2024-01-01\nTRUE,nan,1_000\n"
-    table = read_table(Source("t.csv", content))
-    assert table.columns == ("1", "007", "1e3")
-    assert rows_of(table) == [("NA", "null", "2024-01-01"), ("TRUE", "nan", "1_000")]
-
-
 def test_a_quotation_mark_on_every_line_takes_no_long_time() -> None:
     start = time.perf_counter()
     with pytest.raises(TextError, match="20,000 rows with"):
@@ -171,16 +151,6 @@ def test_a_quotation_mark_on_every_line_takes_no_long_time() -> None:
     table = read_table(Source("t.csv", b'a,b\n1,"open\n' + b"1,2\n" * 20_000))
     assert len(table) == 20_000
     assert time.perf_counter() - start < 5
-
-
-def test_hundred_thousand_rows_take_a_second_or_two() -> None:
-    row = '{},News,"A title, with a comma","A text of some length, as ""news"" have it. {}"\n'
-    content = "id,label,title,text\n" + "".join(row.format(i, i) for i in range(100_000))
-    start = time.perf_counter()
-    table = read_table(Source("t.csv", content.encode()))
-    assert time.perf_counter() - start < 5
-    assert len(table) == 100_000
-    assert table.column("text")[-1] == 'A text of some length, as "news" have it. 99999'
 
 
 def test_the_head_of_a_file_of_2_gb_is_read_in_seconds_and_little_memory(tmp_path: Path) -> None:
@@ -200,7 +170,7 @@ def test_the_head_of_a_file_of_2_gb_is_read_in_seconds_and_little_memory(tmp_pat
     assert peak < 100e6
 
 
-@pytest.mark.parametrize("name", ["zeros.csv", "zeros.txt", "zeros.jsonl", "zeros.json"])
+@pytest.mark.parametrize("name", ["zeros.csv", "zeros.json"])
 def test_2_gb_without_text_are_refused_in_seconds(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     with path.open("wb") as file:
@@ -210,14 +180,6 @@ def test_2_gb_without_text_are_refused_in_seconds(name: str, tmp_path: Path) -> 
     with pytest.raises(TextError, match="is not a text file"):
         read_table(Source(name, path))
     assert time.perf_counter() - start < 5
-
-
-def test_more_rows_than_wanted_are_not_read() -> None:
-    content = b"id,text\n" + b"1,one\n" * 5
-    for most, there_are_more in ((3, True), (5, False), (9, False)):
-        table = read_table(Source("t.csv", content), max_rows=most)
-        assert len(table) == min(5, most)
-        assert bool(table.notes) == there_are_more
 
 
 def test_far_too_many_columns_are_refused() -> None:
@@ -475,12 +437,6 @@ def test_objects_one_after_the_other_are_rows(name: str, content: str) -> None:
     assert list(table.column("id")) == list(map(str, frame["id"]))
 
 
-def test_an_error_among_objects_is_named_by_its_line() -> None:
-    content = '{\n "text": "One"\n}\n{\n "text": Two\n}\n'
-    with pytest.raises(TextError, match="has an error in line 5"):
-        read_table(Source("t.json", content.encode()))
-
-
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
@@ -548,18 +504,6 @@ def test_parquet_values_are_written_as_a_person_would() -> None:
     )
 
 
-def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkeypatch) -> None:
-    path = tmp_path / "t.parquet"
-    parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
-    taken = []
-    values = arrow_tables._read_values
-    monkeypatch.setattr(
-        arrow_tables, "_read_values", lambda column: taken.append(1) or values(column)
-    )
-    assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
-    assert len(taken) < 5
-
-
 def repeated_text(n_characters: int, n_rows: int, *, as_dictionary: bool) -> bytes:
     """A small file of a text that it holds once, and as many rows with it."""
     codes = pa.array([0] * n_rows, pa.int32())
@@ -567,16 +511,6 @@ def repeated_text(n_characters: int, n_rows: int, *, as_dictionary: bool) -> byt
     file = io.BytesIO()
     parquet.write_table(pa.table({"text": texts}), file, store_schema=as_dictionary)
     return file.getvalue()
-
-
-@pytest.mark.parametrize("as_dictionary", [True, False])
-def test_a_long_text_in_every_row_of_a_small_parquet_file_is_refused(as_dictionary: bool) -> None:
-    content = repeated_text(500_000, 1_000_000, as_dictionary=as_dictionary)
-    assert len(content) < 1e5
-    start = time.monotonic()
-    with pytest.raises(TextError, match=r"more than 2,147,483,648 characters in its first 10,000"):
-        read_table(Source("t.parquet", content))
-    assert time.monotonic() - start < 10
 
 
 def test_columns_of_a_parquet_file_may_have_one_name() -> None:
@@ -626,18 +560,6 @@ def test_a_column_may_be_named_like_a_part_of_another() -> None:
     ]
 
 
-def test_long_texts_in_columns_of_one_name_are_refused_in_seconds() -> None:
-    codes = pa.array([0] * 1_000_000, pa.int32())
-    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * 250_000]))
-    few = pa.array(["short"] * 1_000_000)
-    file = io.BytesIO()
-    parquet.write_table(pa.table([few, texts, texts], ["a", "a", "a"]), file, store_schema=False)
-    start = time.monotonic()
-    with pytest.raises(TextError, match=r"more than 2,147,483,648 characters in its first 10,000"):
-        read_table(Source("t.parquet", file.getvalue()))
-    assert time.monotonic() - start < 10
-
-
 @pytest.mark.parametrize("kind", ["list", "fixed list", "structure", "map", "list of structures"])
 def test_a_long_text_in_every_list_of_a_small_parquet_file_is_refused(kind: str) -> None:
     n = 50_000
@@ -681,20 +603,6 @@ def test_nested_values_of_parquet_are_written_as_json() -> None:
     ]
 
 
-def test_a_very_long_dictionary_of_a_parquet_file_is_refused(monkeypatch) -> None:
-    texts = pa.array([f"{number:06} " + "a " * 500 for number in range(20_000)])
-    column = pa.array(range(20_000), pa.int32())
-    file = io.BytesIO()
-    parquet.write_table(pa.table({"text": pa.DictionaryArray.from_arrays(column, texts)}), file)
-    start = time.monotonic()
-    monkeypatch.setattr(arrow_tables, "MAX_TEXT", 10_000_000)
-    with pytest.raises(
-        TextError, match=r"more than 10,000,000 characters in its first [\d,]+ rows"
-    ):
-        read_table(Source("t.parquet", file.getvalue()))
-    assert time.monotonic() - start < 10
-
-
 @pytest.mark.parametrize("as_dictionary", [True, False])
 def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool, monkeypatch) -> None:
     content = repeated_text(100_000, 1_000, as_dictionary=as_dictionary)
@@ -705,20 +613,6 @@ def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool, monkeypatch)
     monkeypatch.setattr(arrow_tables, "MAX_TEXT", 99_999_999)
     with pytest.raises(TextError, match="more than 99,999,999 characters"):
         read_table(Source("t.parquet", content))
-
-
-def test_missing_values_among_repeated_ones_stay_missing() -> None:
-    column = pa.array(["b", None, "a", "b", None]).dictionary_encode()
-    file = io.BytesIO()
-    parquet.write_table(pa.table({"n": [1, 2, 3, 4, 5], "text": column}), file)
-    table = read_table(Source("t.parquet", file.getvalue()))
-    assert table.column("text") == [
-        "b",
-        "",
-        "a",
-        "b",
-        "",
-    ]
 
 
 def test_the_first_sheet_with_cells_is_read() -> None:
@@ -748,11 +642,6 @@ def test_the_first_sheet_with_cells_is_read() -> None:
     ]
     assert (table.lines, table.unit) == ([4, 6, 7], "row")
     assert table.notes == ("t.xlsx has 3 sheets. Only “texts” was read.",)
-
-
-def test_names_of_columns_are_made_unique() -> None:
-    table = read_table(Source("t.csv", b"a (3),a,a,\nOne,2,3,4\n"))
-    assert table.columns == ("a (3)", "a", "a (3) (3)", "column 4")
 
 
 @pytest.mark.parametrize(
