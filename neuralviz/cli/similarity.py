@@ -32,7 +32,7 @@ from neuralviz.cli.vectors import (
     warn_of_vectors,
 )
 from neuralviz.embedders import embedder_specs, split_options
-from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.specs import method_labels
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import rank_correlations
 from neuralviz.evaluation.similarity import similarity as products_of

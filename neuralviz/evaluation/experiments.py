@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.methods import METHODS
-from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs
+from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs, method_labels
 from neuralviz.errors import SettingsError
 from neuralviz.layers.settings import PARTS
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS

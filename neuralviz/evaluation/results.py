@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz import __version__
-from neuralviz.embedders.labels import part_names
+from neuralviz.embedders.specs import part_names
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS

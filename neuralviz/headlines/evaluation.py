@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import LabelledData, ScoredData
 from neuralviz.evaluation.leads import RankedMethod, compute_lead, rank_methods

@@ -28,7 +28,7 @@ from neuralviz.jobs.keeping import KeptTask, keep_run, reopen_run
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.run import Run
 from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record_file import RECORD_FORMAT
+from neuralviz.micro_tuning.record import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts

@@ -55,8 +55,7 @@ from neuralviz.layers.marks import MarkGrid
 from neuralviz.layers.words import WordGroup
 from neuralviz.maps.neighbourhoods import KnnAccuracy
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import list_models, split_at_commas
+from neuralviz.embedders.specs import list_models, method_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import BY_RANGE, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
