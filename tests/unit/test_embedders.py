@@ -35,7 +35,7 @@ from neuralviz.embedders import (
 )
 from neuralviz.embedders.specs import method_label, method_labels
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
-from neuralviz.evaluation.experiments import experiment_rows
+from neuralviz.evaluation.plan import experiment_rows
 from neuralviz.micro_tuning import TuningSettings, learning, micro_tune, products
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
