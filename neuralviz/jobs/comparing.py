@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
+from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.keeping import KeptTask

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copyreg
 import re
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,6 @@ from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from sentence_transformers import SentenceTransformer
 
 T = TypeVar("T")
@@ -33,6 +32,7 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the one that was used longest ago goes first
 
 _models: dict[tuple[str, object], TextModel] = {}
+_tunable: dict[tuple[str, object], LanguageModel] = {}  # of which another form was loaded first
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
 _loading = NamedLocks()  # each model is loaded once
@@ -90,11 +90,7 @@ def shared_model(model_id: str) -> LanguageModel:
     model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
-    tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
-    with _lock:
-        _models[model_id, files_stamp(model_id)] = tunable
-    _call_hooks()
-    return tunable
+    return _share(model_id, models.load_model, _tunable)  # which refuses most text models
 
 
 def shared_text_model(model_id: str) -> TextModel:
@@ -107,12 +103,13 @@ def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str
     return _share(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
-LOADERS: Mapping[ModelKind, Callable[[str], Any]] = {
+Loaders = Mapping[ModelKind, Callable[[str], Any]]
+LOADERS: Loaders = {
     "masked": shared_model,
     "text": shared_text_model,
     "sentence-transformer": shared_sentence_transformer,
 }
-"""Where embedders get models that everybody shares."""
+"""Where embedders get models, by kind."""
 
 
 def check_may_load(model_id: str) -> None:
@@ -146,13 +143,9 @@ def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object
             kept[key] = model
             while len(kept) > KEPT:
                 del kept[next(iter(kept))]
-    _call_hooks()
-    return model
-
-
-def _call_hooks() -> None:
     for hook in _loading_hooks:
         hook()
+    return model
 
 
 def is_loaded(model_id: str) -> bool:

@@ -19,13 +19,13 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import (
     EmbedderSpec,
     embedder_spec,
     embedder_specs,
     full_method_labels,
     labels_by_spec,
+    make_embedder,
     method_label,
     method_labels,
     part_names,
