@@ -36,20 +36,15 @@ class Option:
     """A setting of a method.
 
     Attributes:
-        name: the argument of the embedder.
-        line: what it sets, such as ``Number of epochs``.
-        expects: what a person has to type, such as ``a whole number``.
         read: the value from what was typed; raises ValueError or `SettingsError`.
-        default: what is typed by default.
-        choices: the values, where they can be listed.
     """
 
-    name: str
-    line: str
-    expects: str
+    name: str  # the argument of the embedder
+    line: str  # what it sets, such as ``Number of epochs``
+    expects: str  # what a person has to type, such as ``a whole number``
     read: Callable[[str], Any]
-    default: str
-    choices: tuple[str, ...] = ()
+    default: str  # what is typed by default
+    choices: tuple[str, ...] = ()  # the values, where they can be listed
 
 
 @dataclass(frozen=True)
@@ -57,19 +52,14 @@ class Method:
     """A way to embed texts.
 
     Attributes:
-        line: what it does, in a line.
-        kind: the models that it takes.
-        model_id: the one it takes by default.
-        embedder: a module of `neuralviz.embedders`, and the class or function in it.
-        options: those it takes.
         arguments: of the embedder, the same whatever is chosen.
     """
 
-    line: str
-    kind: ModelKind
-    model_id: str
-    embedder: str
-    options: tuple[Option, ...] = ()
+    line: str  # what it does, in a line
+    kind: ModelKind  # the models that it takes
+    model_id: str  # the one it takes by default
+    embedder: str  # a module of `neuralviz.embedders`, and the class or function in it
+    options: tuple[Option, ...] = ()  # those it takes
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def find_maker(self) -> Callable[..., Embedder]:

@@ -32,7 +32,6 @@ _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the one that was used longest ago goes first
 
 _models: dict[tuple[str, object], TextModel] = {}
-_tunable: dict[tuple[str, object], LanguageModel] = {}  # of which another form was loaded first
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
 _loading = NamedLocks()  # each model is loaded once
@@ -41,14 +40,9 @@ _loading_hooks: list[Callable[[], None]] = []
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A model by its id, as its files are now; equal ones stand for the same model.
+    """A model by its id, as its files are now; equal ones stand for the same model."""
 
-    Attributes:
-        id: ``bundled``, a hub id or a folder.
-        files: times and sizes of a folder's files; None for what is no folder.
-    """
-
-    id: str
+    id: str  # ``bundled``, a hub id or a folder
     files: tuple[tuple[int, int], ...] | None
 
     @classmethod
@@ -62,10 +56,7 @@ class ModelRef:
 
 
 def _find_commit(model_id: str) -> str:
-    """The commit of a hub model that the local cache would give; empty where there is none.
-
-    Of the bundled model, which another version may bring anew, it is what its weights are.
-    """
+    """The commit of a hub model in the local cache, or what the bundled weights are; else empty."""
     if model_id == models.BUNDLED:
         return bundled.identity(bundled.WEIGHTS)
     if not _HUB_ID.fullmatch(model_id):
@@ -82,15 +73,13 @@ def _find_commit(model_id: str) -> str:
 def shared_model(model_id: str) -> LanguageModel:
     """The model, loaded at the first call; a folder is read again when its files have changed.
 
-    Safe to call from any thread.
-
-    Raises:
-        ModelError: it cannot be had; the message says why and what to do.
+    Safe to call from any thread. `ModelError` where it cannot be had.
     """
     model = _share(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
-    return _share(model_id, models.load_model, _tunable)  # which refuses most text models
+    tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
+    return _keep((model_id, files_stamp(model_id)), tunable, _models)
 
 
 def shared_text_model(model_id: str) -> TextModel:
@@ -113,11 +102,7 @@ LOADERS: Loaders = {
 
 
 def check_may_load(model_id: str) -> None:
-    """Refuse to load a model by name or path in a demo that strangers use.
-
-    Raises:
-        ModelError: it neither comes with neuralviz nor was trained here.
-    """
+    """Raise `ModelError` for models by name or path in a demo that strangers use."""
     if server_settings().demo and not is_at_hand(model_id):
         raise ModelError(
             "This demo only uses the models that come with it. Install neuralviz to use others."
@@ -136,13 +121,16 @@ def _share(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object
     with _loading.hold((id(kept), *key)):
         with _lock:
             if key in kept:
-                model = kept[key] = kept.pop(key)  # the one used last goes last
-                return model
-        model = load(model_id)
-        with _lock:
-            kept[key] = model
-            while len(kept) > KEPT:
-                del kept[next(iter(kept))]
+                kept[key] = kept.pop(key)  # the one used last goes last
+                return kept[key]
+        return _keep(key, load(model_id), kept)
+
+
+def _keep(key: tuple[str, object], model: T, kept: dict[tuple[str, object], Any]) -> T:
+    with _lock:
+        kept[key] = model
+        while len(kept) > KEPT:
+            del kept[next(iter(kept))]
     for hook in _loading_hooks:
         hook()
     return model
@@ -161,11 +149,7 @@ def is_held(kind: ModelKind, model_id: str) -> bool:
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
-    """What `LOADERS` would give, where it is kept already; nothing is loaded.
-
-    Raises:
-        ModelError: it is not kept in this form.
-    """
+    """What `LOADERS` would give, where it is kept already in this form; else `ModelError`."""
     kept = _sentence_transformers if kind == "sentence-transformer" else _models
     held = kept.get((model_id, files_stamp(model_id)))
     if held is None or (kind == "masked" and not isinstance(held, LanguageModel)):
