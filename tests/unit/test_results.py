@@ -21,8 +21,7 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, WorkerEndedError
 from neuralviz.evaluation.data import labelled_data
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs import results as run_results
 from neuralviz.jobs.comparing import Compare, Step
@@ -32,7 +31,7 @@ from neuralviz.jobs.results import find_status, keep_run, note_request, reopen_r
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import KeptTask
 from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record_file import RECORD_FORMAT
+from neuralviz.micro_tuning.record import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
