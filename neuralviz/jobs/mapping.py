@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -161,7 +161,6 @@ class MakeMaps(Task[MapEvent, MapsState]):
             result.place + share,
             len(self.choices),
             doing=doing,
-            part=(result.place, event and event.stage),
             is_last=is_last and result.place == len(self.choices) - 1,
         )
 
@@ -206,7 +205,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
             known.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     corpus_id: str
     map_id: str
@@ -327,7 +326,7 @@ class SampleNeighbours(FindingTask):
         n: texts.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     n: int
 
