@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neuralviz.cli.common import print_message, status
-from neuralviz.embedders.specs import make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import PrecisionWarning
 from neuralviz.models.shared import LOADERS
 

@@ -7,19 +7,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.methods import METHODS, Option
-from neuralviz.errors import ModelError, SettingsError
+from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import check_numbers, is_fast
-from neuralviz.models.shared import LOADERS, Loaders, ModelRef
+from neuralviz.models.shared import ModelRef
 from neuralviz.words import joined
-
-if TYPE_CHECKING:
-    from neuralviz.embedders.base import Embedder
 
 JOIN = "+"
 OPTIONS_SIGN = "@"  # before what one of several by the same method has for itself
@@ -452,30 +448,3 @@ def _describe_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embedder:
-    """The embedder that a spec describes, or a method's with its defaults.
-
-    Raises:
-        ModelError: a model cannot be had, or there is none: the vectors were imported.
-        SettingsError: the values make no sense for the model.
-    """
-    if isinstance(spec, str):
-        spec = embedder_spec(spec)
-    if not isinstance(spec, EmbedderSpec):
-        raise SettingsError(f"Name a method, such as “mean”, or give a spec, not {spec!r:.60}.")
-    if spec.is_imported:
-        raise ModelError(
-            f"The vectors of “{spec.label}” were imported: there is no model to embed with."
-        )
-    embedder: Embedder
-    if spec.parts:
-        embedder = ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])
-    else:
-        method = METHODS[spec.method]
-        loaded = loaders[method.kind](spec.model_id)
-        model = loaded if isinstance(loaded, tuple) else (loaded,)  # an encoder, its fingerprint
-        embedder = method.find_maker()(*model, **dict(spec.options))
-    embedder.spec = spec
-    return embedder

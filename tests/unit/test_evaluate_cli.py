@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
-from neuralviz.embedders.specs import make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import ModelError
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.plan import MeasureSettings

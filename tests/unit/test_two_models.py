@@ -18,12 +18,12 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.specs import (
     EmbedderSpec,
     embedder_spec,
     embedder_specs,
     full_method_labels,
-    make_embedder,
     method_labels,
     part_names,
     short_labels,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.embedders.specs import list_models, make_embedder
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import list_models
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.models.shared import LOADERS, held_model
