@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neuralviz.layers.settings import PARTS, VARIANTS
 from neuralviz.micro_tuning import parse_blueprints
@@ -19,9 +19,6 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import ModelKind
-
-if TYPE_CHECKING:
-    from neuralviz.embedders.base import Embedder
 
 FOR_CORPORA = {"precision": "fast", "neural.epochs": "5"}
 """What stands in for options that are not given when many texts are embedded to be kept.
@@ -62,7 +59,7 @@ class Method:
     options: tuple[Option, ...] = ()  # those it takes
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    def find_maker(self) -> Callable[..., Embedder]:
+    def find_maker(self) -> Callable[..., Any]:
         """What is called with a model and the options. Loads torch."""
         module, _, name = self.embedder.partition(":")
         maker = getattr(import_module(f"neuralviz.embedders.{module}"), name)
