@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neuralviz.jobs import Run
-    from neuralviz.jobs.keeping import KeptTask
+    from neuralviz.jobs.task import KeptTask
     from neuralviz.ui.session_runs import SessionRuns
 
 

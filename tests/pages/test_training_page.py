@@ -20,9 +20,8 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.folders import write_lesson, write_texts
-from neuralviz.training.record import Lesson, SnapshotRecord
+from neuralviz.training.record import Lesson, SnapshotRecord, TrainingEnded, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
 from neuralviz.ui import saving
 from neuralviz.ui.page import plain

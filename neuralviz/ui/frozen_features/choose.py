@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import SettingsError
-from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
+from neuralviz.evaluation.ladder_results import DEFAULT_SEED, LadderSettings
 from neuralviz.jobs import Run
 from neuralviz.jobs.ladder import (
     EXAMPLE,
@@ -15,13 +15,11 @@ from neuralviz.jobs.ladder import (
     LookAtLayers,
     example_ladder,
     example_pairs,
-    pair_rows,
     recorded_ladder,
 )
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS
 from neuralviz.models.shared import ModelRef
-from neuralviz.training.similarity.names import RUNG_MEANS, RUNG_NAMES
-from neuralviz.training.similarity.settings import RUNGS
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import may_load
@@ -33,8 +31,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.evaluation.ladder_events import Ladder
-    from neuralviz.jobs.ladder import PairRows
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.layers.settings import PoolingName
     from neuralviz.reading.pairs import ScoredPairs
 
@@ -76,7 +73,7 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     return ClimbLadder(model, pairs, settings), looking, pressed
 
 
-def choose_scored_pairs() -> PairRows | None:
+def choose_scored_pairs() -> ScoredPairs | None:
     """Ask for pairs: the example's or a table's; None, with a message, without any."""
     choice = choose_pairs(KEY, _load_example)
     if choice is None:
@@ -86,7 +83,7 @@ def choose_scored_pairs() -> PairRows | None:
         st.caption(f"{many(len(pairs), 'pair')} written for neuralviz, scored from 0 to 5.")
     else:
         st.caption(plain(" ".join([f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes])))
-    return pair_rows(pairs)
+    return pairs
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -101,7 +98,7 @@ def load_recorded_run() -> Run[Ladder] | None:
     return None if ladder is None else Run.from_result(example_ladder(), ladder)
 
 
-def _look_at_layers(model: ModelRef, pairs: PairRows) -> Run[Ladder]:
+def _look_at_layers(model: ModelRef, pairs: ScoredPairs) -> Run[Ladder]:
     """A run over the layers: the recorded one where it is of these pairs."""
     recorded = load_recorded_run()
     if recorded is not None and (recorded.task.model, recorded.task.pairs) == (model, pairs):

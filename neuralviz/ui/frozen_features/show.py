@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.ladder_table import (
+from neuralviz.evaluation.ladder_results import (
     PUBLISHED_OF,
     best_result,
     best_rung,
@@ -44,7 +44,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.choose import KEY, LOOKS, choose_ladder, load_recorded_run
@@ -66,8 +66,13 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.ladder_events import Curve, Ladder, RungResult
-    from neuralviz.evaluation.ladder_table import LadderLine, Prediction
+    from neuralviz.evaluation.ladder_results import (
+        Curve,
+        Ladder,
+        LadderLine,
+        Prediction,
+        RungResult,
+    )
     from neuralviz.jobs import Run
     from neuralviz.jobs.ladder import TwoScores
     from neuralviz.training.similarity import SimilarityModel

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.evaluation.training_frames import training_frame, training_numbers
-from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
+from neuralviz.evaluation.training_tables import (
+    TRAINING_TABLES,
+    training_frame,
+    training_numbers,
+    training_table,
+)
 from neuralviz.headlines.training import describe_table
-from neuralviz.jobs.training import first_settings
-from neuralviz.jobs.training_tables import FillTrainingTable
+from neuralviz.jobs.training import FillTrainingTable, first_settings
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training import training_table_figure
 from neuralviz.store.results import corpus_view
@@ -25,8 +28,7 @@ from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.visible_run import find_visible_run, show_visible_run
 
 if TYPE_CHECKING:
-    from neuralviz.jobs.training import TrainOnCorpus
-    from neuralviz.jobs.training_tables import FilledTable
+    from neuralviz.jobs.training import FilledTable, TrainOnCorpus
 
 RUNS = SessionRuns("training-table", at_once=1, kept=4)
 FILL = "Fill the table"

@@ -39,7 +39,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.training.folders import read_folder
-from neuralviz.training.moves import new_neighbours
+from neuralviz.training.record import new_neighbours
 from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.training.folders import RecordedTraining
-    from neuralviz.training.moves import NewNeighbours
-    from neuralviz.training.record import Lesson
+    from neuralviz.training.record import Lesson, NewNeighbours
     from neuralviz.training.settings import PairKind, TrainingSettings
 
     Lessons = tuple[Lesson, ...]
