@@ -193,7 +193,6 @@ def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
                 describe_stopped=partial(_describe_stopped, len(settings.list_trainings())),
                 describe_done=partial(_describe_done, run, is_asked_for=is_asked_for),
             ),
-            bar_stays=True,
             interval=LIVE_SECONDS,
         )
 

@@ -95,7 +95,6 @@ def show_experiments(
                 describe_stopped=lambda _: STOPPED,
                 describe_done=lambda _: describe_finish(visible_run),
             ),
-            bar_stays=True,
             interval=LIVE_SECONDS,
         )
 

@@ -91,7 +91,6 @@ def _show_training(
                     is_asked_for=requested_run is not None,
                 ),
             ),
-            bar_stays=True,
             interval=LIVE_SECONDS,
         )
 
