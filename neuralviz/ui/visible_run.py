@@ -87,4 +87,4 @@ def show_visible_run(
         invitation = f" Press “{button}” to see it live." if visible.is_current else ""
         sentences = replace(sentences, describe_done=lambda _: f"Recorded run.{invitation}")
     with dim_old_results(runs.kind, not visible.is_current):
-        show_run_panel(runs, visible.run, draw, sentences=sentences, bar_stays=True)
+        show_run_panel(runs, visible.run, draw, sentences=sentences)
