@@ -10,25 +10,28 @@ import numpy as np
 from neuralviz.evaluation.best_layer import MeasuredPooling, reversed_median
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
-from neuralviz.evaluation.ladder_table import (
+from neuralviz.evaluation.ladder_results import (
+    FLOOR,
+    LINEAR,
+    NEURAL,
+    SENTENCE,
     best_baseline,
     best_rung,
     ladder_lines,
     lead_interval,
+    least_straight,
+    normal_plot,
 )
-from neuralviz.evaluation.normal_plot import least_straight, normal_plot
 from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin, write_range
 from neuralviz.headlines.layers import describe_best_layer
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.ladder_events import Ladder, LayerCosines
-    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.evaluation.ladder_results import Ladder, LayerCosines, Prediction
     from neuralviz.training.similarity.settings import Rung
 
 FEWEST_TESTED = 8  # errors
@@ -106,7 +109,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
     entries = [
-        Entry(f"**{line.name}** (the best rung on the dev pairs)", line.spearman),
+        Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman),
         Entry(_BASELINES[best.name], best.spearman),
     ]
     bounds = lead_interval(ladder, rung, best.name) if is_whole else None
@@ -211,8 +214,10 @@ def describe_two_texts(
     if not scores:
         return ""
     score, highest = (write_range(list(values.values())) for values in (scores, equal))
-    papers = f" The paper's model gives this pair {PAPERS_SCORE:.2f} of 1." * (pair == PAPERS_PAIR)
+    papers = ""
+    if pair == PAPERS_PAIR:
+        papers = f" In the FREEZE paper, this pair gets {PAPERS_SCORE:.2f} on a scale from 0 to 1."
     return (
-        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; two identical texts get "
-        f"{highest}, the highest score that there is.{papers}"
+        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; no pair can get more than "
+        f"{highest}, the score of two identical texts.{papers}"
     )

@@ -9,13 +9,12 @@ import numpy as np
 
 from neuralviz.headlines import LEVEL, Entry, Headline, Measured, begin, rank_hits, voters
 from neuralviz.maps.neighbourhoods import K
-from neuralviz.training.moves import kept_neighbours
+from neuralviz.training.record import kept_neighbours
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
-    from neuralviz.training.moves import NewNeighbours
-    from neuralviz.training.record import Lesson
+    from neuralviz.training.record import Lesson, NewNeighbours
     from neuralviz.training.settings import TrainingSettings
 
 GAINING = 0.01  # what counts as a gain, in shares
@@ -74,7 +73,7 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
     reached = [f"{before.value:.1%} before training"]
     reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
-        f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
+        f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
         f"{f'With **{part}**' if part else 'Here'}, it is {joined(reached)}."
     )
 
@@ -137,7 +136,7 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     new = n - float(kept_neighbours(lesson).mean())
     return (
         f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
-        "The lines follow the texts that moved most."
+        "The lines follow the texts with the most new ones."
     )
 
 

@@ -112,7 +112,8 @@ TEXTS: dict[str, tuple[str, str, list[str], dict[str, tuple[str, ...]] | None, s
     "questions for names": (
         "a.csv",
         "Timestamp,What did you like about it?,How old are you?\n"
-        "2024-05-01 10:00,The pictures.,20\n2024-05-01 11:00,I liked the talks a lot.,30\n2024-05-02 09:30,Everything!,20\n",
+        "2024-05-01 10:00,The pictures.,20\n2024-05-01 11:00,I liked the talks a lot.,30\n"
+        "2024-05-02 09:30,Everything!,20\n",
         ["The pictures.", "I liked the talks a lot.", "Everything!"],
         None,
         "",
