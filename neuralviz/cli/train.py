@@ -21,12 +21,16 @@ from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.headlines.training import trained_part
-from neuralviz.jobs.training import RATES
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
+from neuralviz.training.settings import (
+    SMALL_CORPUS_RATES,
+    TrainingSettings,
+    check_can_be_saved,
+    with_options,
+)
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
@@ -117,7 +121,7 @@ def _command(kind: PairKind) -> Callable[..., None]:
         }
         settings = with_options(TrainingSettings(), **options)
         if learning_rate is None:
-            settings = with_options(settings, learning_rate=RATES[settings.part])
+            settings = with_options(settings, learning_rate=SMALL_CORPUS_RATES[settings.part])
         _train(corpus, output, model, labels, settings, as_json=as_json)
 
     run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
