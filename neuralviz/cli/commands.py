@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from neuralviz import __version__
-from neuralviz.cli.common import Commands, interrupt
+from neuralviz.cli.console import Commands, interrupt
 
 COMMANDS = {
     "app": ("open_app", "Open the app in the browser."),
@@ -26,7 +26,7 @@ COMMANDS = {
     ),
     "embed": ("embed", "Embed the texts of a file. Writes the columns `id`, `text` and `vector`."),
     "similarity": (
-        "similarity",
+        "embed",
         "Compute the cosine similarity of all pairs of texts in a file by one or more methods.",
     ),
     "methods": ("methods", "List the embedding methods with their models and options."),

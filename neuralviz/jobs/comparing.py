@@ -69,9 +69,15 @@ class MethodEmbeddings:
     error: str = ""
 
     @cached_property
+    def finished(self) -> np.ndarray:
+        """[finished] numbers of the texts that are embedded."""
+        has_vector = [] if self.vectors is None else ~np.isnan(self.vectors[:, 0])
+        return np.flatnonzero(has_vector)
+
+    @cached_property
     def n_done(self) -> int:
         """Texts that are embedded."""
-        return 0 if self.vectors is None else int((~np.isnan(self.vectors[:, 0])).sum())
+        return len(self.finished)
 
     @cached_property
     def similarity(self) -> Similarity | None:
@@ -108,6 +114,7 @@ class Compare(KeptTask[Step, Comparison]):
         specs: the methods.
         texts: at least one.
         models: of the methods; a comparison by other files of a model is another one.
+        batch_size: as of `embed`.
     """
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
@@ -115,6 +122,7 @@ class Compare(KeptTask[Step, Comparison]):
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]
     models: tuple[ModelRef, ...]
+    batch_size: int | None = None
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
@@ -139,6 +147,7 @@ class Compare(KeptTask[Step, Comparison]):
                     self.specs[method],
                     memory_vectors(),
                     loaders=LOADERS,
+                    batch_size=self.batch_size,
                     should_stop=should_stop,
                 ):
                     if len(event.at):
