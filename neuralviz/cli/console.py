@@ -156,26 +156,26 @@ def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tupl
         The result as far as it is known, and whether the task was stopped.
     """
     result, events, folded, stopped = task.start(), list[E](), 0.0, False
-    with print_precision_warnings(), stop_on_interrupt() as should_stop:
-        with nullcontext(watch) if watch else _bar_of_task(task) as show:
+    bar = nullcontext(watch) if watch else _bar_of_task(task)
+    with print_precision_warnings(), stop_on_interrupt() as should_stop, bar as show:
 
-            def fold() -> None:
-                nonlocal result, folded
-                result, folded = task.fold(result, events), time.monotonic()
-                events.clear()
-                show(result)
+        def fold() -> None:
+            nonlocal result, folded
+            result, folded = task.fold(result, events), time.monotonic()
+            events.clear()
+            show(result)
 
-            def add(event: E) -> None:
-                events.append(event)
-                if time.monotonic() - folded > FOLDED_EVERY:
-                    fold()
+        def add(event: E) -> None:
+            events.append(event)
+            if time.monotonic() - folded > FOLDED_EVERY:
+                fold()
 
-            try:
-                task.carry_out(add, should_stop)
-                stopped = should_stop()
-            except (KeyboardInterrupt, Stopped):
-                stopped = True
-            fold()
+        try:
+            task.carry_out(add, should_stop)
+            stopped = should_stop()
+        except (KeyboardInterrupt, Stopped):
+            stopped = True
+        fold()
     return result, stopped
 
 

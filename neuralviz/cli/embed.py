@@ -37,9 +37,8 @@ from neuralviz.cli.options import (
 )
 from neuralviz.embedders import embedder_spec, embedder_specs, make_embedder, split_options
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.similarity import rank_correlations
+from neuralviz.evaluation.similarity import rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
-from neuralviz.evaluation.similarity_files import write_products
 from neuralviz.jobs.comparing import Compare
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.writing import check_destination, check_folder, write_text, write_vectors

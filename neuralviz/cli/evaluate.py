@@ -36,12 +36,17 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
-from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
-from neuralviz.evaluation.in_words import ARROWS
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import (
+    EXPERIMENTS,
+    EvaluationPlan,
+    MeasureSettings,
+    experiment_rows,
+    method_rows,
+)
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.results import ARROWS
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
@@ -59,7 +64,7 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.experiments import Row
+    from neuralviz.evaluation.plan import Row
     from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
@@ -358,7 +363,7 @@ class _DataReader:
         return data
 
     def _read_texts(self, name: str) -> tuple[str, Sequence[str]]:
-        """The title and the texts of a file, with labels or without, or of a data set of the Hub."""
+        """The title and the texts of a file, with labels or without, or of the Hub."""
         if name.startswith(PREFIX):
             data = self._load_from_hub(name)
             return data.name, data.texts

@@ -22,7 +22,7 @@ from neuralviz.training.similarity.folder import (
     model_path,
     similarity_models,
 )
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 
 commands = typer.Typer(
     help="List, inspect, export and delete models.", no_args_is_help=True, add_completion=False
@@ -84,10 +84,10 @@ def delete(
     is_encoder = trained_encoder(name) is not None
     is_similarity = not is_encoder and is_similarity_model(name)
     kind = "similarity model" if is_similarity else "encoder"
-    if (is_encoder or is_similarity) and not yes:
-        if not is_confirmed(f"Delete the {kind} “{name}”? [y/N] "):
-            print_message("Nothing deleted.")
-            return
+    question = f"Delete the {kind} “{name}”? [y/N] "
+    if (is_encoder or is_similarity) and not yes and not is_confirmed(question):
+        print_message("Nothing deleted.")
+        return
     (delete_similarity_model if is_similarity else delete_encoder)(name)
     print_message(f"Deleted the {kind} “{name}”.")
 

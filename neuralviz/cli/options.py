@@ -10,7 +10,7 @@ import typer
 
 from neuralviz.cli.console import print_message, print_notes
 from neuralviz.embedders import split_options
-from neuralviz.embedders.labels import method_label
+from neuralviz.embedders.specs import method_label
 from neuralviz.errors import SettingsError
 from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source
@@ -140,9 +140,7 @@ def read_file(
         read = read_folder(path, column, mode=mode or "one", max_texts=limit)
     else:
         source = Source.from_path(path, header)
-        read = read_texts(
-            source, column, mode=mode or "line", id_column=id_column, max_texts=limit
-        )
+        read = read_texts(source, column, mode=mode or "line", id_column=id_column, max_texts=limit)
     if read.column is not None and column is None:
         print_message(
             f"Reading texts from the column “{read.column}”. Use --column to choose another."

@@ -147,9 +147,7 @@ class ProjectCorpus(LatestTask["ProjectionEvent | KeptMap"]):
     settings: ProjectionSettings
     fitting: Fitting = DEFAULT
 
-    def events(
-        self, should_stop: ShouldStop
-    ) -> Generator[ProjectionEvent | KeptMap, None, None]:
+    def events(self, should_stop: ShouldStop) -> Generator[ProjectionEvent | KeptMap, None, None]:
         def project(report: Callable[[ProjectionEvent], None], should_stop: ShouldStop) -> KeptMap:
             return make_map(
                 self.store,

@@ -40,10 +40,15 @@ from neuralviz.cli.options import (
     split_roles,
 )
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
-from neuralviz.evaluation.in_words import EMPTY_CELL
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
-from neuralviz.evaluation.ladder_table import best_line, best_rung, ladder_lines
+from neuralviz.evaluation.ladder_results import (
+    DEFAULT_SEED,
+    LadderSettings,
+    best_line,
+    best_rung,
+    ladder_lines,
+)
+from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.headlines.training import trained_part
@@ -57,19 +62,18 @@ from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import write_text
 from neuralviz.training import similarity
-from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import training_folder
+from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
 from neuralviz.training.similarity import folder as similarity_folder
 from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.training.similarity.settings import RUNGS
+from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_events import Ladder
-    from neuralviz.training.events import TrainingEvent
+    from neuralviz.evaluation.ladder_results import Ladder
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
 

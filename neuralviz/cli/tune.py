@@ -25,6 +25,7 @@ from neuralviz.cli.console import (
 from neuralviz.embedders.methods import read_layers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
+from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
@@ -32,7 +33,6 @@ from neuralviz.micro_tuning.settings import (
     check_tolerance,
 )
 from neuralviz.models import tokenize
-from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import many, number, why_above_100
@@ -82,7 +82,7 @@ def tune(
     ] = "bundled",
 ) -> None:
     """Micro-tune on a text: watch the loss fall and see which words shaped the embedding."""
-    from neuralviz.micro_tuning.workload import count_masked
+    from neuralviz.micro_tuning.settings import count_masked
 
     check_texts([text])  # all that can be checked before a model is loaded
     pairs = parse_blueprints(blueprints)
