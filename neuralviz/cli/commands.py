@@ -46,7 +46,8 @@ COMMANDS = {
 def load_command(name: str) -> Any:
     """The command, or the group of commands, of a name; imports its module."""
     module, _ = COMMANDS[name]
-    return get_command(import_module(f"neuralviz.cli.{module}").commands)
+    command = get_command(import_module(f"neuralviz.cli.{module}").commands)
+    return getattr(command, "commands", {}).get(name, command)  # a module may have several
 
 
 class LazyCommands(Commands):
@@ -94,7 +95,7 @@ def _common(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help=("Show the version and exit.")
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:

@@ -25,7 +25,6 @@ from neuralviz.cli.console import (
 from neuralviz.embedders.methods import read_layers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
-from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
@@ -82,8 +81,6 @@ def tune(
     ] = "bundled",
 ) -> None:
     """Micro-tune on a text: watch the loss fall and see which words shaped the embedding."""
-    from neuralviz.micro_tuning.settings import count_masked
-
     check_texts([text])  # all that can be checked before a model is loaded
     pairs = parse_blueprints(blueprints)
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
@@ -100,6 +97,8 @@ def tune(
         tolerance=tolerance,
     )
     if settings.in_bf16:
+        from neuralviz.micro_tuning.products import warn_of_imitated_bf16  # loads torch
+
         with print_precision_warnings():
             warn_of_imitated_bf16(language_model.device)
     (tokens,) = tokenize(language_model, [text])
