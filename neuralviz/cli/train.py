@@ -52,9 +52,8 @@ from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.evaluation.training_tables import TRAINING_TABLES, training_table
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.headlines.training import trained_part
-from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models, pair_rows
-from neuralviz.jobs.training import RATES
-from neuralviz.jobs.training_tables import FillTrainingTable
+from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
+from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder
@@ -495,9 +494,7 @@ def train_similarity(
     with status(f"Loading “{model}” …"):
         poolings = evaluation.model_poolings(shared_text_model(frozen.id))
     settings = LadderSettings(pooling=pooling or poolings[0], **options)  # type: ignore[arg-type]
-    ladder, is_stopped = run_task(
-        ClimbLadder(frozen, pair_rows(all_pairs), settings, *map(pair_rows, given))
-    )
+    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
     if ladder.test is not None:
         print_notes([note for note in ladder.test.notes if note not in split.notes])
     if ladder.baselines:

@@ -30,6 +30,7 @@ from neuralviz.micro_tuning.settings import (
     check_numbers,
     check_precision,
     check_tolerance,
+    count_masked,
 )
 from neuralviz.models import tokenize
 from neuralviz.models.shared import ModelRef, shared_model

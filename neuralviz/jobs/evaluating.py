@@ -14,8 +14,7 @@ from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import RESULTS_FORMAT, Results
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import Progress
+from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
@@ -103,10 +102,9 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         n_done = round(sum(n_texts[p[0]] * shares[p] for p in shares.keys() - failed))
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         step = _describe_step(doing, results) if doing is not None else ""
-        part = None if doing is None else (doing.data, doing.row, doing.doing)
         begun = shares.keys() | ({(doing.data, doing.row)} if doing is not None else set())
         doing_in_words = f"{n_done:,} of {total:,} {unit}{step}"
-        return Progress(n_done, total, unit, doing_in_words, part, is_last=begun >= places)
+        return Progress(n_done, total, unit, doing_in_words, is_last=begun >= places)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]

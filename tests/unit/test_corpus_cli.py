@@ -17,12 +17,12 @@ from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.cli.common import interrupt
+from neuralviz.cli.console import interrupt
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.micro_tuning import products
+from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(PooledEmbedder, "_embed", counted)
     said = done(run("corpus", "add", "texts.txt"))
     assert "already saved as “texts.txt”" in said
-    assert "\n32 of 40 texts are already embedded by mean." in said
+    assert "\n32 of 40 texts were already embedded by mean." in said
     assert "\nEmbedded by mean: 40 embeddings of 384 values." in said
     assert calls == [32, 8]
     for words in (("add", "texts.txt"), ("embed", "texts.txt")):

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
-from neuralviz.cli.saved_corpora import find_corpus, open_store
+from neuralviz.cli.corpus import find_corpus, open_store
 from neuralviz.jobs.training import first_settings
 from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
