@@ -75,10 +75,8 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(
 def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(
     run: Callable[..., Result], ending: str
 ):
-    rows = ["id,body,note", "a,\"One, two.\",x", "c,,z", "b,Three.,y", "d,Four.,y"]
+    rows = ["id,body,note", 'a,"One, two.",x', "c,,z", "b,Three.,y", "d,Four.,y"]
     Path("in.csv").write_text("\n".join(rows), "utf-8")
-        'id,body,note\na,"One, two.",x\nc,,z\nb,Three.,y\nd,Four.,y\n', "utf-8"
-    )
     words = ["--column", "body", "--batch-size", "1", "--limit", "3", *QUICK]
     for name in (f"out.{ending}", "out.parquet"):
         result = run("embed", "in.csv", "-o", name, *words)
