@@ -143,19 +143,10 @@ def test_a_stopped_run_counts_its_texts_once(
     def after(n_events: int) -> RunRecord:
         return RunRecord(tiny.id, settings, texts).having(events[:n_events])
 
-    assert describe_progress(after(0)) == "Texts 1 to 6 have not been started."
-    assert describe_progress(after(1)) == (
-        "Texts 1 to 2 have reached epoch 1 of 3. Texts 3 to 6 have not been started."
-    )
-    assert describe_progress(after(4)) == (
-        "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
-        "not been started."
-    )
+    assert describe_progress(after(0)) == "Of 6 texts: 6 not started."
+    assert describe_progress(after(4)) == "Of 6 texts: 1 finished, 1 under way and 4 not started."
     stopped = after(7)
-    assert describe_progress(stopped) == (
-        "2 of 6 texts are finished. Texts 3 to 4 have reached epoch 2 of 3. Texts 5 to 6 have not "
-        "been started."
-    )
+    assert describe_progress(stopped) == "Of 6 texts: 2 finished, 2 under way and 2 not started."
     assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
     assert "of 2 of 6 texts, on average; after 3 epochs it is" in describe_learning(stopped, 0)
     assert describe_learning(stopped, 3).startswith(
@@ -166,4 +157,4 @@ def test_a_stopped_run_counts_its_texts_once(
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert describe_progress(alone) == "Text 1 has reached epoch 2 of 3."
+    assert describe_progress(alone) == "The text has reached epoch 2 of 3."
