@@ -112,11 +112,14 @@ def describe_progress(record: RunRecord) -> str:
     n_begun = len(record.started()) - n_finished
     if n_finished == n:
         return ""
-    if n == 1:
-        return f"The text has reached epoch {record.epochs_reached} of {record.settings.epochs}."
-    states = {"finished": n_finished, "under way": n_begun, "not started": n - n_finished - n_begun}
+    epoch = f"epoch {record.epochs_reached:,} of {record.settings.epochs:,}"
+    states = {
+        "finished": n_finished,
+        f"under way ({epoch})": n_begun,
+        "not started": n - n_finished - n_begun,
+    }
     counts = [f"{count:,} {state}" for state, count in states.items() if count]
-    return f"Of {n:,} texts: {joined(counts)}."
+    return f"Of {many(n, 'text')}: {joined(counts)}."
 
 
 def _describe_settings(settings: TuningSettings) -> dict[str, str]:

@@ -144,9 +144,13 @@ def test_a_stopped_run_counts_its_texts_once(
         return RunRecord(tiny.id, settings, texts).having(events[:n_events])
 
     assert describe_progress(after(0)) == "Of 6 texts: 6 not started."
-    assert describe_progress(after(4)) == "Of 6 texts: 1 finished, 1 under way and 4 not started."
+    assert describe_progress(after(4)) == (
+        "Of 6 texts: 1 finished, 1 under way (epoch 3 of 3) and 4 not started."
+    )
     stopped = after(7)
-    assert describe_progress(stopped) == "Of 6 texts: 2 finished, 2 under way and 2 not started."
+    assert describe_progress(stopped) == (
+        "Of 6 texts: 2 finished, 2 under way (epoch 2 of 3) and 2 not started."
+    )
     assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
     assert "of 2 of 6 texts, on average; after 3 epochs it is" in describe_learning(stopped, 0)
     assert describe_learning(stopped, 3).startswith(
@@ -157,4 +161,4 @@ def test_a_stopped_run_counts_its_texts_once(
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert describe_progress(alone) == "The text has reached epoch 2 of 3."
+    assert describe_progress(alone) == "Of 1 text: 1 under way (epoch 2 of 3)."
