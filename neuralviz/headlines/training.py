@@ -69,7 +69,7 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
     reached = [f"{before.value:.1%} before training"]
     reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
-        f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
+        f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
         f"{f'With **{part}**' if part else 'Here'}, it is {joined(reached)}."
     )
 
