@@ -40,14 +40,12 @@ from neuralviz.embedders import (
     make_embedder,
 )
 from neuralviz.errors import ModelError, SettingsError, TextError
-from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import (
     LanguageModel,
     load_model,
     load_sentence_transformer,
     load_text_model,
     shared,
-    tokenize,
 )
 from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, save_family, save_sentence_transformer
@@ -226,13 +224,6 @@ def test_pooling_reads_texts_in_lower_case_where_the_encoder_does(tmp_path: Path
     assert exported == library.tokenizer(texts[0])["input_ids"]
 
 
-def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:
-    joined = ConcatenatedEmbedder([ours, mean])
-    parts = [part.encode(TEXTS, prompt="note: ") for part in (ours, mean)]
-    expected = np.concatenate(parts, axis=1) / np.sqrt(2)
-    np.testing.assert_allclose(joined.encode(TEXTS, prompt="note: "), expected, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -373,32 +364,7 @@ def test_reprs_name_method_model_and_options(kind: str, every: dict[str, Embedde
     assert option.get(kind, "") in shown
 
 
-def test_reprs_of_models_and_events_are_short(tiny: LanguageModel) -> None:
-    assert repr(tiny) == f"LanguageModel(id={tiny.id!r}, network=BertForMaskedLM, window=40)"
-    *_, last = micro_tune(tiny, ["The dog barks."] * 5, epochs=2)
-    assert repr(last).startswith("TuningEvent(epoch=2, epochs=2, loss=float64[5]")
-    assert "texts=tuple of 5" in repr(last.result)
-    (text,) = tokenize(tiny, [" ".join(SENTENCES)])
-    for value in (last, last.result, text):
-        assert len(repr(value)) < 600
-        assert "array(" not in repr(value)
-    (only,) = micro_tune(tiny, ["The dog barks."], epochs=1)
-    assert f"loss=[{only.loss[0]:.4g}]" in repr(only)
-
-
 # --- scikit-learn ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_clones(kind: str, every: dict[str, Embedder]) -> None:
-    embedder = every[kind]
-    copied = clone(embedder)
-    assert copied is not embedder
-    assert copied.get_params() == embedder.get_params()
-    assert copied.cache_key() == embedder.cache_key()
-    assert copied.spec == embedder.spec
-    np.testing.assert_array_equal(copied.fit_transform(TEXTS[:3]), embedder.encode(TEXTS[:3]))
-    assert embedder.fit(TEXTS) is embedder
 
 
 def test_in_a_pipeline(mean: PooledEmbedder) -> None:

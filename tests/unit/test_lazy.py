@@ -15,7 +15,6 @@ import pytest
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
-from neuralviz.maps.filtering import TextFilter
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
@@ -110,31 +109,6 @@ def test_few_columns_of_a_large_corpus_are_held(
     parts = [one for value in held for one in (value if isinstance(value, tuple) else (value,))]
     assert sum(isinstance(one, np.ndarray) and len(one) == n for one in parts) == HELD
     assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again
-
-
-def test_a_filter_lets_the_same_texts_through_however_large_the_corpus_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = {
-        "topic": ("b", "a", "", "c", "a", "b") * 4,
-        "year": tuple("" if row == 3 else str(row) for row in range(24)),
-    }
-    store = CorpusStore(tmp_path)
-    read = ReadTexts(tuple(f"Text {row}." for row in range(24)), labels=labels)
-    kept = store.add("c", read)
-    found = []
-    for most in (10, 100):
-        monkeypatch.setattr(map_settings, "MOST_WHOLE", most)
-        corpus = OpenCorpus(store, kept)
-        assert corpus.is_large is (most == 10)
-        found.append(
-            [
-                np.flatnonzero(chosen.within(corpus.codes, corpus.labels, 24)).tolist()
-                for wanted in (("a",), ("", "c"), ("a", "b", ""))
-                for chosen in (TextFilter({"topic": wanted}, {"year": (1, 9)}),)
-            ]
-        )
-    assert found[0] == found[1] == [[1, 4, 7], [2, 8, 9], [1, 2, 4, 5, 6, 7, 8]]
 
 
 @dataclass(frozen=True)

@@ -130,20 +130,6 @@ def test_shares_of_known_parts() -> None:
     np.testing.assert_allclose([*both.by_token(), both.of_decay()], [0.75, 0.5, -0.25])
 
 
-def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> None:
-    """The text is shorter than the period, so that (keep, 1) reaches some of its tokens only."""
-    n = len(tokenize(tiny, [TEXTS["short"]])[0])
-    keep = n + 1
-    result = tuned(tiny, [TEXTS["short"]], blueprints=[(keep, 1), (n - 1, 1)], epochs=1,
-                   with_token_shares=True)  # fmt: skip
-    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).all()
-    result = tuned(tiny, [TEXTS["short"]], blueprints=[(n - 2, 4)], epochs=1,
-                   with_token_shares=True)  # fmt: skip
-    period = n + 2
-    masked = [any((j - s) % period >= n - 2 for s in range(n)) for j in range(n)]
-    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).tolist() == masked
-
-
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
     monkeypatch.setattr(loop, "MAX_FOLLOWED_VALUES", 5)
     with pytest.raises(SettingsError, match="fewer or shorter texts"):
@@ -291,16 +277,6 @@ def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: Langua
         micro_tune(tiny, ["The dog barks."], **settings)
 
 
-def test_a_layer_named_twice(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="named twice"):
-        micro_tune(tiny, ["The dog barks."], layers=[tiny.head_layers[0]] * 2)
-
-
-def test_no_text_at_all(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="at least one text"):
-        micro_tune(tiny, [])
-
-
 # --- texts -------------------------------------------------------------------------------------
 
 
@@ -311,16 +287,6 @@ def test_a_blank_text_is_named(blank: str, family: str, small_model) -> None:
         micro_tune(small_model(family), ["The dog barks.", blank])
     with pytest.raises(TextError, match=r"The text is empty\. It must contain at least one word"):
         micro_tune(small_model(family), [blank])
-
-
-def test_control_characters_only(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match="Text 3 has no character that the model can read"):
-        micro_tune(tiny, ["a", "b", "\x00\x01\x02\x7f"])
-
-
-def test_what_is_no_string_is_named(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match=r"Text 2 is missing \(nan\)"):
-        micro_tune(tiny, ["a", math.nan])
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
@@ -422,27 +388,6 @@ def test_an_event_is_an_epoch(tiny: LanguageModel) -> None:
         np.testing.assert_array_equal(result.delta_norm[epoch], event.delta_norm)
     for ours, theirs in zip(result.deltas, events[-1].deltas, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_the_stream_can_be_left(tiny: LanguageModel) -> None:
-    before = fingerprint_of(tiny)
-    stream = micro_tune(tiny, [TEXTS["several chunks"]], epochs=50)
-    for event in stream:
-        if event.epoch == 4:
-            break
-    stream.close()
-    with pytest.raises(StopIteration):
-        next(stream)
-    assert fingerprint_of(tiny) == before
-
-
-def test_the_loss_falls_on_the_bundled_model(bundled: LanguageModel) -> None:
-    result = tuned(bundled, ["The children count the boats in the harbour."], epochs=6)
-    loss = result.loss[:, 0]
-    assert (np.diff(loss) < 0).all()
-    assert loss[-1] < 0.9 * loss[0]
-    assert not result.loss_rose.any()
-    assert (np.diff(result.delta_norm[:, 0], axis=0) > 0).all()
 
 
 def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:

@@ -75,19 +75,6 @@ def test_agrees_with_the_whole_model(model, layers, tuned):
     )
 
 
-def test_deltas_change_what_is_predicted_and_nothing_of_the_model(model):
-    settings = check_settings(model)
-    (text,) = tokenize(model, [TEXT])
-    before = {name: p.clone() for name, p in model.network.named_parameters()}
-    plain = predict_masked(model, text, settings, None)
-    zeros = [np.zeros(384, dtype=np.float32)] * 3
-    ones = [np.ones(384, dtype=np.float32)] * 3
-    np.testing.assert_array_equal(predict_masked(model, text, settings, zeros).loss, plain.loss)
-    assert not np.allclose(predict_masked(model, text, settings, ones).loss, plain.loss)
-    for name, parameter in model.network.named_parameters():
-        assert torch.equal(parameter, before[name])
-
-
 def test_inputs_are_counted_over_the_chunks(model):
     settings = check_settings(model, blueprints=[(1, 1)])
     (text,) = tokenize(model, ["One two three four five six."])
@@ -114,14 +101,6 @@ def test_the_loss_of_a_long_text_is_what_the_next_epoch_starts_from(tiny, layers
         np.testing.assert_array_equal(first.token, found.token[:at_most])
         np.testing.assert_array_equal(first.input, found.input[:at_most])
         np.testing.assert_allclose(first.loss, found.loss[:at_most], rtol=1e-4)
-
-
-def test_every_token_of_an_unmasked_text_is_predicted(model):
-    settings = check_settings(model, predict_unmasked=True)
-    (text,) = tokenize(model, [TEXT])
-    found = predict_masked(model, text, settings, None, top=1)
-    np.testing.assert_array_equal(found.token, np.arange(len(text)))
-    assert found.mean_loss == pytest.approx(found.loss.mean())
 
 
 def test_what_does_not_fit_is_refused(model):

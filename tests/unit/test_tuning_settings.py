@@ -72,23 +72,6 @@ def test_defaults_of_each_method(tiny: LanguageModel) -> None:
         assert embedder.settings == check_settings(tiny, layers=last, epochs=5)
 
 
-@pytest.mark.parametrize(
-    ("epochs", "sentence"),
-    [
-        (0, "Without at least one epoch, no weight changes"),
-        (-3, "Without at least one epoch, no weight changes"),
-        (1001, r"from 1 to 1000, not 1001\.$"),
-        (5000, r"from 1 to 1000, not 5000\.$"),
-        (2.5, r"from 1 to 1000, not 2\.5\.$"),
-    ],
-)
-def test_epochs_out_of_range_get_their_own_sentence(
-    epochs: float, sentence: str, tiny: LanguageModel
-) -> None:
-    with pytest.raises(SettingsError, match=sentence):
-        check_settings(tiny, epochs=epochs)
-
-
 def test_value_modules_load_no_torch() -> None:
     modules = ("settings", "blueprints", "events", "record", "watching")
     imports = ", ".join(f"neuralviz.micro_tuning.{name}" for name in modules)

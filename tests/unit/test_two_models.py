@@ -266,12 +266,6 @@ def test_a_corpus_has_vectors_and_maps_of_both_models(
     assert (points[0] != points[1]).any()
 
 
-def test_a_concatenation_of_two_models_is_both_vectors(models: tuple[str, str]) -> None:
-    first, second = (make_embedder(embedder_spec(f"mean@{one}")).encode(TEXTS) for one in models)
-    joined = make_embedder(embedder_spec("+".join(f"mean@{one}" for one in models))).encode(TEXTS)
-    np.testing.assert_allclose(joined, np.hstack([first, second]) / np.sqrt(2), atol=1e-6)
-
-
 # --- vectors of another program ------------------------------------------------------------------
 
 
@@ -301,19 +295,6 @@ def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
     assert found["file: mine.parquet"]["model"] == "imported vectors"
     assert "file: mine.parquet" in said.stdout
     assert "95% interval" in Path("out/report.html").read_text("utf-8")
-
-
-def test_vectors_imported_for_a_corpus_are_measured_on_other_data_of_its_texts(
-    run: Callable[..., Result],
-) -> None:
-    texts = list(dict.fromkeys(TEXTS))
-    write_mine("mine.parquet", texts)
-    words = ["evaluate", "--data", "pairs.csv", "--json", "--method"]
-    direct = done(run(*words, "file:mine.parquet")).stdout
-    done(run("corpus", "add", "texts.txt", "--name", "own", "--method", "cls"))
-    done(run("corpus", "import", "own", "mine.parquet"))
-    Path("mine.parquet").unlink()
-    assert json.loads(done(run(*words, "file: mine.parquet")).stdout) == json.loads(direct)
 
 
 def test_imported_vectors_that_do_not_fit_are_refused(run: Callable[..., Result]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
-from neuralviz.headlines.micro_tuning import describe_learning, describe_progress
+from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.micro_tuning import check_settings, record, watching
 from neuralviz.micro_tuning.record import RunRecord, load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
@@ -26,19 +26,6 @@ def watched(model: LanguageModel, **options) -> RunRecord:
 def saved_and_loaded(kept: RunRecord, tmp_path: Path) -> RunRecord:
     save_record(kept, tmp_path / "run.npz")
     return load_record(tmp_path / "run.npz")
-
-
-def test_stop_is_heard_while_reports_are_made(tiny: LanguageModel) -> None:
-    settings = check_settings(tiny, epochs=EPOCHS)
-    seen: list[WatchedEvent] = []
-
-    def should_stop() -> bool:
-        return any(event.report is not None for event in seen)
-
-    with pytest.raises(Stopped):
-        for event in watch(tiny, TEXTS, settings, should_stop):
-            seen.append(event)
-    assert len(seen) == EPOCHS + 1  # the first report is the last thing that comes
 
 
 def test_stop_is_heard_within_a_report(tiny: LanguageModel) -> None:
@@ -71,14 +58,6 @@ def test_a_record_comes_back_as_it_was(tiny: LanguageModel, tmp_path: Path) -> N
         assert again.reports[index].predictions.words_after == report.predictions.words_after
     assert again.progress == 1
     assert again.diverged == set()
-
-
-def test_a_file_says_which_texts_diverged(tiny: LanguageModel, tmp_path: Path) -> None:
-    kept = watched(tiny, learning_rate=1e20)
-    assert kept.diverged == {0, 1, 2}
-    again = saved_and_loaded(kept, tmp_path)
-    assert again.diverged == kept.diverged
-    assert all(again.loss_rose(text) for text in range(len(TEXTS)))
 
 
 def test_large_deltas_stay_numbers_in_a_file(tiny: LanguageModel, tmp_path: Path) -> None:
@@ -128,42 +107,3 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     on = again.having(events[n_events:])  # and it can be gone on with
     assert on.progress == 1
     assert describe_progress(on) == ""
-
-
-@pytest.mark.parametrize("precision", ["exact", "fast", "bf16", "fast+bf16"])
-def test_a_stopped_run_counts_its_texts_once(
-    precision: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is finished, begun, and not started; the sentence and the losses speak alike."""
-    monkeypatch.setattr(watching, "BATCH", 2)
-    settings = check_settings(tiny, epochs=EPOCHS, precision=precision)
-    texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
-    events = list(watch(tiny, texts, settings))
-
-    def after(n_events: int) -> RunRecord:
-        return RunRecord(tiny.id, settings, texts).having(events[:n_events])
-
-    assert describe_progress(after(0)) == "Texts 1 to 6 have not been started."
-    assert describe_progress(after(1)) == (
-        "Texts 1 to 2 have reached epoch 1 of 3. Texts 3 to 6 have not been started."
-    )
-    assert describe_progress(after(4)) == (
-        "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
-        "not been started."
-    )
-    stopped = after(7)
-    assert describe_progress(stopped) == (
-        "2 of 6 texts are finished. Texts 3 to 4 have reached epoch 2 of 3. Texts 5 to 6 have not "
-        "been started."
-    )
-    assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
-    assert "of 2 of 6 texts, on average; after 3 epochs it is" in describe_learning(stopped, 0)
-    assert describe_learning(stopped, 3).startswith(
-        "After 1 of 3 epochs, the losses of 2 texts are "
-    )
-    assert describe_learning(stopped, 5) == "Text 6 has not been started."
-    assert describe_progress(after(len(events))) == ""
-    alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
-        list(watch(tiny, TEXTS[:1], settings))[:2]
-    )
-    assert describe_progress(alone) == "Text 1 has reached epoch 2 of 3."
