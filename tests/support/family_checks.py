@@ -222,9 +222,7 @@ class VectorChecks:
 
         again = load_text_model(export_model(model, self.folder / "exported"), device="cpu")
         for method, vectors in expected.items():
-            self._compare(
-                "after saving and loading", method, _embed(again, method, TEXTS), vectors
-            )
+            self._compare("after saving and loading", method, _embed(again, method, TEXTS), vectors)
 
     def _train(self, model: TextModel) -> None:
         """Live vectors of a trained encoder, those of its folder, and of sentence-transformers."""
