@@ -130,7 +130,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         raise typer.Exit(INTERRUPTED) from None
     assert event is not None and event.result is not None  # a run ends with its result
     deltas = [delta[0] for delta in event.result.deltas]
-    after = predict_masked(model, tokens, settings, deltas, at_most=MAX_PREDICTED)
+    (after,) = predict_masked(model, tokens, settings, [deltas], at_most=MAX_PREDICTED)
     loss = compute_loss(after, tokens, settings)
     if loss is not None:
         losses.append(loss)
