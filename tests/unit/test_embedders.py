@@ -251,14 +251,6 @@ def test_no_embedder_changes_the_model(method: str, make, tiny: LanguageModel) -
     assert not tiny.network.training
 
 
-def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> None:
-    one = make("neural-1", epochs="3")
-    assert one.settings.layers == tiny.last_block_layers[-1:]
-    assert one.settings.layers[0].endswith("output.dense.bias")
-    expected = NeuralEmbedder(tiny, layers=one.settings.layers, epochs=3).encode(MANY[:3])
-    np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
-
-
 @pytest.mark.parametrize(("key", "n_layers"), [("neural", 3), ("neural-1", 1)])
 def test_appendix_g_tunes_the_last_block_for_five_epochs(
     key: str, n_layers: int, tiny: LanguageModel
@@ -616,16 +608,3 @@ def test_what_cannot_be_meant_is_said(methods: list[str], typed: dict, sentence:
     with pytest.raises(SettingsError) as caught:
         embedder_specs(methods, typed)
     assert sentence in str(caught.value)
-
-
-# --- sentence-transformers from folders --------------------------------------------------------
-
-
-def test_a_folder_of_sentence_transformers(st_folder: Path) -> None:
-    encoder, fingerprint = load_sentence_transformer(st_folder, device="cpu")
-    ours = SentenceTransformerEmbedder(encoder, fingerprint)
-    assert ours.dim == 32
-    plain = load_text_model(st_folder, device="cpu")
-    expected = PooledEmbedder(plain).encode(SENTENCES[:3])  # the same weights, mean pooling
-    np.testing.assert_allclose(ours.encode(SENTENCES[:3]), expected, atol=1e-5)
-    assert not any(parameter.requires_grad for parameter in encoder.parameters())

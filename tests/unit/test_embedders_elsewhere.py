@@ -549,12 +549,6 @@ def test_a_progress_bar_when_asked_for(embedder, capsys) -> None:
     assert "2/2" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("batch_size", [0, -1, 1.5])
-def test_batches_of_nothing(batch_size: float, embedder) -> None:
-    with pytest.raises(SettingsError, match="batch size must be a whole number"):
-        embedder.encode(["a"], batch_size=batch_size)
-
-
 def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:
     settings = neuralviz.NeuralEmbedder(
         tiny, epochs=np.int64(3), learning_rate=np.float32(0.5), weight_decay=np.float64(0)
@@ -565,14 +559,6 @@ def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:
         for value in (True, np.True_, "1", None, np.nan):
             with pytest.raises(SettingsError, match=r"must be a .*number"):
                 neuralviz.NeuralEmbedder(tiny, **{name: value})
-
-
-def test_nearby_texts_are_nearer_with_the_bundled_model(bundled: LanguageModel) -> None:
-    vectors = neuralviz.NeuralEmbedder(bundled, epochs=3).encode(
-        ["A dog barks at a cat.", "The dog is barking at the cat.", "Interest rates rose."]
-    )
-    assert vectors.shape == (3, 1152)
-    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1
 
 
 def test_a_loss_that_rises_is_said(tiny: LanguageModel) -> None:

@@ -478,16 +478,6 @@ def test_a_run_and_an_embedder_take_settings_or_options(tiny: LanguageModel) -> 
     np.testing.assert_allclose(embedder.encode([TEXT]), by_value.result.embeddings, rtol=1e-5)
 
 
-def test_defaults_of_each_method(tiny: LanguageModel) -> None:
-    assert NeuralEmbedder(tiny).settings == check_settings(tiny)
-    last = tiny.last_block_layers
-    assert neural_1(tiny).settings == check_settings(tiny, layers=last[-1:], epochs=5)
-    assert neural_1(tiny, epochs=2).settings.layers == last[-1:]
-    for settings in (None, check_settings(tiny, epochs=5)):
-        embedder = TunedOutputEmbedder(tiny, "cls", False, settings)
-        assert embedder.settings == check_settings(tiny, layers=last, epochs=5)
-
-
 def test_value_modules_load_no_torch() -> None:
     modules = ("settings", "blueprints", "events", "record", "watching")
     imports = ", ".join(f"neuralviz.micro_tuning.{name}" for name in modules)

@@ -64,6 +64,7 @@ def spin_counts(imports: str, **said: str) -> list[str]:
     return re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
 
 
+@pytest.mark.slow
 @needs_libgomp
 def test_threads_that_wait_soon_sleep() -> None:
     counts = spin_counts("from neuralviz.cli import main; import sklearn.cluster, torch")

@@ -19,7 +19,6 @@ from tests.support.models import (
     BERT_SPECIALS,
     SENTENCES,
     draw_weights,
-    save_tokenizer,
     word_piece,
 )
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
@@ -88,15 +87,6 @@ def test_vectors_with_token_types(kind: str, tmp_path: Path) -> None:
         alone = [embedder.encode(text, normalize_embeddings=False) for text in TEXTS]
         np.testing.assert_allclose(together, expected, atol=2e-5 * np.abs(expected).max())
         np.testing.assert_allclose(alone, expected, atol=2e-5 * np.abs(expected).max())
-
-
-def test_the_types_of_a_tokenizer_are_a_part_of_the_key(tmp_path: Path) -> None:
-    plain = save_model("all 1", tmp_path / "model")
-    typed = PooledEmbedder(load_text_model(plain)).cache_key()
-    save_tokenizer(word_piece(BERT_SPECIALS), plain, BERT_SPECIALS)
-    untyped = PooledEmbedder(load_text_model(plain)).cache_key()
-    assert "token_types" in typed
-    assert "token_types" not in untyped
 
 
 def test_types_of_a_padded_batch() -> None:

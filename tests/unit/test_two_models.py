@@ -18,7 +18,6 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.specs import (
     EmbedderSpec,
     embedder_spec,
@@ -235,35 +234,6 @@ def test_two_models_by_one_method_are_measured_as_transformers_does(
     report = Path("out/report.html").read_text("utf-8")
     assert method_colours(list(data["results"]))["mean (second/model)"] in report
     assert "95% interval" in report
-
-
-def test_a_corpus_has_vectors_and_maps_of_both_models(
-    run: Callable[..., Result], models: tuple[str, str]
-) -> None:
-    first, second = models
-    words = ["--method", f"mean@{first}", "--method", f"mean@{second}"]
-    said = done(run("corpus", "add", "texts.txt", "--name", "own", *words)).stderr
-    assert "Embedded by mean (first/model)" in said
-    assert "Embedded by mean (second/model)" in said
-    (listed,) = json.loads(done(run("corpus", "list", "--json")).stdout)
-    assert [one["method"] for one in listed["embedders"]] == [
-        "mean (first/model)",
-        "mean (second/model)",
-    ]
-    texts = list(dict.fromkeys(TEXTS))
-    points = []
-    for name, model in (("first", first), ("second", second)):
-        done(run("corpus", "export", "own", "--method", f"mean@{model}", "-o", f"{name}.parquet"))
-        table = parquet.read_table(f"{name}.parquet")
-        expected = make_embedder(embedder_spec(f"mean@{model}")).encode(texts)
-        np.testing.assert_allclose(np.stack(table["vector"].to_numpy()), expected, atol=1e-6)
-        for ending in ("csv", "html"):
-            output = f"{name}.{ending}"
-            method = f"mean@{model}"
-            done(run("project", "own", "--method", method, "--reducer", "pca", "-o", output))
-        assert f"mean ({name}/model)" in Path(f"{name}.html").read_text("utf-8")
-        points.append(np.loadtxt(f"{name}.csv", str, delimiter=",", skiprows=1, usecols=(-2, -1)))
-    assert (points[0] != points[1]).any()
 
 
 # --- vectors of another program ------------------------------------------------------------------
