@@ -109,7 +109,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     if not np.isfinite([line.spearman, best.spearman]).all():
         return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
     entries = [
-        Entry(f"**{line.name}** (the best rung on the dev pairs)", line.spearman),
+        Entry(f"**{line.name}** (chosen on the dev pairs)", line.spearman),
         Entry(_BASELINES[best.name], best.spearman),
     ]
     bounds = lead_interval(ladder, rung, best.name) if is_whole else None
@@ -214,8 +214,10 @@ def describe_two_texts(
     if not scores:
         return ""
     score, highest = (write_range(list(values.values())) for values in (scores, equal))
-    papers = f" The paper's model gives this pair {PAPERS_SCORE:.2f} of 1." * (pair == PAPERS_PAIR)
+    papers = ""
+    if pair == PAPERS_PAIR:
+        papers = f" In the FREEZE paper, this pair gets {PAPERS_SCORE:.2f} on a scale from 0 to 1."
     return (
-        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; two identical texts get "
-        f"{highest}, the highest score that there is.{papers}"
+        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; no pair can get more than "
+        f"{highest}, the score of two identical texts.{papers}"
     )

@@ -73,7 +73,7 @@ def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -
     reached = [f"{before.value:.1%} before training"]
     reached += [f"{value:.1%} after {name}" for name, value in trainings]
     return (
-        f"**The whole model, untrained, does as well or better**: {measured.write(whole)}. "
+        f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
         f"{f'With **{part}**' if part else 'Here'}, it is {joined(reached)}."
     )
 
@@ -136,7 +136,7 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     new = n - float(kept_neighbours(lesson).mean())
     return (
         f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
-        "The lines follow the texts that moved most."
+        "The lines follow the texts with the most new ones."
     )
 
 

@@ -102,7 +102,7 @@ def test_the_ladder_is_printed_and_the_best_rung_is_saved(pairs: Path, bert_fold
     assert len(re.findall(r" \* +[−\d]", result.stdout)) == 1
     assert "95% interval" in result.stdout
     assert "* best on the dev pairs, baselines included." in result.stdout
-    assert "(the best rung on the dev pairs)" in " ".join(result.stdout.split())
+    assert "(chosen on the dev pairs)" in " ".join(result.stdout.split())
     assert "27 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     assert f"as “{NAME}”. Score pairs with: neuralviz score PAIRS --model {NAME}" in result.stderr
     (kept,) = similarity_models()
