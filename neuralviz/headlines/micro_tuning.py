@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_range, write_times
-from neuralviz.micro_tuning.blanks import percent
-from neuralviz.words import joined, many, number
+from neuralviz.words import joined, many, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

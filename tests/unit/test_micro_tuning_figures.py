@@ -95,10 +95,10 @@ def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> Non
 
 
 def test_blanks_are_two_bars_for_each_token() -> None:
-    tokens = (Candidate("a <b>", 0.1, 0.6), Candidate("b", 0.3, 0.0))
+    tokens = (Candidate("a <b>", 0.1, 0.6), Candidate("b", 0.3, 0.0004))
     figure = blank_figure(FilledBlank(tokens[::-1], tokens, tokens), "Blank")
     before, after = figure.data
-    assert (list(before.x), list(after.x)) == ([0.1, 0.3], [0.6, 0.0])
+    assert (list(before.x), list(after.x)) == ([0.1, 0.3], [0.6, 0.0004])
     assert (before.marker.color, after.marker.color) == (BEFORE, AFTER)
     assert list(after.text) == ["60%", "&lt; 0.1%"]
     assert list(figure.layout.yaxis.ticktext) == ["“a &lt;b&gt;”", "“b”"]
