@@ -27,10 +27,6 @@ SAVED_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
 """What sentence-transformers calls those that it has."""
 EPOCHS = 1
 EPOCHS_FROM_SCRATCH = 10  # of random weights, and of the table alone
-# The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
-# A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
-# chapters of the example: docs/training.md has all rates that were tried.
-SMALL_CORPUS_RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
 
 
 @dataclass(frozen=True)
