@@ -21,8 +21,6 @@ def free_name(
     """``name``, or one with a number in brackets behind it that is not taken.
 
     Args:
-        name: the preferred one.
-        used_names: names of others.
         mark: a word for the brackets: ``name (mark)``, ``name (mark 2)`` and so on in place of
             ``name (2)``, ``name (3)``.
         fold: two names are alike when this makes them equal, such as ``str.casefold``.
@@ -68,8 +66,8 @@ def percent(share: float) -> str:
     """A share as whole percent; only all is ``100%``, and only none is ``0%``."""
     if 0.995 <= share < 1:
         return f"{min(99.9, 100 * share):.1f}%"
-    if 0 < share < 0.005:
-        return f"{max(0.1, 100 * share):.1f}%"
+    if 0 < share <= 0.005:
+        return f"{share:.1%}" if share >= 0.0005 else "less than 0.1%"
     return f"{share:.0%}"
 
 
@@ -103,11 +101,7 @@ def name_texts(places: Sequence[int]) -> str:
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """The terms that a text must hold, in lower case: words, and phrases in quotation marks.
-
-    Args:
-        query: as typed.
-    """
+    """The terms that a text must hold, in lower case: words, and phrases in quotation marks."""
     folded = query.casefold().replace("“", '"').replace("”", '"')
     return tuple(quoted or word for quoted, word in _TERMS.findall(folded))
 

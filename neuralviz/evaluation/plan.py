@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.methods import METHODS
-from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs
+from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs, method_labels
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED

@@ -13,8 +13,7 @@ import numpy as np
 
 from neuralviz import __version__
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.labels import part_names
-from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.specs import EmbedderSpec, part_names
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.bootstrap import Intervals
 from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap

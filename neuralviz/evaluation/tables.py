@@ -33,7 +33,6 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ScoredData, Thresholds
     from neuralviz.reading.roles import Kind
-    from neuralviz.reading.table import Table
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal
 
 from neuralviz.errors import SettingsError
 from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings, with_options
 from neuralviz.words import number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
@@ -102,6 +103,8 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
     Percent as text, the mean over the seeds and, where there are several, the range of them; then
     steps and seconds, the mean.
     """
+    import pandas as pd
+
     rows = []
     for label in dict.fromkeys(cell.row for cell in cells):
         seeds = [cell for cell in cells if cell.row == label]
@@ -117,6 +120,8 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
     """The numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    import pandas as pd
+
     return pd.DataFrame(
         {"row": cell.row, "seed": cell.seed}
         | cell.numbers(table.columns)

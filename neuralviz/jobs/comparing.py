@@ -6,18 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.embedding import embed
@@ -69,9 +67,15 @@ class MethodEmbeddings:
     error: str = ""
 
     @cached_property
+    def finished(self) -> np.ndarray:
+        """[finished] numbers of the texts that are embedded."""
+        has_vector = [] if self.vectors is None else ~np.isnan(self.vectors[:, 0])
+        return np.flatnonzero(has_vector)
+
+    @cached_property
     def n_done(self) -> int:
         """Texts that are embedded."""
-        return 0 if self.vectors is None else int((~np.isnan(self.vectors[:, 0])).sum())
+        return len(self.finished)
 
     @cached_property
     def similarity(self) -> Similarity | None:
@@ -108,6 +112,7 @@ class Compare(KeptTask[Step, Comparison]):
         specs: the methods.
         texts: at least one.
         models: of the methods; a comparison by other files of a model is another one.
+        batch_size: as of `embed`.
     """
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
@@ -115,6 +120,7 @@ class Compare(KeptTask[Step, Comparison]):
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]
     models: tuple[ModelRef, ...]
+    batch_size: int | None = None
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
@@ -134,11 +140,13 @@ class Compare(KeptTask[Step, Comparison]):
         # the quick methods go first, those that learn every text last
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
+                spec, vectors = self.specs[method], memory_vectors()
                 for event in embed(
                     self.texts,
-                    self.specs[method],
-                    memory_vectors(),
+                    spec,
+                    vectors,
                     loaders=LOADERS,
+                    batch_size=self.batch_size,
                     should_stop=should_stop,
                 ):
                     if len(event.at):
@@ -162,14 +170,8 @@ class Compare(KeptTask[Step, Comparison]):
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
         doing = describe_missing(result) if started else ""
-        active = [embedded for embedded in result if embedded.n_done or embedded.error]
-        return Progress(
-            n_done,
-            n * len(result),
-            doing=doing,
-            part=len(active),
-            is_last=len(active) == len(result),
-        )
+        is_last = all(embedded.n_done or embedded.error for embedded in result)
+        return Progress(n_done, n * len(result), doing=doing, is_last=is_last)
 
     def cache_key(self) -> str:
         specs = [spec.to_json() for spec in self.specs]
@@ -178,9 +180,6 @@ class Compare(KeptTask[Step, Comparison]):
 
     def is_whole(self, result: Comparison) -> bool:
         return not any(embedded.error for embedded in result)
-
-    def n_bytes(self, result: Comparison) -> int:
-        return sum(embedded.vectors.nbytes for embedded in result if embedded.vectors is not None)
 
 
 def describe_missing(result: Comparison) -> str:
@@ -228,7 +227,7 @@ class FollowPair(LatestTask[NeuralPair]):
         vectors: their float32 embeddings, as bytes. Other files of the model make other ones.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     spec: EmbedderSpec
     texts: tuple[str, str]
@@ -247,7 +246,7 @@ def _word_shares(
 ) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
     from neuralviz.micro_tuning import collect_result
     from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, followed_values
 
     texts = tokenize(embedder.model, list(pair))
     head_only = set(embedder.settings.layers) <= set(embedder.model.head_layers)
@@ -256,15 +255,10 @@ def _word_shares(
         or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
     ):
         return None
-    result = collect_result(
-        tune(
-            embedder.model,
-            texts,
-            embedder.settings,
-            with_token_shares=True,
-            should_stop=should_stop,
-        )
+    tuning = tune(
+        embedder.model, texts, embedder.settings, with_token_shares=True, should_stop=should_stop
     )
+    result = collect_result(tuning)
     assert result.shares is not None, "shares were asked for"
     return tuple(
         (

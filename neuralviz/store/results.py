@@ -23,6 +23,7 @@ from neuralviz.server_settings import server_settings
 KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _OF_CORPUS = "corpus-"
+COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
 
 
 def keep_result(view: str, key: str, content: bytes) -> None:
@@ -34,14 +35,23 @@ def keep_result(view: str, key: str, content: bytes) -> None:
         content: the result.
     """
     path = _path(view, key)
+    write_bytes_beside(path, content)
+    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
+
+
+def write_bytes_beside(path: Path, content: bytes) -> None:
+    """Write a file whole: beside its place, where two processes may do it, and move it there.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # two processes may write it
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         part.write_bytes(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
 
 
 def find_result(view: str, key: str) -> bytes | None:
@@ -63,6 +73,11 @@ def corpus_view(corpus_id: str) -> str:
 def is_of_corpus(view: str) -> bool:
     """Whether a saved corpus's results are kept under an id."""
     return view.startswith(_OF_CORPUS)
+
+
+def is_shared(view: str) -> bool:
+    """Whether everybody on this machine can open the results under an id."""
+    return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def forget_results(view: str) -> None:

@@ -18,8 +18,6 @@ from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
     from neuralviz.training.learner import Learner
-    from neuralviz.training.settings import TrainingSettings
-    from neuralviz.training.snapshots import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 EPOCHS = 2
 ALIKE = 0.99999
-BYTE_FAMILIES = ("roberta", "modernbert", "eurobert")
 
 HEADS = {
     "bert": ("cls.predictions.transform.LayerNorm.weight",
@@ -181,21 +180,6 @@ class TestFamily:
         names = {name for name, p in model.network.named_parameters() if p.ndim == 1}
         assert {layer.name for layer in model.layers} == names
 
-    def test_default_embedding_of_a_text(self, family: str, small_model) -> None:
-        """A family without a head of its own falls back on its last block."""
-        model = small_model(family)
-        layers = HEADS[family] or LAST_BLOCKS[family]
-        assert model.check_layers(None) == layers
-        result = tuned(model, ["The dog barks."], None)
-        assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
-
-    def test_blocks_are_counted(self, family: str, small_model) -> None:
-        model = small_model(family)
-        depth = 1 if family == "albert" else model.network.config.num_hidden_layers
-        assert {la.block for la in model.layers if la.part == "block"} == set(range(depth))
-        head = {la.name for la in model.layers if la.part == "head"}
-        assert head == {*HEADS[family], *([output_bias(model)] if output_bias(model) else [])}
-
     @pytest.mark.parametrize(
         "choice",
         [*CHOICES[:2], *(pytest.param(each, marks=pytest.mark.slow) for each in CHOICES[2:])],
@@ -215,13 +199,6 @@ class TestFamily:
         if choice == "middle block and head":
             for kind, text in TEXTS.items():
                 assert_alike(tuned(model, [text], layers), 0, plain(family, choice, kind))
-
-    def test_predicting_unmasked_tokens_agrees_too(self, family: str, small_model, plain) -> None:
-        model = small_model(family)
-        layers = layer_choice(model, "last block")
-        result = tuned(model, list(TEXTS.values()), layers, predict_unmasked=True)
-        for index, kind in enumerate(TEXTS):
-            assert_alike(result, index, plain(family, "last block", kind, True))
 
     def test_a_text_as_long_as_the_positions_allow(
         self, family: str, small_model, tmp_path

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import labels_by_spec, method_labels
+from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
 from neuralviz.maps.clusters import cluster_centres
@@ -26,8 +26,8 @@ from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import OpenCorpus
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.session import is_served
-from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import labels_by_spec
+from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
@@ -42,10 +42,10 @@ from neuralviz.ui.corpus.work import (
     start_maps,
 )
 from neuralviz.ui.headline import show_headline
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import show_on_stage, slide
-from neuralviz.ui.warming import WARMING
 from neuralviz.words import many
 
 if TYPE_CHECKING:

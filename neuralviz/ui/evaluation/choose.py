@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import list_models, split_at_commas
+from neuralviz.embedders.specs import list_models, method_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import BY_RANGE, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
@@ -32,6 +31,7 @@ from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
+from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.evaluation.data import DataChoice, choose_data
 from neuralviz.ui.evaluation.probe import choose_probe
@@ -39,7 +39,6 @@ from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import offline_models, trained_names
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.evaluation.yardsticks import INTERVALS, explain_measures, yardsticks_of
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
