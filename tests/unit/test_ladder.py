@@ -51,7 +51,7 @@ def made_pairs() -> ScoredPairs:
     return ScoredPairs(tuple(sentences), tuple(others), scores)
 
 
-SETTINGS = LadderSettings(seeds=(1, 2), max_epochs=2)
+SETTINGS = LadderSettings(rungs=("cosines", "siamese"), seeds=(1, 2), max_epochs=2)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
     assert again.results.keys() == ladder.results.keys()
     assert again.test is not None
     assert again.test.scale == ladder.test.scale if ladder.test else False
-    place = ("log-variance", 2)
+    place = ("siamese", 2)
     assert again.results[place].trained.weights == ladder.results[place].trained.weights
     assert again.curves[place].losses == ladder.curves[place].losses
     assert np.array_equal(again.curves[place].rebuilt, ladder.curves[place].rebuilt)
@@ -170,14 +170,16 @@ def ref(bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
 
 
 def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
-    task = ClimbLadder(ref, made_pairs(), LadderSettings(max_epochs=2))
+    task = ClimbLadder(
+        ref, made_pairs(), LadderSettings(rungs=("cosines", "siamese"), max_epochs=2)
+    )
     result = task.start()
     shares = []
     for event in task.events(lambda: False):
         result = task.fold(result, [event])
         progress = task.progress(result)
         shares.append(progress.share)
-        assert progress.is_last is ("log-variance" in {rung for rung, _ in result.curves})
+        assert progress.is_last is ("siamese" in {rung for rung, _ in result.curves})
     assert task.is_whole(result)
     assert shares[-1] == 1.0
     assert LADDER_FORMAT.pack(task.unpack(task.pack(result))) == task.pack(result)
@@ -185,7 +187,7 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
     rungs = make_similarity_models(ref, result)
     two = ScoreTwoTexts(ref, rungs, "The dog barks.", "A letter from the north.")
     (found,) = two.events(lambda: False)
-    assert list(found.pair) == ["cosines", "siamese", "autoencoder", "log-variance"]
+    assert list(found.pair) == ["cosines", "siamese"]
     assert all(found.equal[rung] > found.pair[rung] for rung in found.pair)
     (alone,) = (one for one in rungs if one.trained.settings.rung == "siamese")
     pair = ScoredPairs((two.first,), (two.second,))
