@@ -25,7 +25,7 @@ from neuralviz.ui.frozen_features.rung import show_rung
 from neuralviz.ui.frozen_features.save import offer_to_save
 from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
 from neuralviz.ui.frozen_features.two_texts import show_two_texts
-from neuralviz.ui.layers import followed_model_id
+from neuralviz.ui.model_choice import choose_text_model
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
@@ -85,7 +85,7 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     with right_column:
         of_model, of_pooling = st.columns(2)
     with of_model:
-        model_id = followed_model_id(
+        model_id = choose_text_model(
             "frozen-model",
             "It stays as it is. You can choose a sentence encoder, a masked language model or a "
             "model that predicts the next token, by its Hub ID or its folder.",
