@@ -14,6 +14,7 @@ from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, print_message
 from neuralviz.cli.loading import ModelOption, load, print_precision_warnings
 from neuralviz.embedders.methods import read_layers
 from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
+from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
@@ -21,7 +22,6 @@ from neuralviz.micro_tuning.settings import (
     check_tolerance,
 )
 from neuralviz.models import tokenize
-from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import many
 
@@ -97,8 +97,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.predictions import predict_masked
+    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, count_masked, followed_values
     from neuralviz.micro_tuning.watching import MAX_PREDICTED, compute_loss
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 
     console = Console(highlight=False)
     (tokens,) = tokenize(model, [text])

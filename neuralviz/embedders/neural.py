@@ -13,21 +13,19 @@ from torch.func import functional_call
 
 from neuralviz.embedders.base import ModelEmbedder, missing_losses, unit_vectors
 from neuralviz.errors import SettingsError
-from neuralviz.layers.pooling import make_pooling
-from neuralviz.layers.states import pool_texts
+from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.events import neural_embeddings
-from neuralviz.micro_tuning.learning import learn, learn_by_epoch
-from neuralviz.micro_tuning.one_step import loss_gradients
+from neuralviz.micro_tuning.learning import learn, learn_by_epoch, loss_gradients
+from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     REVISION,
     TuningOptions,
     TuningSettings,
     check_settings,
+    count_masked,
 )
-from neuralviz.micro_tuning.workload import count_masked
 from neuralviz.models import LanguageModel, tokenize
-from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:

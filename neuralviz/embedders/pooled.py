@@ -11,10 +11,9 @@ import numpy as np
 import torch
 
 from neuralviz.embedders.base import ModelEmbedder, missing_losses
-from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
-from neuralviz.layers.states import pool_texts
+from neuralviz.layers.states import make_pooling, pool_texts
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders import Embedder, NeuralEmbedder
     from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.experiments import Row
-    from neuralviz.evaluation.plan import EvaluationPlan
+    from neuralviz.evaluation.plan import EvaluationPlan, Row
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
 MAX_OVERLAPPED = 12  # rows whose shared errors are computed

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.keeping import KeptTask
@@ -247,7 +246,7 @@ def _word_shares(
 ) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
     from neuralviz.micro_tuning import collect_result
     from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, followed_values
 
     texts = tokenize(embedder.model, list(pair))
     head_only = set(embedder.settings.layers) <= set(embedder.model.head_layers)

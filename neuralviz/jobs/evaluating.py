@@ -13,8 +13,7 @@ from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
 from neuralviz.models.shared import LOADERS

@@ -12,15 +12,15 @@ import numpy as np
 from neuralviz import evaluation
 from neuralviz.errors import TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
+    LADDER_FORMAT,
     FeatureProgress,
     Ladder,
     LadderEvent,
+    LadderSettings,
     LayerCosines,
+    best_result,
 )
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.ladder_table import best_result
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.models import MINILM
@@ -29,7 +29,7 @@ from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
-from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps

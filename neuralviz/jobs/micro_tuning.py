@@ -15,8 +15,7 @@ from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.sharing import watch_with_others
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import RECORD_FORMAT, read_record, record_bytes
+from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import TuningSettings
-    from neuralviz.micro_tuning.together import WatcherEvents
+    from neuralviz.micro_tuning.watching import WatcherEvents
     from neuralviz.models import LanguageModel
 
 

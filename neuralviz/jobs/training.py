@@ -19,13 +19,14 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import kept_steps, training_folder
 from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.record import (
     LESSONS_FORMAT,
     Lesson,
     RecordedEvent,
+    TrainingEnded,
+    TrainingStep,
     UntrainedRecord,
     read_lessons,
     record_event,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.store.corpora import Corpus
-    from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
 
 LOOKS_FIRST = "Measuring the texts before training …"

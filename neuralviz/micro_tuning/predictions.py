@@ -11,15 +11,15 @@ import torch
 
 from neuralviz.errors import SettingsError, Stopped, never
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
+from neuralviz.micro_tuning.inputs import group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
-from neuralviz.micro_tuning.plan import group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.probe import per_text_network
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.plan import Piece
+    from neuralviz.micro_tuning.inputs import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText

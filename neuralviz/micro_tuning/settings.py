@@ -9,10 +9,16 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, check_blueprints
+from neuralviz.micro_tuning.blueprints import (
+    DEFAULT_BLUEPRINTS,
+    Blueprint,
+    check_blueprints,
+    mask_inputs,
+)
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
 
 MAX_EPOCHS = 1000
 REVISION = 3
@@ -33,6 +39,7 @@ PRECISION_LINES: dict[Precision, str] = {
     ),
     "fast+bf16": "both fast and bf16.",
 }
+MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token shares
 
 
 @dataclass(frozen=True)
@@ -201,3 +208,22 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
         )
     if weight_decay < 0:
         raise SettingsError("The weight decay must not be negative.")
+
+
+def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
+    """Masked positions of a text over all its inputs and chunks: what micro-tuning has to do."""
+    total = 0
+    for chunk in text.chunks:
+        n = chunk.stop - chunk.start
+        total += n if settings.predict_unmasked else int(
+            mask_inputs(n, settings.blueprints).masked.sum()
+        )  # fmt: skip
+    return total
+
+
+def followed_values(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> int:
+    """Values that following every token takes: tokens times sizes of the layers."""
+    sizes = {layer.name: layer.size for layer in model.layers}
+    return sum(map(len, texts)) * sum(sizes[name] for name in settings.layers)

@@ -10,8 +10,8 @@ import numpy as np
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, collect_result
+from neuralviz.micro_tuning.learning import loss_gradients
 from neuralviz.micro_tuning.loop import micro_tune
-from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
 from neuralviz.models.tokens import TokenizedText, tokenize
 

@@ -15,11 +15,10 @@ from neuralviz.errors import ModelError
 from neuralviz.models.bundled import PAPERS, minilm_folder, write_papers
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
 from neuralviz.models.loading import AutoClass, load_folder, load_text_model, resolve
-from neuralviz.models.passes import copy_network, seeded
+from neuralviz.models.passes import copy_network, differ, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
 from neuralviz.models.trained import trained_encoder
-from neuralviz.models.trial import differ
 
 
 def export(model_id: str, folder: str | Path) -> Path:

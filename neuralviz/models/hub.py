@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from huggingface_hub import HfApi, constants, errors, snapshot_download
 
 from neuralviz.errors import ModelError
-from neuralviz.models.weight_files import describe_missing_weights
+from neuralviz.models.folder_check import describe_missing_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

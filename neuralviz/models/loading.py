@@ -16,14 +16,17 @@ from tokenizers import Tokenizer, normalizers
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.folder_check import transformer_folder
+from neuralviz.models.folder_check import (
+    check_unused,
+    describe_missing_weights,
+    read_mapping,
+    transformer_folder,
+)
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
-from neuralviz.models.passes import Behaviour, TokenTypes
+from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
-from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import check_unused, describe_missing_weights, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,14 +14,26 @@ from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import check_folder, check_settings, transformer_folders
+from neuralviz.models.folder_check import (
+    check_folder,
+    check_settings,
+    check_unused,
+    describe_missing_weights,
+    transformer_folders,
+)
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
-from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import (
+    Habits,
+    ProbeInputs,
+    check_context,
+    copy_network,
+    is_out_of_memory,
+    probe_habits,
+    seeded,
+)
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
-from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
-from neuralviz.models.weight_files import check_unused, describe_missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -16,7 +16,7 @@ from neuralviz.jobs import Run, returning
 from neuralviz.jobs.keeping import result_key
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.returning import REASONS, RunTable
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.micro_tuning import main
 from neuralviz.ui.micro_tuning.results import embeddings_table

@@ -233,7 +233,7 @@ class VectorChecks:
 
         from neuralviz.models import load_text_model
         from neuralviz.training import check_family_can_be_saved, save_encoder, train
-        from neuralviz.training.events import TrainingEnded
+        from neuralviz.training.record import TrainingEnded
         from neuralviz.training.settings import TrainingSettings
         from tests.support.trained import CORPUS, SHORT_SENTENCES
 

@@ -26,11 +26,10 @@ from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.cli.common import print_message
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
 from neuralviz.embedders.registry import LOADERS, makers
-from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning import check_settings, products
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import PRECISION_LINES, TuningOptions
 from neuralviz.micro_tuning.watching import watch
-from neuralviz.models import bfloat16
 from neuralviz.paths import similarity_models_folder
 
 if TYPE_CHECKING:
@@ -481,7 +480,7 @@ def test_tune_says_how_exactly(run: Callable[..., Result]):
 def test_bf16_that_is_imitated_is_said_once(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, native: bool
 ):
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: native)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: native)
     Path("texts.txt").write_text("A text.\nAnother.\n")
     said = "This machine has no hardware support for bf16"
     for words in (

@@ -33,10 +33,10 @@ from neuralviz.embedders import (
     make_embedder,
     neural,
 )
-from neuralviz.embedders.labels import method_label, method_labels
+from neuralviz.embedders.specs import method_label, method_labels
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
-from neuralviz.evaluation.experiments import experiment_rows
-from neuralviz.micro_tuning import TuningSettings, learning, micro_tune
+from neuralviz.evaluation.plan import experiment_rows
+from neuralviz.micro_tuning import TuningSettings, learning, micro_tune, products
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
 from neuralviz.models import (
@@ -44,7 +44,6 @@ from neuralviz.models import (
     MINILM,
     LanguageModel,
     TextModel,
-    bfloat16,
     load_model,
     load_sentence_transformer,
     load_text_model,
@@ -570,13 +569,13 @@ def test_fast_vectors_are_near_the_exact_ones(method: str, make) -> None:
 def test_imitated_bf16_is_warned_of_and_works(
     method: str, make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     with pytest.warns(PrecisionWarning, match="has no hardware support for bf16") as caught:
         embedder = make(method, precision="bf16")
     assert len(caught) == 1
     vectors = embedder.encode(MANY[:2])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: True)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(method, precision="bf16")

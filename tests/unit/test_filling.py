@@ -23,8 +23,7 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.filling import fill_blanks
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.micro_tuning.watching import watch
 from neuralviz.paths import sample_data
 from neuralviz.ui.micro_tuning.main import EXAMPLES

@@ -19,7 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 from neuralviz.embedders import PooledEmbedder, SentenceTransformerEmbedder
 from neuralviz.errors import ModelError
 from neuralviz.models import LanguageModel, load_model, load_sentence_transformer, load_text_model
-from neuralviz.models.weight_files import describe_missing_weights
+from neuralviz.models.folder_check import describe_missing_weights
 from tests.support.models import SENTENCES, save_family, save_headless, save_sentence_transformer
 
 Change = Callable[[Path], None]

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 
 from neuralviz.micro_tuning import cross_entropy
 from neuralviz.micro_tuning import frozen_tail as module
+from neuralviz.micro_tuning.cross_entropy import OutputLayer
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
-from neuralviz.micro_tuning.output_layer import OutputLayer
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 
 TEXTS, SLOTS, WIDTH, VOCAB = 3, 7, 12, 2000

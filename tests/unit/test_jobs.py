@@ -16,11 +16,9 @@ import pytest
 from neuralviz.embedders.specs import embedder_spec, list_models
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import scored_data
-from neuralviz.evaluation.events import Cell
+from neuralviz.evaluation.events import Cell, Measured
 from neuralviz.evaluation.events import Progress as EvaluationProgress
-from neuralviz.evaluation.experiments import Row
-from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.plan import EvaluationPlan, Row
 from neuralviz.evaluation.training_lab import RowProgress
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues

@@ -19,8 +19,7 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import labelled_data
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.jobs import RunQueue, keeping
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
@@ -28,7 +27,7 @@ from neuralviz.jobs.keeping import KeptTask, keep_run, reopen_run
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.run import Run
 from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record_file import RECORD_FORMAT
+from neuralviz.micro_tuning.record import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts

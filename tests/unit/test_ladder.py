@@ -15,23 +15,22 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, Stopped, TextError
-from neuralviz.evaluation.ladder import train_ladder
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder import MOST_TUNED_ON, own_embeddings, train_ladder
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
+    LADDER_FORMAT,
     LINEAR,
     NEURAL,
     SENTENCE,
     Baseline,
     FeatureProgress,
     Ladder,
+    LadderSettings,
     LayerCosines,
     RungEvent,
     RungResult,
     TestPairs,
 )
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.own_embedding import MOST_TUNED_ON, own_embeddings
 from neuralviz.jobs.ladder import (
     ClimbLadder,
     LookAtLayers,

@@ -218,7 +218,7 @@ def test_a_text_alone_and_in_a_batch_with_the_bundled_model(bundled: LanguageMod
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -> None:
     texts = list(TEXTS.values())
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 300)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 300)
     kept = tuned(tiny, texts, layers=layers)
     for most in (0, 60_000):  # none of the pieces, and some
         monkeypatch.setattr(inputs, "KEPT_BYTES", most)
@@ -484,7 +484,7 @@ def test_pieces_of_any_size_come_to_the_same(limit: int, tiny, monkeypatch) -> N
     """Also where a piece holds inputs of several chunks of several texts, in turns."""
     texts = [TEXTS["several chunks"], " ".join(SENTENCES[3:6]), TEXTS["short"]]
     alone = [tuned(tiny, [text]) for text in texts]
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", limit)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", limit)
     together = tuned(tiny, texts, with_token_shares=True)
     for index, expected in enumerate(alone):
         assert expected.embeddings[0] @ together.embeddings[index] >= ALIKE

@@ -30,8 +30,7 @@ from neuralviz.models import (
 )
 from neuralviz.models.bundled.network import BEHAVIOUR
 from neuralviz.models.loading import assemble
-from neuralviz.models.passes import Behaviour
-from neuralviz.models.trial import probe_encoder
+from neuralviz.models.passes import Behaviour, probe_encoder
 from tests.support.models import (
     BERT_SPECIALS,
     SENTENCES,

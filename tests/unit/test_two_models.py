@@ -19,7 +19,11 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.embedders.labels import (
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import (
+    EmbedderSpec,
+    embedder_spec,
+    embedder_specs,
     full_method_labels,
     labels_by_spec,
     method_label,
@@ -27,8 +31,6 @@ from neuralviz.embedders.labels import (
     part_names,
     short_labels,
 )
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
 from neuralviz.models.trained import RECORD_FILE, encoders_folder
 from neuralviz.plots.theme import method_colour, method_colours, shorten_apart

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import full_method_labels
+from neuralviz.embedders.specs import full_method_labels
 from neuralviz.evaluation.similarity import disagreements, furthest_apart, least_alike
 from neuralviz.headlines.similar_texts import describe_similar_texts
 from neuralviz.jobs.comparing import Compare, describe_missing

@@ -13,7 +13,7 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import labels_by_spec, method_labels
+from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.lazy import Lazy
 from neuralviz.maps.clusters import cluster_centres

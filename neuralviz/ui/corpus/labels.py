@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders.labels import method_labels, short_labels
+from neuralviz.embedders.specs import method_labels, short_labels
 from neuralviz.headlines.corpus import describe_agreement, describe_clusters, describe_labels
 from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right, suggest_k
 from neuralviz.maps.shares import wilson_interval

@@ -36,7 +36,7 @@ from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_events import Ladder
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.jobs.ladder import PairRows
     from neuralviz.reading.pairs import ScoredPairs
 

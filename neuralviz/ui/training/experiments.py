@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import SettingsError
-from neuralviz.evaluation.training_frames import training_frame, training_numbers
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
+    training_frame,
+    training_numbers,
     training_table,
 )
 from neuralviz.headlines.training import describe_table
