@@ -193,17 +193,21 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     return " ".join(sentences)
 
 
-def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
+def describe_deltas(scaled: Sequence[tuple[float, int]], n_texts: int) -> str:
     """The change of the weights in words that follow *after*.
 
     Args:
         scaled: pairs of a scale and the number of a text, counted from 0; a scale of 0 is left out
             where another one is not.
+        n_texts: of the run; the only one has no number.
     """
     used = [(scale, text) for scale, text in scaled if scale] or list(scaled[:1])
     if len(used) == 1 and used[0][0] == 1:
-        return f"micro-tuning on text {used[0][1] + 1}"
-    listed = [f"{number(scale)} × the delta of text {text + 1}" for scale, text in used]
+        return f"micro-tuning on text {used[0][1] + 1}" if n_texts > 1 else "micro-tuning"
+    listed = [
+        f"{number(scale)} × the delta" + (f" of text {text + 1}" if n_texts > 1 else "")
+        for scale, text in used
+    ]
     return f"adding {' and '.join(listed)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -84,7 +85,10 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
     if n_inputs > MAX_ROWS:
         st.caption(f"Showing the first {MAX_ROWS} of {n_inputs:,} masked inputs.")
     listed = ", ".join(map(str, blueprints))
-    with slide(PAGE, describe_masks(inputs)), allow_swiping("blueprint-grid", 70 + 22 * len(window)):
+    with (
+        slide(PAGE, describe_masks(inputs)),
+        allow_swiping("blueprint-grid", 70 + 22 * len(window)),
+    ):
         show_figure(
             blueprint_grid(inputs, blueprints, tokens, window),
             key="grid",
@@ -99,15 +103,12 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...], mask: str
             ),
         )
     with st.expander("The masked inputs as the model sees them"):
-        rows = inputs.masked[:MAX_ROWS, window.start : window.stop].tolist()
         shown = tokens[window.start : window.stop]
+        rows = np.where(inputs.masked[:MAX_ROWS, window.start : window.stop], mask, shown)
         table = {
             "blueprint": [str(blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
             "shift": inputs.shift[:MAX_ROWS],
-            "masked input": [
-                " ".join(mask if masked else token for token, masked in zip(shown, row, strict=True))
-                for row in rows
-            ],
+            "masked input": [" ".join(row) for row in rows],
         }
         st.dataframe(pd.DataFrame(table), hide_index=True, width="stretch")
 

@@ -89,7 +89,9 @@ def show_figure(
 def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.DataFrame:
     """A row for every cell of arrays: its place on each axis, by name, and the ``values`` there."""
     index = pd.MultiIndex.from_product([list(axis) for axis in axes.values()], names=list(axes))
-    return pd.DataFrame({name: cells.ravel() for name, cells in values.items()}, index).reset_index()
+    return pd.DataFrame(
+        {name: cells.ravel() for name, cells in values.items()}, index
+    ).reset_index()
 
 
 def download_table(

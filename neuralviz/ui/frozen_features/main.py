@@ -25,9 +25,8 @@ from neuralviz.ui.frozen_features.rung import show_rung
 from neuralviz.ui.frozen_features.save import offer_to_save
 from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
 from neuralviz.ui.frozen_features.two_texts import show_two_texts
-from neuralviz.ui.model_choice import choose_text_model
 from neuralviz.ui.links import result_view_id
-from neuralviz.ui.model_choice import may_load
+from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
 from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns

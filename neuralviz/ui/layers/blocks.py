@@ -20,7 +20,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, list_cells, show_figure
 from neuralviz.ui.layers.text import ask_more_figures, ask_text
-from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, find_layers, run_settings
+from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.run_panel import show_run_panel
@@ -96,7 +96,7 @@ def _ask_settings(model_id: str, text: str, layers: Sequence[Layer]) -> Run[Bloc
     pressed = button.button("Tune", type="primary", icon=":material/play_arrow:", key=f"{KEY}-tune")
     last, grid = RUNS.last(), mark_grid(layers, kinds)
     try:
-        settings = run_settings(grid.names, epochs, learning_rate)
+        settings = check_choices(grid.names, epochs, learning_rate)
         if not text.strip():
             raise TextError("The text is empty. Enter at least one word.")
     except NeuralvizError as error:

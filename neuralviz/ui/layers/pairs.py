@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,7 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from neuralviz.evaluation.best_layer import MeasuredPooling
+    from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.layer_pairs import LayerPairs
 
 KEY = "layers-pairs"
@@ -128,9 +128,7 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    sentence, best = describe_best_layer(
-        result.by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=not live
-    )
+    sentence, best = _describe_best_layer(result, coefficient, not live)
     values = {name: _get_values(layers, coefficient) for name, layers in result.by_layer.items()}
     with slide(KEY, sentence):
         show_figure(
@@ -149,6 +147,15 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
     if "cls" in values and not np.isfinite(values["cls"][0]):
         note += " At layer 0, [CLS] is the same for all sentences."
     st.caption(note)
+
+
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _describe_best_layer(
+    result: LayerPairs, coefficient: str, is_whole: bool
+) -> tuple[str, BestLayer | None]:
+    return describe_best_layer(
+        result.by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
+    )
 
 
 def _show_parts(result: LayerPairs, coefficient: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import zlib
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
