@@ -52,10 +52,10 @@ from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.events import Cell, Compared, Event
     from neuralviz.evaluation.plan import Row
+    from neuralviz.models.shared import Loaders
 
 SOME_FAILED = 1
 MANY_TUNED = 300  # micro-tuned texts; more take minutes

@@ -14,7 +14,6 @@ from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, print_message
 from neuralviz.cli.loading import ModelOption, load, print_precision_warnings
 from neuralviz.embedders.methods import read_layers
 from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
-from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     check_numbers,
@@ -87,6 +86,8 @@ def tune(
     if not settings.is_fast and tolerance != DEFAULT_TOLERANCE:
         print_message("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
+        from neuralviz.micro_tuning.products import warn_of_imitated_bf16
+
         with print_precision_warnings():
             warn_of_imitated_bf16(language_model.device)
     _tune(language_model, text, settings)

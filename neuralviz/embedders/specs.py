@@ -1,4 +1,4 @@
-"""What has to be said to make an embedder, and how it is typed."""
+"""All that has to be said to make an embedder: how it is typed, named for people, and made."""
 
 from __future__ import annotations
 
@@ -25,19 +25,12 @@ _OPTION = re.compile(r"\s*[\w.-]*\s*=")  # how NAME=VALUE begins
 
 @dataclass(frozen=True)
 class EmbedderSpec:
-    """All that has to be said to make an embedder.
+    """All that has to be said to make an embedder."""
 
-    Attributes:
-        method: its name; of a concatenation, the parts' names joined by ``+``.
-        model_id: the model; empty for a concatenation.
-        options: pairs of name and value, in the order of the names.
-        parts: of a concatenation.
-    """
-
-    method: str
-    model_id: str
-    options: tuple[tuple[str, Any], ...] = ()
-    parts: tuple[EmbedderSpec, ...] = ()
+    method: str  # its name; of a concatenation, the parts' names joined by ``+``
+    model_id: str  # the model; empty for a concatenation
+    options: tuple[tuple[str, Any], ...] = ()  # pairs of name and value, in the order of the names
+    parts: tuple[EmbedderSpec, ...] = ()  # of a concatenation
 
     @property
     def singles(self) -> tuple[EmbedderSpec, ...]:
@@ -61,10 +54,7 @@ class EmbedderSpec:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """How exactly its parts learn texts, each once; empty where nothing is learnt.
-
-        A tolerance is named where it is not the one that fast has by default.
-        """
+        """How exactly its parts learn texts, each once, with a tolerance other than the usual."""
         precisions = []
         for part in self.singles:
             if any(option.name == "precision" for option in METHODS[part.method].options):
@@ -81,10 +71,7 @@ class EmbedderSpec:
 
     @property
     def epochs(self) -> tuple[int, ...]:
-        """In how many epochs each of its parts learns texts; one number where all are alike.
-
-        Empty where nothing is learnt in epochs, or all in as many as is the methods' default.
-        """
+        """Epochs of its parts, one number where all are alike; none if all are as usual."""
         epochs, usual = [], []
         for part in self.singles:
             for option in METHODS[part.method].options:
@@ -115,11 +102,7 @@ class EmbedderSpec:
 
     @classmethod
     def from_json(cls, text: str) -> EmbedderSpec:
-        """The spec that `to_json` wrote.
-
-        Raises:
-            SettingsError: it is none, or of a method that there is not.
-        """
+        """The spec that `to_json` wrote; `SettingsError` for anything else."""
         try:
             spec = cls._from_list(json.loads(text))
         except (ValueError, TypeError) as error:
@@ -160,11 +143,7 @@ def _as_tuple(value: Any) -> Any:
 def split_options(
     options: Sequence[str], noun: str = "option", form: str = "NAME=VALUE"
 ) -> dict[str, str]:
-    """``name=value`` pairs as a mapping; ``noun`` and ``form`` say in errors what they are.
-
-    Raises:
-        SettingsError: one is no pair, or a name comes twice.
-    """
+    """``name=value`` pairs as a mapping; ``noun`` and ``form`` say in errors what they are."""
     values: dict[str, str] = {}
     for entry in options:
         name, sign, value = entry.partition("=")
@@ -194,21 +173,7 @@ def embedder_spec(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec:
-    """What to make, from a method's name and what was typed for its options.
-
-    Args:
-        method: one of `METHODS`, or several joined by ``+``. Behind each may stand what it alone
-            has: ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
-        typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
-            option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method. What
-            stands behind an ``@`` has precedence.
-        model_id: the model for all parts; by default each method's own.
-        defaults: values of options that are not typed, ``NAME`` for all methods that have it or
-            ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
-
-    Raises:
-        SettingsError: there is no such method, it has no such option, or a value cannot be read.
-    """
+    """As `embedder_specs`, of one method."""
     return embedder_specs([method], typed, model_id, defaults=defaults)[0]
 
 
@@ -219,11 +184,21 @@ def embedder_specs(
     *,
     defaults: Mapping[str, str] | None = None,
 ) -> tuple[EmbedderSpec, ...]:
-    """As `embedder_spec` for several methods, each of which takes the options that it has.
+    """What to make, from methods' names and what was typed for their options.
+
+    Args:
+        methods: of `METHODS`, or several joined by ``+``. Behind each may stand what it alone
+            has: ``mean@MODEL``, ``neural@NAME=VALUE,…`` or ``neural@MODEL,NAME=VALUE,…``.
+        typed: option to value. ``NAME`` goes to every method that has such an option,
+            ``METHOD.NAME`` to one of them; ``model`` is an option of all. What stands behind an
+            ``@`` has precedence.
+        model_id: the model for all parts; by default each method's own.
+        defaults: values of options that are not typed, ``NAME`` for all methods that have it or
+            ``METHOD.NAME`` for one; `FOR_CORPORA` where vectors are kept.
 
     Raises:
-        SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
-            given twice with the same model and options.
+        SettingsError: there is no such method, none has an option, a value cannot be read, or a
+            method is given twice with the same model and options.
     """
     named = [read_methods(method) for method in methods]
     names = list(dict.fromkeys(name for parts in named for name, _ in parts))
@@ -268,11 +243,7 @@ def embedder_specs(
 
 
 def concatenate_specs(parts: Sequence[EmbedderSpec]) -> EmbedderSpec:
-    """The concatenation of several methods; the method itself where it is one.
-
-    Raises:
-        SettingsError: two are the same.
-    """
+    """The concatenation of different methods; the method itself where it is one."""
     if len(parts) == 1:
         return parts[0]
     name = JOIN.join(part.method for part in parts)
@@ -383,8 +354,7 @@ def _read_single_spec(method: str, typed: Mapping[str, str], model_id: str | Non
 def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     """A label for each spec, as of `method_label`: ``neural, fast, 5 epochs``.
 
-    Behind them in brackets stands what sets it apart from a namesake: all models, where these
-    differ, and every other option that is not the method's default.
+    In brackets stands what sets it apart from a namesake: models, options other than the defaults.
     """
     labels: list[str] = []
     for spec in specs:
@@ -411,10 +381,7 @@ def labels_by_spec(specs: Iterable[EmbedderSpec]) -> dict[EmbedderSpec, str]:
 
 
 def method_label(spec: EmbedderSpec) -> str:
-    """The method's name, and how it learns the texts where it does: ``neural, fast, 5 epochs``.
-
-    Epochs are named where they are not as many as by default.
-    """
+    """The method's name, and how it learns texts where it does: ``neural, fast, 5 epochs``."""
     parts = [spec.label, spec.precision]
     if spec.epochs:
         noun = "epoch" if spec.epochs == (1,) else "epochs"

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
-from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, never
@@ -33,6 +33,7 @@ from neuralviz.evaluation.ladder_results import (
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
+from neuralviz.models.shared import LOADERS
 from neuralviz.reading.scales import Scale
 from neuralviz.store.embedding import embed
 from neuralviz.training.similarity.data import check_different
@@ -47,11 +48,11 @@ from neuralviz.training.similarity.settings import SimilarityEnded
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.ladder_results import LadderSettings
     from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel
+    from neuralviz.models.shared import Loaders
     from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.vectors import VectorStore
     from neuralviz.training.similarity.data import SplitPairs

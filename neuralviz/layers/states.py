@@ -30,18 +30,14 @@ class LayerStates:
     Attributes:
         vectors: [layer, row, token, d_model]; layer 0 is the embedding output, the last layer what
             the model gives.
-        attention: [row, token] true where there is a token, not padding.
-        text_of_row: [row] index of the text.
-        is_last: [row] whether it is the text's last chunk.
-        n_prefix, n_suffix: special tokens before and behind the text's own in every row.
     """
 
     vectors: Tensor
-    attention: Tensor
-    text_of_row: Tensor
-    is_last: Tensor
-    n_prefix: int
-    n_suffix: int
+    attention: Tensor  # [row, token] true where there is a token, not padding
+    text_of_row: Tensor  # [row] index of the text
+    is_last: Tensor  # [row] whether it is the text's last chunk
+    n_prefix: int  # special tokens before and behind the text's own in every row
+    n_suffix: int  # special tokens before and behind the text's own in every row
 
     @property
     def lengths(self) -> Tensor:
@@ -70,15 +66,8 @@ def layer_states(
 ) -> Iterator[LayerStates]:
     """Run texts through the model, those of like length together.
 
-    Args:
-        model: any; it is only read.
-        texts: tokenised by the same model; a long one comes as several rows, maybe in several
-            batches.
-        tokens_per_batch: padded tokens of a batch, unless one row alone has more.
-        call: as of `encode_ids`.
-
-    Raises:
-        ModelError: the model cannot read a text of this length.
+    A long text comes as several rows, maybe in several batches; these have ``tokens_per_batch``
+    padded tokens, unless one row has more. ``call`` and errors are those of `encode_ids`.
     """
     rows = [
         _Row(
@@ -141,13 +130,10 @@ def pool_texts(
 ) -> list[np.ndarray]:
     """One vector a text for each way of pooling, all from the same forward passes.
 
-    ``call`` is as of `encode_ids`; ``should_stop`` is asked after every pass.
+    ``call`` is as of `encode_ids`. `Stopped` where ``should_stop`` says so after a pass.
 
     Returns:
         For each pooling, [text, dim] float32: weighted means over the tokens of a text.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
     """
     sums: list[np.ndarray] = []
     weights = np.zeros((len(poolings), len(texts)))
@@ -182,7 +168,6 @@ def make_pooling(
     """A pooling of the vectors at some layers, averaged over the layers.
 
     Args:
-        model: whose vectors.
         name: ``mean`` over the tokens; ``cls``, the first special token; ``sep``, the first special
             token behind the text; ``last``, the text's own last token. Of a text in several chunks
             the first three are taken over all chunks.

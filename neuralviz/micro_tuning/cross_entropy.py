@@ -27,16 +27,10 @@ _layers: WeakKeyDictionary[LanguageModel, dict[torch.dtype, OutputLayer]] = Weak
 
 
 class CrossEntropy(NamedTuple):
-    """Loss and gradients of a batch of masked positions.
+    """Loss and gradients of a batch of masked positions."""
 
-    Attributes:
-        loss: [position] cross entropy in nats.
-        grad: [position, width] of each position's loss by its own vector.
-        grad_bias: [text, vocab] of the weighted losses by the output bias, when asked for.
-    """
-
-    loss: Tensor
-    grad: Tensor
+    loss: Tensor  # [position] cross entropy in nats
+    grad: Tensor  # [position, width] of each position's loss by its own vector
     grad_bias: Tensor | None
 
 

@@ -39,37 +39,26 @@ class Piece:
     """Some inputs of some texts that go through the network together.
 
     Attributes:
-        ids: [row, token] vocabulary ids, masked and padded.
-        attention: [row, token] 1 where there is a token.
-        text_of_row: [row] the text of each input, as an index into the texts of the run.
-        input_of_row: [row] index of the input, counted over the chunks of its text.
-        row, column: [position] where in ``ids`` each masked position is.
-        labels: [position] the id to predict there.
-        text_of: [position] its text.
-        token_of: [position] its token, as an index into the text's tokens.
         weight: [position] 1 / masked positions of all chunks of its text, whose loss is the mean.
-        texts: [piece text] the texts that have a position here.
         slots: [piece text, slot] the positions of each of them, as indices into those above;
             shorter rows repeat their first at their end.
-        is_used: [piece text, slot] whether the slot holds a position of the text.
-        piece_text, slot: [position] where among ``slots`` it is.
     """
 
-    ids: Tensor
-    attention: Tensor
-    text_of_row: Tensor
-    input_of_row: Tensor
-    row: Tensor
-    column: Tensor
-    labels: Tensor
-    text_of: Tensor
-    token_of: Tensor
+    ids: Tensor  # [row, token] vocabulary ids, masked and padded
+    attention: Tensor  # [row, token] 1 where there is a token
+    text_of_row: Tensor  # [row] the text of each input, as an index into the texts of the run
+    input_of_row: Tensor  # [row] index of the input, counted over the chunks of its text
+    row: Tensor  # [position] where in ``ids`` each masked position is
+    column: Tensor  # [position] where in ``ids`` each masked position is
+    labels: Tensor  # [position] the id to predict there
+    text_of: Tensor  # [position] its text
+    token_of: Tensor  # [position] its token, as an index into the text's tokens
     weight: Tensor
-    texts: Tensor
+    texts: Tensor  # [piece text] the texts that have a position here
     slots: Tensor
-    is_used: Tensor
-    piece_text: Tensor
-    slot: Tensor
+    is_used: Tensor  # [piece text, slot] whether the slot holds a position of the text
+    piece_text: Tensor  # [position] where among ``slots`` it is
+    slot: Tensor  # [position] where among ``slots`` it is
 
     def in_slots(self, values: Tensor) -> Tensor:
         """[position, …] to [piece text, slot, …]; what is in slots not used means nothing."""
@@ -78,25 +67,15 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class MaskedInput:
-    """One masked input, before it is packed.
+    """One masked input, before it is packed."""
 
-    Attributes:
-        ids: [token] vocabulary ids, masked, with the special tokens around them.
-        masked: [position] where in ``ids`` a token has to be predicted.
-        labels: [position] the id to predict there.
-        tokens: [position] the token, as an index into the text's tokens.
-        text: index of the text.
-        number: index of the input, counted over the chunks of its text.
-        weight: of each position in the loss.
-    """
-
-    ids: np.ndarray
-    masked: np.ndarray
-    labels: np.ndarray
-    tokens: np.ndarray
-    text: int
-    number: int
-    weight: float
+    ids: np.ndarray  # [token] vocabulary ids, masked, with the special tokens around them
+    masked: np.ndarray  # [position] where in ``ids`` a token has to be predicted
+    labels: np.ndarray  # [position] the id to predict there
+    tokens: np.ndarray  # [position] the token, as an index into the text's tokens
+    text: int  # index of the text
+    number: int  # index of the input, counted over the chunks of its text
+    weight: float  # of each position in the loss
 
 
 def mask_texts(
@@ -211,25 +190,17 @@ class Prepared(NamedTuple):
     """A piece and what is kept of it between epochs.
 
     Attributes:
-        piece: what goes through the network.
         frozen_output: of what lies below the tuned parameters: [piece text, slot, width] when only
             the head is tuned, else [row, token, width]; None when nothing is reused.
-        tail: its loss, when the precision is fast.
     """
 
-    piece: Piece
+    piece: Piece  # what goes through the network
     frozen_output: Tensor | None
-    tail: FrozenTail | None
+    tail: FrozenTail | None  # its loss, when the precision is fast
 
 
 class PreparedInputs:
-    """Pieces of masked inputs with what lies below the tuned layers, kept while memory allows.
-
-    Args:
-        model, network: that they go through.
-        inputs: from `mask_texts`.
-        settings: of the run.
-    """
+    """Pieces of masked inputs with what lies below the tuned layers, kept while memory allows."""
 
     def __init__(
         self,
@@ -295,11 +266,7 @@ class PreparedInputs:
 
 
 def stop_between(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
-    """Yield the inputs, and stop between two of them when asked to.
-
-    Raises:
-        Stopped: ``should_stop``, asked before each, said so.
-    """
+    """Yield the inputs; `Stopped` between two of them when ``should_stop`` says so."""
     for prepared in inputs:
         if should_stop():
             raise Stopped

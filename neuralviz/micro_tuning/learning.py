@@ -36,14 +36,10 @@ def learn(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> MicroTuning:
-    """Tune to the end without being watched.
+    """Tune to the end without being watched; `Stopped` where ``should_stop`` says so.
 
     A few texts at a time go through all epochs: on a CPU as many as stay in its cache, on a GPU as
-    many as can be kept there. An exact run reads nothing back from a GPU before its end; a fast one
-    reads, once an epoch, which texts need another exact pass.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
+    many as can be kept there.
     """
     return learn_by_epoch(model, texts, settings, [settings.epochs], should_stop)[settings.epochs]
 
@@ -55,17 +51,10 @@ def learn_by_epoch(
     epochs: Iterable[int],
     should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
-    """`learn`, and what there is after some of the epochs on the way.
+    """`learn`, and by epoch what there is after some of the epochs on the way.
 
     Up to there a run that has fewer epochs is the same, bit by bit, unless it is fast: how often a
     fast run looks at all words depends on the number of its epochs.
-
-    Args:
-        model, texts, settings, should_stop: as of `learn`.
-        epochs: 1 … ``settings.epochs``; of a fast run, the last one alone.
-
-    Returns:
-        By epoch, what a run of so many comes to.
 
     Raises:
         SettingsError: an epoch is not there, or is on the way of a fast run.
@@ -119,21 +108,15 @@ def loss_gradients(
 ) -> tuple[np.ndarray, ...]:
     """The gradient of every text's loss, by the layers that would be tuned; nothing is tuned.
 
-    The loss is that of micro-tuning: the cross entropy averaged over the masked positions of all
-    chunks of a text.
-
-    Args:
-        model: from `neuralviz.load_model`; only read.
-        texts: from `tokenize`.
-        settings: the layers, and how texts are masked; exact.
-        should_stop: asked before every pass through the network.
+    The loss is that of micro-tuning, exact: the cross entropy averaged over the masked positions of
+    all chunks of a text.
 
     Returns:
         Per layer, [text, dim].
 
     Raises:
         ModelError: the architecture does not let these layers be tuned.
-        Stopped: ``should_stop`` said so.
+        Stopped: ``should_stop``, asked before every pass through the network, said so.
     """
     network = per_text_network(model, settings.layers)
     layers = JoinedLayers(model, settings.layers)

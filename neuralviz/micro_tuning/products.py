@@ -72,17 +72,8 @@ def unfused_attention(
     """`torch.nn.functional.scaled_dot_product_attention` under autocast to bfloat16.
 
     The numbers are those of `SDPBackend.MATH`: arguments rounded to bfloat16, float32 in between.
-
-    Args:
-        query, key, value: [row, head, token, width].
-        attn_mask: broadcast to [row, head, token, token]; bool, true where a token may look, or
-            what is added to the scores.
-        dropout_p, is_causal, enable_gqa: as of torch; with these, which a frozen masked language
-            model does not use, torch's own function is called.
-        scale: of the scores, ``1 / sqrt(width)`` by default.
-
-    Returns:
-        [row, head, token, width] bfloat16.
+    Tensors are [row, head, token, width]. With arguments that a frozen masked language model does
+    not use, torch's own function is called.
     """
     if dropout_p or is_causal or enable_gqa:
         return F.scaled_dot_product_attention(

@@ -31,7 +31,6 @@ class RunRecord:
     """The results so far of a run over ``texts``; `having` makes a new record with more events.
 
     Attributes:
-        model_id, settings, texts: what is run.
         loss: [epoch, text] before the epoch's step; NaN where not known yet, or no number.
         delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
         last: per layer [text, dim] the latest delta, NaN where there is none.
@@ -215,11 +214,7 @@ def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def read_record(content: bytes) -> RunRecord:
-    """The run that `record_bytes` made bytes of.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """The run that `record_bytes` made bytes of; ValueError for anything else."""
     values = RECORD_FORMAT.unpack(content)
     try:
         record = RunRecord(values["model_id"], values["settings"], values["texts"])

@@ -31,44 +31,27 @@ WatcherEvents = list[tuple[int, "WatchedEvent | None"]]
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predictions at the masked positions of a text before and after tuning, in words.
+    """Predictions at the masked positions of a text before and after tuning, in words."""
 
-    Attributes:
-        input: [position] the masked input.
-        token: [position] the masked token, an index into the text's tokens.
-        before, after: [position] probability of the masked word.
-        loss_before, loss_after: [position] cross entropy in nats.
-        words_before, words_after: [position] the likeliest words and their probabilities.
-    """
-
-    input: np.ndarray
-    token: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    loss_before: np.ndarray
-    loss_after: np.ndarray
-    words_before: tuple[str, ...]
-    words_after: tuple[str, ...]
+    input: np.ndarray  # [position] the masked input
+    token: np.ndarray  # [position] the masked token, an index into the text's tokens
+    before: np.ndarray  # [position] probability of the masked word
+    after: np.ndarray  # [position] probability of the masked word
+    loss_before: np.ndarray  # [position] cross entropy in nats
+    loss_after: np.ndarray  # [position] cross entropy in nats
+    words_before: tuple[str, ...]  # [position] the likeliest words and their probabilities
+    words_after: tuple[str, ...]  # [position] the likeliest words and their probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class TextReport:
-    """The report on one text when its tuning is over.
+    """The report on one text when its tuning is over."""
 
-    Attributes:
-        index: number of the text in the run, counted from 0.
-        text: the text and its tokens.
-        shares: [token] each token's share of the delta; None when it was not followed.
-        decay_share: weight decay's share; with the tokens' it sums to 1.
-        predictions: of the first inputs, up to 4,000 masked positions.
-        loss_after: mean cross entropy after tuning, when all positions were predicted, else None.
-    """
-
-    index: int
-    text: TokenizedText
+    index: int  # number of the text in the run, counted from 0
+    text: TokenizedText  # the text and its tokens
     shares: np.ndarray | None
-    decay_share: float
-    predictions: Predictions
+    decay_share: float  # weight decay's share; with the tokens' it sums to 1
+    predictions: Predictions  # of the first inputs, up to 4,000 masked positions
     loss_after: float | None
 
 
@@ -93,8 +76,7 @@ def watch(
 
     Raises:
         SettingsError, TextError: before the first event.
-        Stopped: ``should_stop``, asked before every pass through the network, those for a report
-            included, said so.
+        Stopped: ``should_stop``, asked before every pass through the network, said so.
     """
     from neuralviz.micro_tuning.loop import tune
 
@@ -223,10 +205,7 @@ def go_together(
     """Group watchers, with some texts each, whose texts can be tuned on together.
 
     Their tokens are followed alike, and all fit a batch; a watcher whose texts take several batches
-    is left out.
-
-    Returns:
-        Numbers of watchers, in as few groups as their order allows.
+    is left out. Watchers are numbered by place.
     """
     groups: list[list[int]] = []
     latest: dict[bool, list[int]] = {}  # group, by whether its tokens are followed
@@ -254,16 +233,8 @@ def watch_together(
     """Micro-tune the texts of several watchers as one batch, each with the events of `watch`.
 
     Every text learns on its own, so that each watcher gets the numbers of a run alone but for the
-    last digits of the sums.
-
-    Args:
-        model: is only read.
-        texts: of each watcher, as of one of the groups that `go_together` makes.
-        settings: of all of them.
-        should_stop: of each watcher; the others go on.
-
-    Yields:
-        After each step what it brings to every watcher, who is numbered by place.
+    last digits of the sums. ``should_stop`` is of each watcher; the others go on. It yields what
+    each step brings to every watcher, who is numbered by place.
     """
     from neuralviz.micro_tuning.loop import tune
 

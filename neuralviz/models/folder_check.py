@@ -73,10 +73,6 @@ class _Module:
 def check_folder(folder: Path, model_id: str) -> None:
     """Refuse a model that would be loaded as something else than it is.
 
-    Args:
-        folder: of the model's files.
-        model_id: as it was chosen, for the sentence.
-
     Raises:
         ModelError: it is a cross-encoder, a sparse or a multi-vector encoder, or an adapter; it
             needs code of its own; its weights are quantised, or not in safetensors format; or its
@@ -97,11 +93,7 @@ def check_folder(folder: Path, model_id: str) -> None:
 
 
 def check_settings(folder: Path, model_id: str) -> None:
-    """Refuse a model of sentence-transformers of which a module's settings are missing.
-
-    Raises:
-        ModelError: they are.
-    """
+    """Refuse a model of sentence-transformers of which a module's settings are missing."""
     for module in _read_modules(folder, model_id):
         settings = module.folder / "config.json"
         if module.name in _WITH_SETTINGS and not settings.is_file():
@@ -110,12 +102,10 @@ def check_settings(folder: Path, model_id: str) -> None:
 
 
 def transformer_folder(folder: Path, model_id: str) -> Path:
-    """Folder of the transformer in a model's folder, whose files are checked.
+    """Folder of the transformer in a model's folder, whose files are checked as by `check_folder`.
 
-    Older versions of sentence-transformers save it in a folder of its own.
-
-    Raises:
-        ModelError: as of `check_folder`, or the model has no transformer, or several.
+    Older versions of sentence-transformers save it in a folder of its own. Without a transformer,
+    and with several, `ModelError`.
     """
     check_folder(folder, model_id)
     modules = _read_modules(folder, model_id)
@@ -147,11 +137,7 @@ def transformer_folder(folder: Path, model_id: str) -> Path:
 
 
 def transformer_folders(folder: Path, model_id: str) -> list[Path]:
-    """Folders of all transformers of a model of sentence-transformers, in the library's order.
-
-    Raises:
-        ModelError: the model's list of modules cannot be read.
-    """
+    """Folders of all transformers of a model of sentence-transformers, in the library's order."""
     folders = [module.folder for module in _read_modules(folder, model_id)]
     return [
         path
@@ -304,8 +290,7 @@ def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
 def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
     """Classes that a checkpoint was saved from and `transformers` would replace by its own.
 
-    Raises:
-        ModelError: one is of another family than the model's type, by which it would be loaded.
+    `ModelError` where one is of another family than the model's type, by which it would be loaded.
     """
     kind, names = str(config.get("model_type")), config.get("architectures")
     unknown = []
@@ -387,15 +372,9 @@ def check_unused(
 ) -> None:
     """Refuse weights of a file, not loaded, without which the vectors would be others.
 
-    Heads on single tokens, for tags and answers, are left out as those for masked tokens are.
-
-    Args:
-        network: that was loaded.
-        info: what the library says of the weights.
-        model_id: for the sentence.
-
-    Raises:
-        ModelError: they belong to a block, or to a head that makes scores or vectors of texts.
+    They belong to a block, or to a head that makes scores or vectors of texts. Heads on single
+    tokens, for tags and answers, are left out as those for masked tokens are. ``info`` is what the
+    library says of the weights.
     """
     names = sorted(info["unexpected_keys"])
     if not _makes_vector(network, info):

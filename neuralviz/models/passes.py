@@ -41,10 +41,7 @@ class Habits:
     """What a network was seen to do when it read some inputs.
 
     Attributes:
-        batching: which inputs may share a pass: ``padded``, any; ``equal lengths``, those that
-            need no padding; ``single``, none.
-        keeps_state: whether a pass changes the network, so that each pass gets a copy of it.
-        draws: whether it draws random numbers, so that each pass begins with the same seed.
+        batching: which inputs may share a pass: any, those that need no padding, or none.
     """
 
     batching: Batching = "padded"
@@ -58,35 +55,22 @@ class Habits:
 
     @property
     def cache_key(self) -> dict[str, int]:
-        """What of it is a part of the key of kept vectors: nothing of most networks.
-
-        The vectors of others were computed differently before each had passes of its own.
-        """
+        """What of it is a part of the key of kept vectors: nothing of most networks."""
         return {} if self.is_plain and self.batching == "padded" else {"passes": 2}
 
     def may_share_pass(self, first: int, length: int) -> bool:
-        """Whether an input of ``length`` tokens may join a batch that begins with one of ``first``.
-
-        Lengths are those of the inputs as the network gets them, special tokens included.
-        """
+        """Whether an input of ``length`` tokens may join a batch that begins with ``first``."""
         return self.batching == "padded" or (self.batching == "equal lengths" and first == length)
 
 
 @dataclass(frozen=True)
 class Behaviour(Habits):
-    """The habits of an encoder, and the shape of what it gives.
+    """The habits of an encoder, and the shape of what it gives."""
 
-    Attributes:
-        n_layers: layers of hidden states, the embedding output included.
-        d_model: values of a hidden state.
-        ends_with_norm: whether the last hidden state is more than the output of the last block.
-        options: further arguments of every pass.
-    """
-
-    n_layers: int = 0
-    d_model: int = 0
+    n_layers: int = 0  # layers of hidden states, the embedding output included
+    d_model: int = 0  # values of a hidden state
     ends_with_norm: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # further arguments of every pass
 
     @property
     def cache_key(self) -> dict[str, int]:
@@ -96,16 +80,11 @@ class Behaviour(Habits):
 
 @dataclass(frozen=True)
 class TokenTypes:
-    """The token types of a text by itself, where a tokenizer gives others than 0.
+    """The token types of a text by itself, where a tokenizer gives others than 0."""
 
-    Attributes:
-        prefix, suffix: of the special tokens around a text.
-        text: of its own tokens.
-    """
-
-    prefix: tuple[int, ...]
-    text: int
-    suffix: tuple[int, ...]
+    prefix: tuple[int, ...]  # of the special tokens around a text
+    text: int  # of its own tokens
+    suffix: tuple[int, ...]  # of the special tokens around a text
 
     def fill(self, attention: Tensor) -> Tensor:
         """[row, token] types of inputs, by where there is a token, 1, and padding, 0."""
@@ -177,10 +156,7 @@ def run_pass(
 
 
 def copy_network(network: nn.Module) -> nn.Module:
-    """A copy with modules, buffers and configuration of its own.
-
-    Parameters, and tokenizers of a sentence encoder, are the network's.
-    """
+    """A copy with modules, buffers and configuration of its own, but the network's parameters."""
     attributes = [value for module in network.modules() for value in vars(module).values()]
     tokenizers = [value for value in attributes if hasattr(value, "is_fast")]
     shared = [*network.parameters(), *tokenizers]
@@ -199,10 +175,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def seeded(*seed: int) -> Iterator[None]:
-    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before.
-
-    What is drawn depends on nothing that was drawn before, so that a training goes on anywhere.
-    """
+    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before."""
     (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     with _random_numbers, torch.random.fork_rng():
         torch.manual_seed(int(entropy >> 1))
@@ -245,7 +218,6 @@ def probe_habits(
     Args:
         network: in eval mode. It is left as it is.
         run: gives a network's vectors of some inputs that share a pass: for each, [..., dim].
-        inputs: to try it with.
         name: of the model, for messages.
 
     Raises:
@@ -304,10 +276,8 @@ def probe_encoder(
 
     Args:
         network: in eval mode. It is left as it is.
-        name: of the model, for messages.
         make_input: the ids of an input of so many tokens besides the special ones, fewer where the
             window is shorter; the second argument tells which of two.
-        pad_id, token_types: as of `TextModel`.
 
     Raises:
         ModelError: the encoder cannot read a text, does not give a vector for every token at every
@@ -374,12 +344,7 @@ def probe_encoder(
 
 
 def check_context(before: Tensor, after: Tensor, name: str) -> None:
-    """Check that a changed token changes its neighbours' vectors, else raise `ModelError`.
-
-    Args:
-        before, after: [token, dim] vectors of two texts that differ in one token alone.
-        name: of the model, for messages.
-    """
+    """Check that a changed token changes its neighbours' [token, dim]; else `ModelError`."""
     changes = torch.linalg.vector_norm(before - after, dim=1)
     if (changes > NOISE * torch.linalg.vector_norm(before, dim=1)).sum() == 1:
         raise ModelError(

@@ -51,10 +51,6 @@ def load_sentence_transformer(
 ) -> tuple[SentenceTransformer, str]:
     """A ``SentenceTransformer`` and its fingerprint.
 
-    Args:
-        model_id: ``all-MiniLM-L6-v2``, which needs no network, a hub id, or a local folder.
-        device: ``cpu`` or ``cuda``; by default what the library chooses.
-
     Only safetensors are read, and no code from the model's repository is ever run.
 
     Raises:
@@ -153,12 +149,7 @@ def encode_together(
 ) -> list[Tensor]:
     """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
 
-    Args:
-        encoder, texts, options: as of ``SentenceTransformer.encode``.
-        task: ``query``, ``document`` or None.
-
-    Raises:
-        ModelError: the encoder gives something else than a vector of a text.
+    ``task`` is ``query``, ``document`` or None. `ModelError` where it gives something else.
     """
     ways = {"query": encoder.encode_query, "document": encoder.encode_document}
     vectors = ways.get(task or "", encoder.encode)(

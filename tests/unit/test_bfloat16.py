@@ -29,13 +29,6 @@ def pretend(
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16, raising=False)
 
 
-def test_this_machine_can_be_asked() -> None:
-    assert has_native_bf16("cpu") in (True, False)
-    assert has_native_bf16(torch.device("cpu")) == has_native_bf16("cpu")
-    assert has_native_bf16("cuda") in (True, False)
-    assert not has_native_bf16("meta")
-
-
 @pytest.mark.parametrize(
     ("processor", "native"),
     [
@@ -51,14 +44,6 @@ def test_this_machine_can_be_asked() -> None:
 def test_processors(monkeypatch: pytest.MonkeyPatch, processor: dict, native: bool) -> None:
     pretend(monkeypatch, **processor)
     assert has_native_bf16("cpu") is native
-
-
-def test_an_older_torch_that_cannot_tell_is_taken_to_imitate(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pretend(monkeypatch)
-    monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
-    assert not has_native_bf16("cpu")
 
 
 @pytest.mark.parametrize(("there", "native"), [(True, True), (True, False), (False, True)])

@@ -19,10 +19,10 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.cli.common import interrupt
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.micro_tuning import products
+from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 
 if TYPE_CHECKING:

@@ -21,11 +21,12 @@ from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import ModelError
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.triplets import Grouping, count_triplets
+from neuralviz.models.shared import LOADERS
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel

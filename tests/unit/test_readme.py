@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.models import LanguageModel
+from neuralviz.models.shared import LOADERS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.kept import KeptMaps
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.kept import KeptMap
+    from neuralviz.models.shared import Loaders
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 

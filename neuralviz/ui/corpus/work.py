@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from neuralviz.jobs.mapping import MakeMaps, MapsState
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns, find_status
+from neuralviz.ui.session_runs import SessionRuns, find_status, is_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> l
     if run is None or run.is_over:
         return list(missing)
     under_way = _task(run).choices
-    return [choice for choice in missing if RUNS.is_met(run) and choice not in under_way]
+    return [choice for choice in missing if is_of_others(run) and choice not in under_way]
 
 
 def is_of_interest(run: Run[MapsState], missing: Sequence[MapChoice]) -> bool:
@@ -70,7 +70,7 @@ def is_of_interest(run: Run[MapsState], missing: Sequence[MapChoice]) -> bool:
     """
     if run.is_over:
         return bool(missing) and run.status != "done"
-    return not RUNS.is_met(run) or any(choice in _task(run).choices for choice in missing)
+    return not is_of_others(run) or any(choice in _task(run).choices for choice in missing)
 
 
 def describe_lost_run(corpus: Corpus) -> str:
