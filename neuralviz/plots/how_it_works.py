@@ -161,8 +161,8 @@ def weights_figure(neurons: np.ndarray, before: np.ndarray, after: np.ndarray) -
         for (name, colour), values in ((_BEFORE, before), (_AFTER, after))
     ]
     numbers = {"tickvals": x, "ticktext": neurons.astype(str), "tickangle": -90}
-    x = {"title": "neuron", **numbers, **BARE}
-    return _draw(traces, "The weights that change most", x, {"title": "weight"}, bottom=110)
+    x_axis = {"title": "neuron", **numbers, **BARE}
+    return _draw(traces, "The weights that change most", x_axis, {"title": "weight"}, bottom=110)
 
 
 def delta_figure(deltas: np.ndarray) -> go.Figure:

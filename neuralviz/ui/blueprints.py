@@ -16,11 +16,11 @@ from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.fields import ask_text_fields
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
 from neuralviz.ui.page import show_error, wide_columns
 from neuralviz.ui.stage import slide
+from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -127,8 +127,9 @@ def test_stop_keeps_what_was_learnt_and_a_stopped_run_is_started_again(page: App
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
     assert "appear only when micro-tuning is finished" in read_captions(page)
-    reached = re.search(r"Stopped. Texts 1 to 3 have reached epoch (\d+) of", read_messages(page))
-    assert reached
+    progress = page.get("progress")[0].proto.text.replace("\\", "")
+    reached = re.search(r"Stopped. Of 3 texts: 3 under way \(epoch (\d+) of", progress)
+    assert reached, progress
     last = int(reached[1]) - 1  # whose loss is known
     assert f"After {last:,} of 1,000 epochs, the losses of 3 texts are" in read_markdown(page)
     press(page, "Run again")

@@ -130,7 +130,6 @@ def show() -> None:
                 describe_stopped=describe_stopped,
                 describe_done=lambda _: describe_finish(run),
             ),
-            bar_stays=True,
             interval=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
 

@@ -26,8 +26,8 @@ from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import OpenCorpus
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.session import is_served
-from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -42,10 +42,10 @@ from neuralviz.ui.corpus.work import (
     start_maps,
 )
 from neuralviz.ui.headline import show_headline
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import show_on_stage, slide
-from neuralviz.ui.warming import WARMING
 from neuralviz.words import many
 
 if TYPE_CHECKING:

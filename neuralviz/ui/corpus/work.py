@@ -95,7 +95,6 @@ def show_run(run: Run[MapsState]) -> None:
         run,
         lambda _result, _live: None,
         sentences=RunSentences(describe_stopped=partial(describe_stopped, _task(run))),
-        bar_stays=True,
         interval=LIVE_SECONDS,
     )
 

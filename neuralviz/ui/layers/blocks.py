@@ -77,7 +77,7 @@ def show() -> None:
             _show_loss(run.result)
     with output, dim_old_results(KEY, is_old):
         draw = partial(_show_marks, run, measure, epoch)
-        show_run_panel(RUNS, run, draw, bar_stays=True, interval=LIVE_SECONDS)
+        show_run_panel(RUNS, run, draw, interval=LIVE_SECONDS)
     if epoch is not None and ask_more_figures():
         with dim_old_results(f"{KEY}-more", is_old):
             _show_by_epoch(run, measure)

@@ -25,11 +25,11 @@ from neuralviz.plots.micro_tuning import (
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.main import MAX_TEXTS, RUNS
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
+from neuralviz.ui.links import View, save_once
 from neuralviz.ui.method_choice import NOTHING
 from neuralviz.ui.micro_tuning.choose import find_layers, list_presets
 from neuralviz.ui.page import plain
 from neuralviz.ui.stage import slide
-from neuralviz.ui.views import View, save_once
 from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
