@@ -110,8 +110,7 @@ def describe_landing(
         if n < fewest or (next_labels and next_labels[0][1] == n):
             undecided.append(method)
         else:
-            of_its = f"({n} of its {_nearest(len(labels_near))})"
-            near.append(f"{name} **{label}** by {method} {of_its}")
+            near.append(f"{name} **{label}** by {method} ({_count_nearest(n, len(labels_near))})")
     several = f"among texts of more than one {name}"
     if not near:
         return f"By {joined(undecided)}, “{sentence}” lands {several}." if undecided else ""
@@ -121,3 +120,9 @@ def describe_landing(
 
 def _nearest(k: int) -> str:
     return "nearest text" if k == 1 else f"{counted(k)} nearest texts"
+
+
+def _count_nearest(n: int, k: int) -> str:
+    if n == k:
+        return "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
+    return f"{counted(n)} of its {_nearest(k)}"

@@ -19,15 +19,22 @@ from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
 from neuralviz.maps.filtering import TextFilter
+from neuralviz.maps.kept import KeptMap
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.searching import find_embedder
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.plots.point_colours import colour_by_category, colour_by_number
+from neuralviz.plots.point_colours import colour_by_number
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import OpenMap, open_corpus, open_map
-from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
+from neuralviz.ui.corpus.opened import (
+    HELD,
+    MOST_FILTERS,
+    OpenCorpus,
+    OpenMap,
+    Span,
+    _open_map,
+    open_corpus,
+)
 from tests.support.embedders import HashEmbedder
 
 
@@ -123,35 +130,39 @@ def test_few_are_held_and_those_used_last() -> None:
     assert lazy.get("b", lambda: "anew") == "anew"
 
 
-def test_an_open_corpus_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    labels = {"topic": tuple("ab" * 10), "year": tuple(map(str, range(20)))}
-    kept = CorpusStore().add("c", ReadTexts(tuple(f"Text {i}." for i in range(20)), labels=labels))
-    corpus = OpenCorpus(CorpusStore(), kept)
-    with pytest.raises(FrozenInstanceError):
-        corpus.corpus = None
-    assert corpus.texts is corpus.texts
-    for part in (corpus.texts, corpus.folded, corpus.numbers):
-        assert isinstance(part, tuple)
-    with pytest.raises(TypeError):
-        corpus.categories["new"] = corpus.lengths
-    for array in (corpus.lengths, corpus.labels("year"), corpus.categories["topic"]):
-        assert isinstance(array, np.ndarray)
+def keep_corpus(store: CorpusStore) -> tuple[Corpus, KeptMap]:
+    """A corpus with a label, and a map of it."""
+    texts = tuple(f"Text {i}." for i in range(20))
+    corpus = store.add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
+    *_, embedded = embed_corpus(store, corpus, HashEmbedder())
+    return corpus, make_map(store, corpus, embedded.embedder, ProjectionSettings("pca"))
+
+
+def test_what_is_open_cannot_be_changed(tmp_path: Path) -> None:
+    store = CorpusStore(tmp_path)
+    corpus, kept = keep_corpus(store)
+    opened, shown = OpenCorpus(store, corpus), OpenMap(store, corpus, kept)
+    assert opened.texts is opened.texts
+    colour = shown.recent.get("number", lambda: colour_by_number("number", range(20)))
+    arrays = [
+        opened.lengths, opened.codes("topic")[0], colour.values, shown.coordinates,
+        shown.clusters.labels, shown.losses, shown.neighbours.indices,
+        shown.neighbours_on_map.distances, shown.hits("topic", opened.codes("topic")[0], 3),
+    ]  # fmt: skip
+    for array in arrays:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
+    for frozen_value, name in ((opened, "corpus"), (shown, "kept"), (shown.clusters, "labels")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(frozen_value, name, None)
 
 
-def test_an_open_map_without_its_embeddings_gives_the_same_advice_as_a_search_on_it(
-    tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    corpus = CorpusStore().add("c", ReadTexts(tuple(f"Text {i}." for i in range(20))))
-    *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
-    kept = make_map(CorpusStore(), corpus, embedded.embedder, ProjectionSettings("pca"))
-    shown = OpenMap(CorpusStore(), corpus, replace(kept, embedder="gone"))
-    for ask in (lambda: shown.embedder, lambda: find_embedder(shown.store, shown.kept)):
-        with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
-            ask()
+def test_an_open_map_without_its_embeddings_says_what_to_do(tmp_path: Path) -> None:
+    store = CorpusStore(tmp_path)
+    corpus, kept = keep_corpus(store)
+    shown = OpenMap(store, corpus, replace(kept, embedder="gone"))
+    with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
+        _ = shown.embedder
 
 
 def test_few_columns_of_a_large_corpus_are_held(
@@ -173,15 +184,15 @@ def test_few_columns_of_a_large_corpus_are_held(
             return whole(self, corpus, name) if rows is None else whole(self, corpus, name, rows)
 
         monkeypatch.setattr(CorpusStore, method, note)
-    corpus.prepare()
-    offered = {*corpus.filtered_labels, *corpus.filtered_numbers}
+    corpus.read_filters()
+    offered = {name for names in corpus.filters for name in names}
     assert len(offered) == 2 * MOST_FILTERS
     assert +n_read == dict.fromkeys(offered, 1)
     assert corpus.span("n0") == Span(0.0, 14.5, is_whole=False)
     assert corpus.sizes("t0") == {"a": 15, "b": 15}
     for name in (*numbers, *topics):
-        _ = corpus.labels(name) if name in numbers else corpus.codes(name)
-    held = [value for lazy in (corpus._parts, corpus._columns) for value in lazy._values.values()]
+        _ = corpus.numbers(name) if name in numbers else corpus.codes(name)
+    held = [value for lazy in (corpus.parts, corpus.columns) for value in lazy._values.values()]
     parts = [one for value in held for one in (value if isinstance(value, tuple) else (value,))]
     assert sum(isinstance(one, np.ndarray) and len(one) == n for one in parts) == HELD
     assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again
@@ -204,40 +215,12 @@ def test_a_filter_lets_the_same_texts_through_however_large_the_corpus_is(
         assert corpus.is_large is (most == 10)
         found.append(
             [
-                np.flatnonzero(chosen.within(corpus.codes, corpus.labels, 24)).tolist()
+                np.flatnonzero(chosen.within(corpus.codes, corpus.numbers, 24)).tolist()
                 for wanted in (("a",), ("", "c"), ("a", "b", ""))
                 for chosen in (TextFilter({"topic": wanted}, {"year": (1, 9)}),)
             ]
         )
     assert found[0] == found[1] == [[1, 4, 7], [2, 8, 9], [1, 2, 4, 5, 6, 7, 8]]
-
-
-def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    texts = tuple(f"Text {i}." for i in range(20))
-    corpus = CorpusStore().add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
-    *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
-    settings = ProjectionSettings("pca")
-    kept = make_map(CorpusStore(), corpus, embedded.embedder, settings)
-    shown = OpenMap(CorpusStore(), corpus, kept)
-    with pytest.raises(FrozenInstanceError):
-        shown.kept = None
-    numbers = shown.colour("number", lambda: colour_by_number("number", range(20)))
-    categories = shown.colour("category", lambda: colour_by_category("category", "ab" * 10))
-    arrays = [
-        shown.coordinates, shown.clusters.labels, shown.losses, numbers.values, categories.codes,
-        shown.neighbours.indices, shown.neighbours.distances,
-        shown.neighbours_on_map.indices, shown.neighbours_on_map.distances,
-    ]  # fmt: skip
-    for array in arrays:
-        assert isinstance(array, np.ndarray)
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = array[1]
-    with pytest.raises(FrozenInstanceError):
-        shown.clusters.labels = None
-    assert isinstance(shown.axes, tuple)
-    topics = np.array(list("ab" * 10))
-    assert shown.accuracy("topic", topics, 3) is shown.accuracy("topic", topics, 3)
 
 
 @dataclass(frozen=True)
@@ -267,17 +250,11 @@ def test_what_can_be_changed_is_not_shared(value: object) -> None:
 
 def test_what_is_open_is_read_from_where_it_was_opened(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "first"))
-    texts = tuple(f"Text {i}." for i in range(20))
-    store = CorpusStore()
-    corpus = store.add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
-    *_, embedded = embed_corpus(store, corpus, HashEmbedder())
-    kept = make_map(store, corpus, embedded.embedder, ProjectionSettings("pca"))
-    opened, shown = open_corpus(corpus), open_map(corpus, kept)
+    corpus, kept = keep_corpus(CorpusStore())
+    opened = open_corpus(corpus)
+    shown = _open_map(opened.store.folder, corpus.id, kept.id)
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "second"))
-    assert opened.texts == texts
-    assert opened.id_at(0) == "1"
-    assert list(opened.categories) == ["topic"]
-    assert opened.store.folder == store.folder
-    assert shown.embedder == embedded.embedder
+    assert opened.texts[0] == "Text 0."
+    assert opened.label_names == ("topic",)
     assert len(shown.losses) == len(shown.neighbours.indices) == len(shown.coordinates) == 20
     assert shown.axes[0].startswith("component 1")

@@ -14,7 +14,7 @@ from neuralviz.evaluation.tables import make_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.corpus.kept import open_corpus
+from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain
@@ -109,7 +109,7 @@ def _choose_corpus() -> DataChoice | None:
         key="evaluation-corpus", bind="query-params",
     )  # fmt: skip
     corpus = corpora.get(chosen) or next(iter(corpora.values()))
-    columns = list(open_corpus(corpus).category_names)
+    columns = list(open_corpus(corpus).label_names)
     if not columns:
         st.caption(
             plain(f"“{corpus.name}” has no column of labels. Evaluation needs to know which texts "
