@@ -26,9 +26,9 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.embedders import embedder_spec, make_embedder
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models.shared import LOADERS
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 

@@ -20,16 +20,11 @@ class RecordFormat:
 
     A record is built of plain values, arrays, lists, tuples, sets, maps, slices, bytes, and the
     dataclasses and named tuples listed here. Nothing else is made from a file.
-
-    Attributes:
-        title: what a file holds, for errors: ``results``.
-        version: raised where the same settings give other records, or older files lack something.
-        classes: dataclasses and named tuples that may be in a record.
     """
 
-    title: str
-    version: int
-    classes: tuple[type, ...]
+    title: str  # what a file holds, for errors: ``results``
+    version: int  # raised where the same settings give other records, or older files lack something
+    classes: tuple[type, ...]  # dataclasses and named tuples that may be in a record
 
     def pack(self, record: object) -> bytes:
         """The content of a file from which `unpack` makes the same record.

@@ -35,11 +35,7 @@ class ServerSettings:
             corpora, encoders and similarity models can be looked at but not changed.
         open: ``NEURALVIZ_OPEN``, others than the user of this machine reach the server, behind a
             proxy, say; by default that is so where it listens beyond this machine.
-        private: ``NEURALVIZ_PRIVATE``, corpora belong to the browser that added them.
-        max_texts: ``NEURALVIZ_MAX_TEXTS``, of one input or corpus.
         max_characters: ``NEURALVIZ_MAX_CHARACTERS``, of all texts of one input or corpus.
-        max_runs: ``NEURALVIZ_MAX_RUNS``, of a session that wait or are under way.
-        max_upload_mb: ``NEURALVIZ_MAX_UPLOAD_MB``, megabytes of an uploaded file.
         keep_days: ``NEURALVIZ_KEEP_DAYS``, days until a result that nobody has opened is deleted,
             and what is known of a run since it began.
         spare_memory_mb: ``NEURALVIZ_SPARE_MEMORY_MB``, megabytes of memory that must be left for
@@ -55,11 +51,11 @@ class ServerSettings:
     workers: int | None = None
     demo: bool = False
     open: bool = False
-    private: bool = False
-    max_texts: int | None = None
+    private: bool = False  # ``NEURALVIZ_PRIVATE``, corpora belong to the browser that added them
+    max_texts: int | None = None  # ``NEURALVIZ_MAX_TEXTS``, of one input or corpus
     max_characters: int | None = None
-    max_runs: int | None = None
-    max_upload_mb: int | None = None
+    max_runs: int | None = None  # ``NEURALVIZ_MAX_RUNS``, of a session that wait or are under way
+    max_upload_mb: int | None = None  # ``NEURALVIZ_MAX_UPLOAD_MB``, megabytes of an uploaded file
     keep_days: int = 90
     spare_memory_mb: int = 500
     grace_seconds: int = 10

@@ -21,8 +21,6 @@ def free_name(
     """``name``, or one with a number in brackets behind it that is not taken.
 
     Args:
-        name: the preferred one.
-        used_names: names of others.
         mark: a word for the brackets: ``name (mark)``, ``name (mark 2)`` and so on in place of
             ``name (2)``, ``name (3)``.
         fold: two names are alike when this makes them equal, such as ``str.casefold``.
@@ -103,11 +101,7 @@ def name_texts(places: Sequence[int]) -> str:
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """The terms that a text must hold, in lower case: words, and phrases in quotation marks.
-
-    Args:
-        query: as typed.
-    """
+    """The terms that a text must hold, in lower case: words, and phrases in quotation marks."""
     folded = query.casefold().replace("“", '"').replace("”", '"')
     return tuple(quoted or word for quoted, word in _TERMS.findall(folded))
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import neuralviz
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import save_record
+from neuralviz.micro_tuning.record import RunRecord, save_record
 from neuralviz.micro_tuning.watching import watch
 
 TEXTS = (

@@ -32,12 +32,16 @@ from neuralviz.evaluation import lab
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
-from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
-from neuralviz.evaluation.in_words import ARROWS
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import (
+    EXPERIMENTS,
+    EvaluationPlan,
+    MeasureSettings,
+    experiment_rows,
+    method_rows,
+)
 from neuralviz.evaluation.probing_tasks import TASKS
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.results import ARROWS, Results
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
@@ -48,10 +52,10 @@ from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.events import Cell, Compared, Event
-    from neuralviz.evaluation.experiments import Row
+    from neuralviz.evaluation.plan import Row
+    from neuralviz.models.shared import Loaders
 
 SOME_FAILED = 1
 MANY_TUNED = 300  # micro-tuned texts; more take minutes

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neuralviz.cli.common import print_message, status
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import PrecisionWarning
+from neuralviz.models.shared import LOADERS
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder, EmbedderSpec
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.models import LanguageModel
+    from neuralviz.models.shared import Loaders
 
 ModelOption = Annotated[
     str, typer.Option("--model", help=("Model: “bundled”, a Hugging Face Hub ID, or a folder."))

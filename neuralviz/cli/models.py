@@ -22,7 +22,7 @@ from neuralviz.training.similarity.folder import (
     model_path,
     similarity_models,
 )
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 
 commands = typer.Typer(
     help="List, inspect, export and delete models.", no_args_is_help=True, add_completion=False

@@ -14,7 +14,7 @@ from neuralviz.cli.common import INTERRUPTED, check_interrupted, print_message
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
-from neuralviz.embedders.labels import labels_by_spec, method_labels
+from neuralviz.embedders.specs import labels_by_spec, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
 from neuralviz.maps import example as topics
 from neuralviz.store.corpora import CorpusStore

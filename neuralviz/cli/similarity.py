@@ -32,11 +32,10 @@ from neuralviz.cli.vectors import (
     warn_of_vectors,
 )
 from neuralviz.embedders import embedder_specs, split_options
-from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.specs import method_labels
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.similarity import rank_correlations
+from neuralviz.evaluation.similarity import rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as products_of
-from neuralviz.evaluation.similarity_files import write_products
 from neuralviz.plots.compare import similarity_heatmaps
 from neuralviz.plots.standalone import standalone_html
 from neuralviz.store.vectors import MemoryVectors

@@ -24,8 +24,8 @@ from neuralviz.headlines.training import trained_part
 from neuralviz.jobs.training import RATES
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
-from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import training_folder
+from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
@@ -33,7 +33,7 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
 

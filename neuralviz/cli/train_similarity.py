@@ -19,21 +19,33 @@ from neuralviz.cli.data_sets import RoleOption, split_roles
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import HeaderOption, NoHeaderOption, header_line, progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation.in_words import EMPTY_CELL
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
-from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
-from neuralviz.evaluation.ladder_table import best_line, best_result, best_rung, ladder_lines
+from neuralviz.evaluation.ladder_results import (
+    DEFAULT_SEED,
+    FeatureProgress,
+    Ladder,
+    LadderSettings,
+    RungEvent,
+    RungResult,
+    best_line,
+    best_result,
+    best_rung,
+    ladder_lines,
+)
+from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.headlines.ladder import describe_ladder, warn_of_rung
 from neuralviz.models.language_model import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
 from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.events import AutoencoderEpoch, SimilarityEpoch
 from neuralviz.training.similarity.folder import check_free_name
-from neuralviz.training.similarity.names import RUNG_NAMES
-from neuralviz.training.similarity.settings import RUNGS
+from neuralviz.training.similarity.settings import (
+    RUNG_NAMES,
+    RUNGS,
+    AutoencoderEpoch,
+    SimilarityEpoch,
+)
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -41,7 +53,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from neuralviz.evaluation.ladder_events import LadderEvent
+    from neuralviz.evaluation.ladder_results import LadderEvent
 
 PairsArgument = Annotated[
     Path,

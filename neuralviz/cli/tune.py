@@ -21,7 +21,6 @@ from neuralviz.micro_tuning.settings import (
     check_tolerance,
 )
 from neuralviz.models import tokenize
-from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import many
 
@@ -87,6 +86,8 @@ def tune(
     if not settings.is_fast and tolerance != DEFAULT_TOLERANCE:
         print_message("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
+        from neuralviz.micro_tuning.products import warn_of_imitated_bf16
+
         with print_precision_warnings():
             warn_of_imitated_bf16(language_model.device)
     _tune(language_model, text, settings)
@@ -97,8 +98,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.predictions import predict_masked
+    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, count_masked, followed_values
     from neuralviz.micro_tuning.watching import MAX_PREDICTED, compute_loss
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 
     console = Console(highlight=False)
     (tokens,) = tokenize(model, [text])

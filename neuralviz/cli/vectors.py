@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.progress import TimeRemainingColumn as Remaining
 
 from neuralviz.cli.common import MANY_POSITIONS, print_message, stderr
-from neuralviz.embedders.labels import method_label
+from neuralviz.embedders.specs import method_label
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError
 from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source

@@ -29,7 +29,7 @@ from ray.exceptions import (
 from neuralviz.cluster.connecting import AvoidedMachines
 from neuralviz.cluster.rows import iterate_rows
 from neuralviz.cluster.worker import EmbedUnits, PlanPortions, UnitResult, plan_batches
-from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
 from neuralviz.store.batches import PORTION

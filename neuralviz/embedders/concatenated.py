@@ -15,11 +15,8 @@ from neuralviz.errors import SettingsError, ShouldStop
 class ConcatenatedEmbedder(Embedder):
     """Joins the vectors of several embedders, each of length 1, and normalises the whole.
 
-    Args:
-        parts: at least two.
-
     Raises:
-        SettingsError: there are fewer.
+        SettingsError: there are fewer than two parts.
     """
 
     def __init__(self, parts: Sequence[Embedder]) -> None:

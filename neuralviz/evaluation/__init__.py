@@ -13,16 +13,19 @@ from neuralviz.lazy_names import lazy_names
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import grouped_data, labelled_data, scored_data
     from neuralviz.evaluation.events import Progress
-    from neuralviz.evaluation.experiments import method_rows
     from neuralviz.evaluation.lab import evaluate
-    from neuralviz.evaluation.ladder import measure_cosines, model_poolings, train_ladder
-    from neuralviz.evaluation.own_embedding import own_embeddings
-    from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+    from neuralviz.evaluation.ladder import (
+        measure_cosines,
+        model_poolings,
+        own_embeddings,
+        train_ladder,
+    )
+    from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
     from neuralviz.evaluation.probing import probe
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.tables import read_data
-    from neuralviz.evaluation.training_frames import training_frame, training_numbers
     from neuralviz.evaluation.training_lab import fill_table
+    from neuralviz.evaluation.training_tables import training_frame, training_numbers
 
 _MODULES = {
     "EvaluationPlan": "plan",
@@ -34,15 +37,15 @@ _MODULES = {
     "grouped_data": "data",
     "labelled_data": "data",
     "measure_cosines": "ladder",
-    "method_rows": "experiments",
+    "method_rows": "plan",
     "model_poolings": "ladder",
-    "own_embeddings": "own_embedding",
+    "own_embeddings": "ladder",
     "probe": "probing",
     "read_data": "tables",
     "scored_data": "data",
     "train_ladder": "ladder",
-    "training_frame": "training_frames",
-    "training_numbers": "training_frames",
+    "training_frame": "training_tables",
+    "training_numbers": "training_tables",
 }
 __all__ = [
     "EvaluationPlan",

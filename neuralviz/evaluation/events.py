@@ -1,17 +1,138 @@
-"""What an evaluation tells while it goes on, as frozen values."""
+"""What an evaluation yields: progress, finished cells with what was measured, shared errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from neuralviz.evaluation.bootstrap import interval
 from neuralviz.words import short_repr
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.broken import Overlap
+    from neuralviz.evaluation.bootstrap import Intervals
+    from neuralviz.evaluation.broken import BrokenCount, Overlap
+    from neuralviz.evaluation.correlation import Correlation
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.paraphrases import QualityMap
+    from neuralviz.evaluation.probed import Confusion, Probed
+    from neuralviz.evaluation.triplets import WorstTriplets
+    from neuralviz.evaluation.uniformity import Uniformity
+    from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was measured; None where it was not asked for, is not defined, or failed.
+
+    Attributes:
+        correlations, intervals: of products with scores, and where they would lie in other samples.
+        pairs: similar against dissimilar pairs (Eq. 4).
+        triplets: anchor, positive, negative (Eq. 2).
+        worst_triplets: the most broken, their rows places in ``data.texts``.
+        neighbours: accuracy of the nearest neighbours' labels.
+        hits: [text with a label] whether its nearest neighbours vote for its own label, the same
+            texts for all methods; empty where that was not measured.
+        votes: which labels the nearest neighbours vote for.
+        probe: how often a probe tells the labels.
+        told: [text that the probe was asked for] whether it is right, as of ``hits``.
+        outvoted: texts with another label than their neighbours', by place in ``data.texts``.
+        uniformity: alignment and uniformity.
+        paraphrases: a map of tau-c for each quality.
+        failed: measure to why there is none.
+        notes: what is to be minded besides.
+        resampled: the coefficients by name, the errors of ``pairs`` and ``triplets``: [resample]
+            each, in resamples that are the same for all methods; what was not resampled is missing.
+        products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
+        same, diff: products of what is alike and what is not, a sample where there are many.
+    """
+
+    correlations: Correlation | None = None
+    intervals: Intervals | None = None
+    pairs: BrokenCount | None = None
+    triplets: BrokenCount | None = None
+    worst_triplets: WorstTriplets | None = None
+    neighbours: KnnAccuracy | None = None
+    hits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    votes: Confusion | None = None
+    outvoted: tuple[Outvoted, ...] = ()
+    probe: Probed | None = None
+    told: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    uniformity: Uniformity | None = None
+    paraphrases: tuple[QualityMap, ...] = ()
+    failed: dict[Measure, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    resampled: Mapping[str, np.ndarray] = field(default_factory=dict)
+    products: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    same: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def accuracy_of(self, measure: str) -> KnnAccuracy | Probed | None:
+        """The share of texts that a measure finds right; None for measures of another kind."""
+        return {"neighbours": self.neighbours, "probe": self.probe}.get(measure)
+
+    def confusion_of(self, measure: str) -> Confusion | None:
+        """Which labels a measure takes for which; None where that is not known."""
+        probed = None if self.probe is None else self.probe.confusion
+        return {"neighbours": self.votes, "probe": probed}.get(measure)
+
+    def right(self, measure: str) -> np.ndarray:
+        """[text with a label] whether it is right by a measure; empty where nobody knows."""
+        return {"neighbours": self.hits, "probe": self.told}.get(measure, np.zeros(0, dtype=bool))
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers by the names that scripts know; None where one is undefined."""
+        numbers: dict[str, Any] = {}
+        if self.correlations is not None:
+            c = self.correlations
+            numbers |= {
+                "spearman": _or_none(c.spearman),
+                "kendall_c": _or_none(c.kendall_c),
+                "kendall_b": _or_none(c.kendall_b),
+                "pearson": _or_none(c.pearson),
+                "n": c.n,
+            }
+        if self.intervals is not None:
+            numbers["intervals"] = asdict(self.intervals)
+        for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
+            if counted is not None:
+                numbers[name] = asdict(counted) | {"error": counted.error}
+                if name in self.resampled:
+                    numbers[name]["interval"] = interval(self.resampled[name])
+        if self.neighbours is not None:
+            numbers["neighbours"] = asdict(self.neighbours)
+        if self.probe is not None:
+            numbers["probe"] = asdict(replace(self.probe, confusion=None))
+            numbers["probe"] |= {"left_out": list(self.probe.left_out)}
+        for measure in ("neighbours", "probe"):
+            confusion = self.confusion_of(measure)
+            if confusion is not None:
+                numbers[measure] |= confusion.as_json()
+        if self.uniformity is not None:
+            numbers["uniformity"] = asdict(self.uniformity)
+        if self.paraphrases:
+            numbers["paraphrases"] = [_map_json(quality_map) for quality_map in self.paraphrases]
+        if self.failed:
+            numbers["failed"] = dict(self.failed)
+        if self.notes:
+            numbers["notes"] = list(self.notes)
+        return numbers
+
+
+def _map_json(quality_map: QualityMap) -> dict[str, Any]:
+    return {
+        "quality": quality_map.quality,
+        "fixed1": quality_map.fixed1.tolist(),
+        "fixed2": quality_map.fixed2.tolist(),
+        "kendall_c": [[_or_none(value) for value in row] for row in quality_map.kendall_c.tolist()],
+        "n": quality_map.n.tolist(),
+    }
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuralviz.evaluation.data import DataSet
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.plan import EvaluationPlan
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.plan import EvaluationPlan, method_rows
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
 from neuralviz.evaluation.tables import read_data
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from neuralviz.embedders.base import has_risen
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import (
     NeuralvizError,
     Stopped,
@@ -26,6 +26,7 @@ from neuralviz.errors import (
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
+from neuralviz.models.shared import LOADERS
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
@@ -35,10 +36,9 @@ from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder, NeuralEmbedder
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.experiments import Row
-    from neuralviz.evaluation.plan import EvaluationPlan
+    from neuralviz.evaluation.plan import EvaluationPlan, Row
+    from neuralviz.models.shared import Loaders
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
 MAX_OVERLAPPED = 12  # rows whose shared errors are computed

@@ -11,13 +11,17 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
+from neuralviz.embedders.specs import embedder_spec
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import ModelError, never
 from neuralviz.evaluation.correlation import correlate
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
     LINEAR,
+    NEURAL,
+    SENTENCE,
     Baseline,
     FeatureProgress,
     LadderEvent,
@@ -27,11 +31,12 @@ from neuralviz.evaluation.ladder_events import (
     TestPairs,
 )
 from neuralviz.layers.settings import POOLINGS
+from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
+from neuralviz.models.shared import LOADERS
 from neuralviz.reading.scales import Scale
 from neuralviz.store.embedding import embed
 from neuralviz.training.similarity.data import check_different
-from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import (
     PairFeatures,
     different_texts,
@@ -39,16 +44,47 @@ from neuralviz.training.similarity.features import (
     pair_features,
 )
 from neuralviz.training.similarity.loop import fit, load_network, predict
+from neuralviz.training.similarity.settings import SimilarityEnded
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.ladder_settings import LadderSettings
+    from neuralviz.evaluation.ladder_results import LadderSettings
     from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel
+    from neuralviz.models.shared import Loaders
     from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.vectors import VectorStore
     from neuralviz.training.similarity.data import SplitPairs
+
+
+MOST_TUNED_ON = 400  # texts; each is a micro-tuning
+
+
+def own_embeddings(
+    model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
+) -> list[tuple[str, Embedder]]:
+    """What a model makes of a sentence by itself.
+
+    A sentence encoder's own embedding; of a masked language model the neural embedding, where there
+    are not too many texts. Models that predict the next token have none.
+
+    Args:
+        model: loaded.
+        split: of which the texts of dev and test pairs are embedded.
+        loaders: where models come from, by kind.
+    """
+    if isinstance(model, LanguageModel):
+        if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
+            return []
+        spec = embedder_spec("neural", {"precision": "fast"}, model.id)
+        return [(NEURAL, make_embedder(spec, loaders))]
+    try:
+        spec = embedder_spec("sentence-transformer", model_id=model.id)
+        return [(SENTENCE, make_embedder(spec, loaders))]
+    except ModelError:  # a model without a pooling of its own
+        return []
+
 
 DIGITS = 6  # of a cosine: float32 has no more
 

@@ -10,10 +10,9 @@ import numpy as np
 
 from neuralviz.errors import ModelError, TextError, never
 from neuralviz.evaluation.best_layer import MeasuredPooling
-from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
-from neuralviz.layers.states import pool_texts
+from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:

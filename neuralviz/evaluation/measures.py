@@ -19,7 +19,6 @@ from neuralviz.evaluation.bootstrap import (
     bootstrap_share,
 )
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
-from neuralviz.evaluation.confusion import Confusion
 from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
     DataSet,
@@ -30,18 +29,18 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.events import Measured
 from neuralviz.evaluation.paraphrases import quality_maps
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
-from neuralviz.evaluation.probed import left_out_in_words, rare_labels
-from neuralviz.evaluation.sampling import (
+from neuralviz.evaluation.probed import Confusion, left_out_in_words, rare_labels
+from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
+from neuralviz.evaluation.uniformity import (
     DRAWN_PRODUCTS,
+    alignment_and_uniformity,
     alike_pairs,
     pair_products,
     unlike_pairs,
 )
-from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
-from neuralviz.evaluation.uniformity import alignment_and_uniformity
 from neuralviz.maps.neighbourhoods import find_outvoted, knn_accuracy, knn_right, knn_voted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many

@@ -25,8 +25,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neuralviz.errors import NeuralvizError, Stopped, never
-from neuralviz.evaluation.confusion import Confusion
-from neuralviz.evaluation.probed import FOLDS, Probed, rare_labels, why_not_probed
+from neuralviz.evaluation.probed import FOLDS, Confusion, Probed, rare_labels, why_not_probed
 from neuralviz.maps.shares import wilson_interval
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K, knn_by_space
 from neuralviz.store.refusing import folder_error
-from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
 from neuralviz.training.pairs import PairSource
+from neuralviz.training.record import TrainingEnded, TrainingStep
 from neuralviz.training.snapshots import Watch
 
 if TYPE_CHECKING:

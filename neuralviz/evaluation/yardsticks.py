@@ -1,22 +1,26 @@
-"""What methods can be compared by: which way is good, what guessing reaches, how it is written."""
+"""What methods are compared by, who is ahead and how sure that is, and what goes most wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy  # its parts are loaded when they are first used
 
-from neuralviz.evaluation.bootstrap import interval
-from neuralviz.evaluation.in_words import HIGHER, LOWER
+from neuralviz.evaluation.bootstrap import interval, paired_interval
+from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.results import HIGHER, LOWER
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
-    from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.results import Results
+
 
 MOST_DIGITS = 4  # behind the point: differences that are smaller are none
 
@@ -212,3 +216,219 @@ def explain_measures(results: Results, data: int, *, in_full: bool = True) -> li
         "paraphrases": any(result.paraphrases for result in measured),
     }
     return [sentence for name, sentence in EXPLAINED.items() if is_measured[name]]
+
+
+_LEVEL = 10.0**-MOST_DIGITS / 2  # values that differ by less are written alike, and are level
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far a method is ahead of another on the same data.
+
+    Attributes:
+        first, second: labels of the methods.
+        value: by how much the first is better, 0 or more.
+        interval: of the value, at 95%, on the same data: of accuracies exact, else by paired
+            bootstrap; None where nobody knows.
+    """
+
+    first: str
+    second: str
+    value: float
+    interval: tuple[float, float] | None
+
+    @property
+    def is_level(self) -> bool:
+        """Whether there is no difference to speak of."""
+        return abs(self.value) < _LEVEL
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the data decide that the first is better: the interval is above 0."""
+        return not self.is_level and self.interval is not None and self.interval[0] >= _LEVEL
+
+
+@dataclass(frozen=True, eq=False)
+class RankedMethod:
+    """A method with its value by a yardstick."""
+
+    label: str
+    value: float
+    measured: Measured
+
+
+def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
+    """How far each method is ahead of each that is not better, the best methods first."""
+    ranked = rank_methods(results, data, yardstick)
+    return [
+        compute_lead(yardstick, first, second)
+        for place, first in enumerate(ranked)
+        for second in ranked[place + 1 :]
+    ]
+
+
+def rank_methods(results: Results, data: int, yardstick: Yardstick) -> list[RankedMethod]:
+    """The methods that have a value, the best first; of equal ones the first asked for."""
+    methods = [
+        RankedMethod(label, yardstick.read(measured), measured)
+        for _, label, measured in results.finished(data)
+        if np.isfinite(yardstick.read(measured))
+    ]
+    return sorted(methods, key=lambda method: -yardstick.sign * method.value)
+
+
+def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod) -> Lead:
+    bounds = None
+    drawn = [method.measured.resampled.get(yardstick.name) for method in (first, second)]
+    if first.measured.accuracy_of(yardstick.measure) is not None:
+        hits = first.measured.right(yardstick.measure), second.measured.right(yardstick.measure)
+        bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
+    elif drawn[0] is not None and drawn[1] is not None:
+        bounds = paired_interval(yardstick.sign * drawn[0], yardstick.sign * drawn[1])
+    return Lead(first.label, second.label, yardstick.sign * (first.value - second.value), bounds)
+
+
+WORST_PAIRS = 20
+FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
+
+Cell = str | float
+Quote = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Cases of one kind that a method gets wrong, the worst first.
+
+    Attributes:
+        title: what they are.
+        heads: of the columns.
+        lines: a case each: texts and numbers.
+    """
+
+    title: str
+    heads: tuple[str, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+
+def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
+    """What a method gets most wrong; nothing where it gets all right."""
+    cases = [_pairs(data, measured), _triplets(data, measured), _texts(data, measured)]
+    return [kind for kind in cases if kind is not None and kind.lines]
+
+
+def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) -> str:
+    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
+
+    Args:
+        data: what was measured on.
+        measured: of a method.
+        label: of the method, marked up already.
+        quote: shortens and escapes a text.
+    """
+    if isinstance(data, ScoredData) and len(measured.products):
+        return _worst_pair(data, measured, label, quote)
+    triplets = _triplets(data, measured)
+    if triplets is not None and triplets.lines:
+        anchor, positive, alike, negative, unlike = triplets.lines[0]
+        near, than = ("as near", "as") if alike == unlike else ("nearer", "than")
+        return (
+            f"{label} puts {quote(str(anchor))} {near} to {quote(str(negative))} {than} to "
+            f"{quote(str(positive))} of its own group."
+        )
+    if measured.outvoted:
+        worst = measured.outvoted[0]
+        return (
+            f"{label} takes {quote(data.texts[worst.text])} for {quote(worst.voted)}, but it is "
+            f"{quote(worst.label)}."
+        )
+    if measured.triplets is not None and not measured.triplets.wrong:
+        return f"With {label}, no triplet comes out wrong."
+    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
+        return f"With {label}, the nearest texts vote for the right label of every text."
+    return ""
+
+
+def _worst_pair(data: ScoredData, measured: Measured, label: str, quote: Quote) -> str:
+    n = len(data.scores)
+    away = _ranks_away(data, measured)
+    worst = int(np.abs(away).argmax())
+    if abs(away[worst]) < FAR * n:
+        return f"{label} puts no pair far from its place by people's scores."
+    first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
+    cosine = measured.products[worst]
+    if away[worst] < 0:
+        share = (np.delete(measured.products, worst) > cosine).mean()
+        finds = f"{label} finds {share:.0%} of the other pairs more similar"
+    else:
+        share = (np.delete(measured.products, worst) < cosine).mean()
+        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
+    return (
+        f"{label} is furthest from people on {first} and {second}: they give it "
+        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
+        f"{number(float(cosine), '.2f')})."
+    )
+
+
+def _ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
+    """[pair] ranks by which the cosine similarity is too high, or with a minus too low.
+
+    Pairs of equal score share all their ranks: within these, none is wrong.
+    """
+    lowest, highest = (
+        scipy.stats.rankdata(data.scores, method=method) for method in ("min", "max")
+    )
+    rank = scipy.stats.rankdata(measured.products)
+    return np.maximum(rank - highest, 0) + np.minimum(rank - lowest, 0)
+
+
+def _pairs(data: DataSet, measured: Measured) -> Cases | None:
+    """Pairs whose places by cosine similarity and by score are furthest apart."""
+    if not isinstance(data, ScoredData) or not len(measured.products):
+        return None
+    away = np.abs(_ranks_away(data, measured))
+    order = np.argsort(-away, kind="stable")[:WORST_PAIRS]
+    return Cases(
+        "Pairs with the largest disagreement between human score and cosine similarity",
+        ("text 1", "text 2", "human score", "cosine similarity"),
+        tuple(
+            (
+                data.texts[data.first[row]],
+                data.texts[data.second[row]],
+                float(data.scores[row]),
+                float(measured.products[row]),
+            )
+            for row in order
+            if away[row]
+        ),
+    )
+
+
+def _triplets(data: DataSet, measured: Measured) -> Cases | None:
+    worst = measured.worst_triplets
+    if worst is None:
+        return None
+    columns: Sequence[Sequence[Cell]] = (
+        [data.texts[row] for row in worst.anchor],
+        [data.texts[row] for row in worst.positive],
+        worst.alike.tolist(),
+        [data.texts[row] for row in worst.negative],
+        worst.unlike.tolist(),
+    )
+    return Cases(
+        "Worst broken triplets, one per anchor",
+        ("anchor", "positive", "cosine (positive)", "negative", "cosine (negative)"),
+        tuple(zip(*columns, strict=True)),
+    )
+
+
+def _texts(data: DataSet, measured: Measured) -> Cases | None:
+    if not measured.outvoted:
+        return None
+    return Cases(
+        "Texts whose neighbours vote for a different label",
+        ("text", "label", "predicted label", "votes for the true label"),
+        tuple(
+            (data.texts[miss.text], miss.label, miss.voted, f"{miss.agree:.0%}")
+            for miss in measured.outvoted
+        ),
+    )

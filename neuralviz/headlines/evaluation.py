@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import LabelledData, ScoredData
-from neuralviz.evaluation.leads import RankedMethod, compute_lead, rank_methods
-from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
+from neuralviz.evaluation.yardsticks import (
+    RankedMethod,
+    best_first,
+    compute_lead,
+    rank_methods,
+    yardsticks_of,
+)
 from neuralviz.headlines import (
     UNSURE,
     Bounds,
@@ -27,7 +32,7 @@ from neuralviz.headlines import (
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation import measured as numbers
+    from neuralviz.evaluation import events as numbers
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick

@@ -10,25 +10,28 @@ import numpy as np
 from neuralviz.evaluation.best_layer import MeasuredPooling, reversed_median
 from neuralviz.evaluation.bootstrap import seem_reversed
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
-from neuralviz.evaluation.ladder_table import (
+from neuralviz.evaluation.ladder_results import (
+    FLOOR,
+    LINEAR,
+    NEURAL,
+    SENTENCE,
     best_baseline,
     best_rung,
     ladder_lines,
     lead_interval,
+    least_straight,
+    normal_plot,
 )
-from neuralviz.evaluation.normal_plot import least_straight, normal_plot
 from neuralviz.headlines import LEVEL, Entry, Headline, Measured, Name, begin, write_range
 from neuralviz.headlines.layers import describe_best_layer
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neuralviz.evaluation.best_layer import BestLayer
-    from neuralviz.evaluation.ladder_events import Ladder, LayerCosines
-    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.evaluation.ladder_results import Ladder, LayerCosines, Prediction
     from neuralviz.training.similarity.settings import Rung
 
 FEWEST_TESTED = 8  # errors

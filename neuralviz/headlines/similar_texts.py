@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
     Similarity,
     correlated_methods,

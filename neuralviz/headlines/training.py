@@ -9,13 +9,12 @@ import numpy as np
 
 from neuralviz.headlines import LEVEL, Entry, Headline, Measured, begin, rank_hits, voters
 from neuralviz.maps.neighbourhoods import K
-from neuralviz.training.moves import kept_neighbours
+from neuralviz.training.record import kept_neighbours
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
-    from neuralviz.training.moves import NewNeighbours
-    from neuralviz.training.record import Lesson
+    from neuralviz.training.record import Lesson, NewNeighbours
     from neuralviz.training.settings import TrainingSettings
 
 GAINING = 0.01  # what counts as a gain, in shares

@@ -6,18 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import NeuralvizError, Stopped, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.embedding import embed
@@ -134,12 +132,9 @@ class Compare(KeptTask[Step, Comparison]):
         # the quick methods go first, those that learn every text last
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
+                spec, vectors = self.specs[method], _memory_vectors()
                 for event in embed(
-                    self.texts,
-                    self.specs[method],
-                    memory_vectors(),
-                    loaders=LOADERS,
-                    should_stop=should_stop,
+                    self.texts, spec, vectors, loaders=LOADERS, should_stop=should_stop
                 ):
                     if len(event.at):
                         yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)
@@ -162,14 +157,8 @@ class Compare(KeptTask[Step, Comparison]):
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
         doing = describe_missing(result) if started else ""
-        active = [embedded for embedded in result if embedded.n_done or embedded.error]
-        return Progress(
-            n_done,
-            n * len(result),
-            doing=doing,
-            part=len(active),
-            is_last=len(active) == len(result),
-        )
+        is_last = all(embedded.n_done or embedded.error for embedded in result)
+        return Progress(n_done, n * len(result), doing=doing, is_last=is_last)
 
     def cache_key(self) -> str:
         specs = [spec.to_json() for spec in self.specs]
@@ -178,9 +167,6 @@ class Compare(KeptTask[Step, Comparison]):
 
     def is_whole(self, result: Comparison) -> bool:
         return not any(embedded.error for embedded in result)
-
-    def n_bytes(self, result: Comparison) -> int:
-        return sum(embedded.vectors.nbytes for embedded in result if embedded.vectors is not None)
 
 
 def describe_missing(result: Comparison) -> str:
@@ -193,7 +179,7 @@ def describe_missing(result: Comparison) -> str:
 
 
 @cache
-def memory_vectors() -> MemoryVectors:
+def _memory_vectors() -> MemoryVectors:
     """The embeddings that this process keeps in memory."""
     return MemoryVectors()
 
@@ -228,7 +214,7 @@ class FollowPair(LatestTask[NeuralPair]):
         vectors: their float32 embeddings, as bytes. Other files of the model make other ones.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     spec: EmbedderSpec
     texts: tuple[str, str]
@@ -247,7 +233,7 @@ def _word_shares(
 ) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
     from neuralviz.micro_tuning import collect_result
     from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+    from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, followed_values
 
     texts = tokenize(embedder.model, list(pair))
     head_only = set(embedder.settings.layers) <= set(embedder.model.head_layers)
@@ -256,15 +242,10 @@ def _word_shares(
         or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
     ):
         return None
-    result = collect_result(
-        tune(
-            embedder.model,
-            texts,
-            embedder.settings,
-            with_token_shares=True,
-            should_stop=should_stop,
-        )
+    tuning = tune(
+        embedder.model, texts, embedder.settings, with_token_shares=True, should_stop=should_stop
     )
+    result = collect_result(tuning)
     assert result.shares is not None, "shares were asked for"
     return tuple(
         (

@@ -13,10 +13,8 @@ from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import Progress
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
+from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
@@ -104,9 +102,8 @@ class Evaluate(KeptTask[Event, EvaluationState]):
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         step = _describe_step(doing, results) if doing is not None else ""
         begun_rows = shares.keys() | ({doing.row} if doing is not None else set())
-        part = None if doing is None else (doing.row, doing.doing)
         is_last = begun_rows.issuperset(range(len(self.plan.rows)))
-        return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}{step}", part, is_last)
+        return Progress(n_done, total, unit, f"{n_done:,} of {total:,} {unit}{step}", is_last)
 
     def cache_key(self) -> str:
         models = [model.identity() for model in self.models]

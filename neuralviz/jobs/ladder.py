@@ -7,29 +7,26 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from neuralviz import evaluation
 from neuralviz.errors import TextError
 from neuralviz.evaluation.lab import kept_vectors
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
+    LADDER_FORMAT,
     FeatureProgress,
     Ladder,
     LadderEvent,
+    LadderSettings,
     LayerCosines,
+    best_result,
 )
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.ladder_table import best_result
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.task import KeptTask, LatestTask, Progress, Task
 from neuralviz.models import MINILM
 from neuralviz.models.shared import LOADERS, ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -40,24 +37,6 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity.settings import Rung
 
 LOOKED_AT = 1000  # train pairs, for the starting picture: every pooling reads all their texts
-
-PairRows = tuple[tuple[str, str, float], ...]
-"""Two texts and their score, a pair each."""
-
-
-def pair_rows(pairs: ScoredPairs | None) -> PairRows:
-    """Pairs as plain values; none for none."""
-    if pairs is None:
-        return ()
-    return tuple(zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True))
-
-
-def scored_pairs(rows: PairRows) -> ScoredPairs | None:
-    """The pairs from which `pair_rows` made rows."""
-    if not rows:
-        return None
-    first, second, scores = zip(*rows, strict=True)
-    return ScoredPairs(first, second, np.array(scores, float))
 
 
 @dataclass(frozen=True)
@@ -70,7 +49,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     """
 
     model: ModelRef
-    pairs: PairRows
+    pairs: ScoredPairs
 
     def start(self) -> Ladder:
         return Ladder()
@@ -78,9 +57,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     def events(
         self, should_stop: ShouldStop
     ) -> Generator[FeatureProgress | LayerCosines, None, None]:
-        pairs = scored_pairs(self.pairs)
-        assert pairs is not None
-        train = similarity.split_pairs(pairs).train.first(LOOKED_AT)
+        train = similarity.split_pairs(self.pairs).train.first(LOOKED_AT)
         model = shared_text_model(self.model.id)
         yield from evaluation.measure_cosines(model, train, kept_vectors(), should_stop=should_stop)
 
@@ -97,26 +74,21 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     Attributes:
         model: that stays as it is.
-        pairs: train pairs; all pairs, where the others are to be split off.
-        dev, test: empty where they are split off.
+        pairs: of which dev and test pairs are split off.
         settings: rungs and seeds.
     """
 
     format = LADDER_FORMAT
 
     model: ModelRef
-    pairs: PairRows
+    pairs: ScoredPairs
     settings: LadderSettings
-    dev: PairRows = ()
-    test: PairRows = ()
 
     def start(self) -> Ladder:
         return Ladder()
 
     def events(self, should_stop: ShouldStop) -> Generator[LadderEvent, None, None]:
-        pairs = scored_pairs(self.pairs)
-        assert pairs is not None
-        split = similarity.split_pairs(pairs, scored_pairs(self.dev), scored_pairs(self.test))
+        split = similarity.split_pairs(self.pairs)
         model = shared_text_model(self.model.id)
         yield from evaluation.train_ladder(
             model,
@@ -132,7 +104,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
-            return replace(_feature_progress(result), part="features", is_last=False)
+            return replace(_feature_progress(result), is_last=False)
         n = len(self.settings.list_trainings())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
@@ -146,26 +118,23 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             len(result.results),
             n,
             doing=f"Rung {len(result.curves)} of {n}, {doing}",
-            part=rung,
             is_last=rung == self.settings.rungs[-1],
         )
 
     def cache_key(self) -> str:
-        trained = [asdict(rung_settings) for rung_settings in self.settings.list_trainings()]
+        trainings = [asdict(training) for training in self.settings.list_trainings()]
         return json.dumps(
             [
                 self.format.version,
                 self.model.identity(),
-                asdict(self) | {"model": self.model.id},
-                trained,
+                self.pairs.digest,
+                asdict(self.settings),
+                trainings,
             ]
         )
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.list_trainings())
-
-    def n_bytes(self, result: Ladder) -> int:
-        return sum(len(rung_result.trained.weights) for rung_result in result.results.values())
 
 
 @dataclass(frozen=True)
@@ -191,7 +160,7 @@ class ScoreTwoTexts(LatestTask[TwoScores]):
         first, second: texts.
     """
 
-    is_short = True
+    lane = "short"
 
     model: ModelRef
     rungs: tuple[SimilarityModel, ...]
@@ -263,7 +232,7 @@ def example_pairs() -> ScoredPairs:
 
 def example_ladder() -> ClimbLadder:
     """The task whose result is recorded: the example with the page's first settings."""
-    return ClimbLadder(ModelRef.from_id(MINILM), pair_rows(example_pairs()), LadderSettings())
+    return ClimbLadder(ModelRef.from_id(MINILM), example_pairs(), LadderSettings())
 
 
 def recorded_ladder() -> Ladder | None:

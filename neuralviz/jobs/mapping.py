@@ -9,13 +9,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec, list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
@@ -163,7 +162,6 @@ class MakeMaps(Task[MapEvent, MapsState]):
             result.place + share,
             len(self.choices),
             doing=doing,
-            part=(result.place, event and event.stage),
             is_last=is_last and result.place == len(self.choices) - 1,
         )
 
@@ -208,7 +206,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
             known.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     corpus_id: str
     map_id: str
@@ -329,7 +327,7 @@ class SampleNeighbours(FindingTask):
         n: texts.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     n: int
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, Stopped
-from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.sharing import watch_with_others
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import RECORD_FORMAT, read_record, record_bytes
+from neuralviz.micro_tuning.record import RECORD_FORMAT, RunRecord, read_record, record_bytes
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
@@ -48,12 +46,13 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
         return RunRecord(self.model.id, self.settings, self.texts)
 
     @property
-    def is_shared(self) -> bool:
-        return len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
+    def lane(self) -> Lane:  # type: ignore[override]
+        is_small = len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
+        return "shared" if is_small else "long"
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
-        work = watch_with_others if self.is_shared else watch
-        yield from work(shared_model(self.model.id), self.texts, self.settings, should_stop)
+        tune = watch_with_others if self.lane == "shared" else watch
+        yield from tune(shared_model(self.model.id), self.texts, self.settings, should_stop)
 
     def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
         return result.having(events)
@@ -76,9 +75,6 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
     def unpack(self, content: bytes) -> RunRecord:
         return read_record(content)
 
-    def n_bytes(self, result: RunRecord) -> int:
-        return sum(values.nbytes for values in (*result.history, *result.last))
-
 
 @dataclass(frozen=True)
 class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
@@ -91,7 +87,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         deltas: pairs of a scale and, per layer, a float32 delta as bytes.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     model: ModelRef
     sentence: str
@@ -226,7 +222,7 @@ class WalkThrough(LatestTask["Walkthrough"]):
         texts: the one that is followed, and those that it is compared with.
     """
 
-    is_short: ClassVar[bool] = True
+    lane = "short"
 
     model: ModelRef
     texts: tuple[str, ...]

@@ -33,6 +33,7 @@ from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import place_by_neighbours
 from neuralviz.maps.projection import Projection, project_on_components
+from neuralviz.native_libraries import count_cores
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import prune
 
@@ -180,7 +181,7 @@ def place_on_processes(
     `multiprocessing`. By default there is a process for every core, at most 16. Blocks under way
     are given up at Stop; a process that was killed is a NeuralvizError.
     """
-    n_processes = min(n_processes or min(_count_cores(), MOST_PROCESSES), len(blocks))
+    n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
         for block in blocks:
             if should_stop():
@@ -208,12 +209,6 @@ def place_on_processes(
         finally:
             is_over.set()
             pool.shutdown(cancel_futures=True)
-
-
-def _count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _end_process_with(is_over: Event) -> None:

@@ -19,16 +19,12 @@ class TokenShares:
     Every AdamW step is linear in the gradient's first moment, and the gradient is a sum over
     masked positions, so the part of each token can be carried through all steps; weight decay is
     the rest. Tokens and decay sum to the delta.
-
-    Attributes:
-        tokens: per layer, [token, dim] the part of the delta that came from predicting the token.
-        decay: per layer, [dim] the part that came from weight decay.
     """
 
     __repr__ = short_repr
 
     tokens: tuple[np.ndarray, ...]
-    decay: tuple[np.ndarray, ...]
+    decay: tuple[np.ndarray, ...]  # per layer, [dim] the part that came from weight decay
 
     def by_token(self) -> np.ndarray:
         """[token] share of the delta: its part's projection on the delta, mean over layers.
@@ -58,13 +54,8 @@ class MicroTuning:
     """A finished run.
 
     Attributes:
-        model_id, fingerprint: the model it was run on.
-        settings: how.
-        texts: the texts and their tokens.
-        deltas: per layer, [text, dim] tuned minus original weights.
         loss: [epoch, text] cross entropy in nats before the epoch's step, mean over the masked
             positions of all chunks of a text.
-        delta_norm: [epoch, text, layer] length of each delta after the epoch.
         diverged: [text] true where loss or weights ceased to be finite; the deltas are then the
             last finite ones.
         shares: per text, who wrote the delta; None unless asked for.
@@ -72,13 +63,13 @@ class MicroTuning:
 
     __repr__ = short_repr
 
-    model_id: str
-    fingerprint: str
-    settings: TuningSettings
-    texts: tuple[TokenizedText, ...]
-    deltas: tuple[np.ndarray, ...]
+    model_id: str  # the model it was run on
+    fingerprint: str  # the model it was run on
+    settings: TuningSettings  # how
+    texts: tuple[TokenizedText, ...]  # the texts and their tokens
+    deltas: tuple[np.ndarray, ...]  # per layer, [text, dim] tuned minus original weights
     loss: np.ndarray
-    delta_norm: np.ndarray
+    delta_norm: np.ndarray  # [epoch, text, layer] length of each delta after the epoch
     diverged: np.ndarray
     shares: tuple[TokenShares, ...] | None = None
 
@@ -115,21 +106,17 @@ class TuningEvent:
     """One epoch, which is one optimiser step.
 
     Attributes:
-        epoch, epochs: this epoch and how many there are in all, counted from 1.
-        loss: [text] cross entropy in nats before the step.
-        delta_norm: [text, layer] length of each delta after the step.
         deltas: per layer, [text, dim] after the step; None unless asked for.
-        result: the finished run, on the last event.
     """
 
     __repr__ = short_repr
 
-    epoch: int
-    epochs: int
-    loss: np.ndarray
-    delta_norm: np.ndarray
+    epoch: int  # this epoch and how many there are in all, counted from 1
+    epochs: int  # this epoch and how many there are in all, counted from 1
+    loss: np.ndarray  # [text] cross entropy in nats before the step
+    delta_norm: np.ndarray  # [text, layer] length of each delta after the step
     deltas: tuple[np.ndarray, ...] | None = None
-    result: MicroTuning | None = None
+    result: MicroTuning | None = None  # the finished run, on the last event
 
     def of_texts(self, texts: slice) -> TuningEvent:
         """The epoch of some of the texts."""

@@ -46,12 +46,8 @@ def fill_blanks(
         deltas: pairs of a scale from -2 to 2 and a delta; scaled, they are summed.
         top: how many tokens to give for a blank, 1 … vocabulary size.
 
-    Returns:
-        A `FilledBlank` for each blank, in order.
-
     Raises:
-        TextError: there is no blank, there are too many, or the sentence does not fit the model's
-            window.
+        TextError: there is no blank, there are too many, or the sentence does not fit the window.
         SettingsError: a delta is of another model or layers, or no finite number; a scale or
             ``top`` is out of range; or there is no delta.
         ModelError: the architecture does not let these layers be tuned.

@@ -11,15 +11,15 @@ import torch
 
 from neuralviz.errors import SettingsError, Stopped, never
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
+from neuralviz.micro_tuning.inputs import group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
-from neuralviz.micro_tuning.plan import group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.probe import per_text_network
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning.plan import Piece
+    from neuralviz.micro_tuning.inputs import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
@@ -30,23 +30,17 @@ class MaskedPredictions:
     """The predictions for every masked position of a text, input by input, token by token.
 
     Attributes:
-        input: [position] the input, counted over all chunks from 0; within a chunk the inputs
-            are in the order of `mask_inputs`.
-        token: [position] the masked token, as an index into the text's tokens.
-        label: [position] its vocabulary id: what should be predicted.
-        probability: [position] of the label, 0 … 1.
-        loss: [position] cross entropy in nats, minus the logarithm of ``probability``.
-        top_ids: [position, top] the likeliest vocabulary ids, likeliest first.
-        top_probabilities: [position, top] their probabilities.
+        input: [position] the input, counted over all chunks; within a chunk in the order of
+            `mask_inputs`.
     """
 
     input: np.ndarray
-    token: np.ndarray
-    label: np.ndarray
-    probability: np.ndarray
-    loss: np.ndarray
-    top_ids: np.ndarray
-    top_probabilities: np.ndarray
+    token: np.ndarray  # [position] the masked token, as an index into the text's tokens
+    label: np.ndarray  # [position] its vocabulary id: what should be predicted
+    probability: np.ndarray  # [position] of the label, 0 … 1
+    loss: np.ndarray  # [position] cross entropy in nats, minus the logarithm of ``probability``
+    top_ids: np.ndarray  # [position, top] the likeliest vocabulary ids, likeliest first
+    top_probabilities: np.ndarray  # [position, top] their probabilities
 
     def __len__(self) -> int:
         return len(self.label)
@@ -67,24 +61,7 @@ def predict_masked(
     at_most: int | None = None,
     should_stop: ShouldStop = never,
 ) -> MaskedPredictions:
-    """Predict the masked positions of all inputs that the settings make from a text.
-
-    Logits are made a block of positions at a time.
-
-    Args:
-        model: from `neuralviz.load_model`; only read.
-        text: from `tokenize`.
-        settings: which layers the deltas belong to, and how the text is masked.
-        deltas: per layer of ``settings``, [dim] to be added to its weights; None for the
-            pretrained model.
-        top: how many of the likeliest tokens to give, 1 … vocabulary size.
-        at_most: of a long text the first so many masked positions; None for all of them.
-        should_stop: asked before every pass through the network.
-
-    Raises:
-        SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
-        Stopped: ``should_stop`` said so.
-    """
+    """`predict_with_each` with the deltas of one text, or None for the pretrained model."""
     (predictions,) = predict_with_each(model, text, settings, [deltas], top, at_most, should_stop)
     return predictions
 
@@ -99,14 +76,22 @@ def predict_with_each(
     at_most: int | None = None,
     should_stop: ShouldStop = never,
 ) -> list[MaskedPredictions]:
-    """`predict_masked` with several deltas in turn; what lies below the tuned layers is run once.
+    """Predict the masked positions of all inputs that the settings make from a text.
+
+    What lies below the tuned layers is run once; logits are made a block of positions at a time.
 
     Args:
-        model, text, settings, top, at_most, should_stop: as of `predict_masked`.
-        all_deltas: deltas, as of `predict_masked`.
+        model, text: only read; from `neuralviz.load_model` and `tokenize`.
+        settings: which layers the deltas belong to, and how the text is masked.
+        all_deltas: each per layer of ``settings``, [dim] to be added to its weights; None for the
+            pretrained model.
+        top: how many of the likeliest tokens to give, 1 … vocabulary size.
+        at_most: of a long text the first so many masked positions; None for all of them.
+        should_stop: asked before every pass through the network.
 
     Raises:
-        SettingsError, Stopped: as of `predict_masked`.
+        SettingsError: deltas do not fit the layers, or ``top`` is out of range.
+        Stopped: ``should_stop`` said so.
     """
     if not 1 <= top <= model.vocab_size:
         raise SettingsError(

@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from tokenizers import Tokenizer, normalizers
@@ -16,14 +16,17 @@ from tokenizers import Tokenizer, normalizers
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
-from neuralviz.models.folder_check import transformer_folder
+from neuralviz.models.folder_check import (
+    check_unused,
+    describe_missing_weights,
+    read_mapping,
+    transformer_folder,
+)
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel, list_layers
-from neuralviz.models.passes import Behaviour, TokenTypes
+from neuralviz.models.passes import Behaviour, TokenTypes, probe_encoder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer, find_unknown_id
 from neuralviz.models.trained import trained_encoder
-from neuralviz.models.trial import probe_encoder
-from neuralviz.models.weight_files import check_unused, describe_missing_weights, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +37,7 @@ DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tu
 DEFAULT_WINDOW = 512
 MAX_WINDOW = 8192
 AutoClass = Literal["AutoModel", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
+M = TypeVar("M", bound=TextModel)
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
@@ -69,8 +73,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     _check_masked(model_id, *_read_config(folder, model_id))
     network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
     model = assemble(model_id, fingerprint, network, tokenizer, device)
-    prompts, lower_case = _read_prompts(whole, model_id), _is_lower_case(folder, model_id)
-    return replace(model, prompts=prompts, lower_case=lower_case)
+    return _add_library_settings(model, whole, folder)
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
@@ -105,8 +108,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_folder(folder, model_id, kind)
     model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
-    prompts, lower_case = _read_prompts(whole, model_id), _is_lower_case(folder, model_id)
-    return replace(model, prompts=prompts, lower_case=lower_case)
+    return _add_library_settings(model, whole, folder)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -174,17 +176,14 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
 
 
-def _read_prompts(folder: Path, model_id: str) -> dict[str, str]:
-    """The prompts of a model of sentence-transformers, by name, as it reads them; of others none.
-
-    Without a prompt called ``document`` it has an empty one, whatever others are called.
-    """
-    settings = read_mapping(folder / "config_sentence_transformers.json", model_id)
+def _add_library_settings(model: M, whole: Path, transformer: Path) -> M:
+    """The model with what sentence-transformers would read of its folder: prompts, lower case."""
+    settings = read_mapping(whole / "config_sentence_transformers.json", model.id)
     prompts = settings.get("prompts")
-    if not isinstance(prompts, dict):
-        return {}
-    strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
-    return {"query": "", "document": "", **strings}
+    if isinstance(prompts, dict):
+        strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
+        model = replace(model, prompts={"query": "", "document": "", **strings})
+    return replace(model, lower_case=_is_lower_case(transformer, model.id))
 
 
 def _is_lower_case(folder: Path, model_id: str) -> bool:
@@ -301,7 +300,7 @@ def _assemble_text_model(
     fingerprint: str,
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    device: str | None,
+    device: str | None = None,
     behaviour: Behaviour | None = None,
 ) -> TextModel:
     """Freeze the network and see how its tokenizer, and the network itself, read a text."""
@@ -367,8 +366,6 @@ def _assemble_text_model(
         window=window,
         behaviour=behaviour,
         token_types=token_types,
-        prompts={},
-        lower_case=False,
     )
 
 
@@ -384,10 +381,7 @@ def _find_token_types(
 
 
 def _find_window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
-    """Most tokens of one input: what positions and tokenizer both allow.
-
-    A number that cannot be meant, such as XLNet's -1 or 0, counts as none; without any it is 512.
-    """
+    """Most tokens of one input: what positions and tokenizer both allow, 512 where neither says."""
     positions = find_positions(network)
     windows = [int(n) for n in (positions, tokenizer.model_max_length) if is_window(n)]
     return min([*(windows or [DEFAULT_WINDOW]), MAX_WINDOW])

@@ -14,14 +14,26 @@ from tokenizers import Tokenizer
 
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
-from neuralviz.models.folder_check import check_folder, check_settings, transformer_folders
+from neuralviz.models.folder_check import (
+    check_folder,
+    check_settings,
+    check_unused,
+    describe_missing_weights,
+    transformer_folders,
+)
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
-from neuralviz.models.passes import Habits, copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import (
+    Habits,
+    ProbeInputs,
+    check_context,
+    copy_network,
+    is_out_of_memory,
+    probe_habits,
+    seeded,
+)
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.tokens import check_tokenizer
-from neuralviz.models.trial import ProbeInputs, check_context, probe_habits
-from neuralviz.models.weight_files import check_unused, describe_missing_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -38,10 +50,6 @@ def load_sentence_transformer(
     model_id: str | Path = MINILM, device: str | None = None
 ) -> tuple[SentenceTransformer, str]:
     """A ``SentenceTransformer`` and its fingerprint.
-
-    Args:
-        model_id: ``all-MiniLM-L6-v2``, which needs no network, a hub id, or a local folder.
-        device: ``cpu`` or ``cuda``; by default what the library chooses.
 
     Only safetensors are read, and no code from the model's repository is ever run.
 
@@ -141,12 +149,7 @@ def encode_together(
 ) -> list[Tensor]:
     """A vector of each text, [dim] float32 on the CPU, of texts that share a pass.
 
-    Args:
-        encoder, texts, options: as of ``SentenceTransformer.encode``.
-        task: ``query``, ``document`` or None.
-
-    Raises:
-        ModelError: the encoder gives something else than a vector of a text.
+    ``task`` is ``query``, ``document`` or None. `ModelError` where it gives something else.
     """
     ways = {"query": encoder.encode_query, "document": encoder.encode_document}
     vectors = ways.get(task or "", encoder.encode)(

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
-from neuralviz.evaluation.ladder_table import PUBLISHED_OF
-from neuralviz.evaluation.normal_plot import normal_plot
+from neuralviz.evaluation.ladder_results import (
+    FLOOR,
+    LINEAR,
+    NEURAL,
+    PUBLISHED_OF,
+    SENTENCE,
+    normal_plot,
+)
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.parts import (
@@ -32,14 +37,13 @@ from neuralviz.plots.theme import (
     SKY,
     VERMILLION,
 )
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.ladder_events import Curve
-    from neuralviz.evaluation.ladder_table import LadderLine, Prediction
+    from neuralviz.evaluation.ladder_results import Curve, LadderLine, Prediction
     from neuralviz.training.similarity.settings import Rung
 
 ROW_HEIGHT = 40  # px

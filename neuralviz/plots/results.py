@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.evaluation.in_words import NAMES
-from neuralviz.evaluation.leads import compute_leads
 from neuralviz.evaluation.paraphrases import ratio
+from neuralviz.evaluation.plan import find_swept_options
 from neuralviz.evaluation.probed import Probed
-from neuralviz.evaluation.sweeps import find_swept_options
+from neuralviz.evaluation.results import NAMES
+from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
 from neuralviz.plots.evaluation import (
     NO_BASELINES,
@@ -34,9 +34,9 @@ from neuralviz.plots.theme import escape
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.confusion import Confusion
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.events import Measured
+    from neuralviz.evaluation.probed import Confusion
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 

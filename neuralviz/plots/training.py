@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.evaluation.training_frames import training_numbers
+from neuralviz.evaluation.training_tables import training_numbers
 from neuralviz.headlines.training import trained_part
 from neuralviz.maps.frames import find_moved_most
 from neuralviz.plots.parts import (

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -25,7 +28,7 @@ _NO_SCORES = np.zeros(0)
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pairs of sentences in the order they came in.
+    """Pairs of sentences in the order they came in; equal where sentences, scores and labels are.
 
     Attributes:
         sentences1, sentences2: none of them blank.
@@ -47,6 +50,18 @@ class ScoredPairs:
 
     def __len__(self) -> int:
         return len(self.sentences1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScoredPairs) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of sentences, scores and labels."""
+        columns = [self.sentences1, self.sentences2, self.scores.tolist(), dict(self.labels)]
+        return hashlib.sha256(json.dumps(columns).encode()).hexdigest()
 
     @property
     def numbers(self) -> np.ndarray:

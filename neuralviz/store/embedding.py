@@ -10,10 +10,11 @@ import numpy as np
 
 from neuralviz.embedders.base import has_risen
 from neuralviz.embedders.encoding import check_batch_size
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.embedders.unread import describe_unread
 from neuralviz.errors import TextError, UnreadableTextError, never
+from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
 from neuralviz.store.batches import (
     BLOCK,
@@ -29,8 +30,8 @@ from neuralviz.words import short_repr
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.embedders.neural import NeuralEmbedder
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
+    from neuralviz.models.shared import Loaders
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder, VectorStore
 

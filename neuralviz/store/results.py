@@ -23,6 +23,7 @@ from neuralviz.server_settings import server_settings
 KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _OF_CORPUS = "corpus-"
+COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
 
 
 def keep_result(view: str, key: str, content: bytes) -> None:
@@ -63,6 +64,11 @@ def corpus_view(corpus_id: str) -> str:
 def is_of_corpus(view: str) -> bool:
     """Whether a saved corpus's results are kept under an id."""
     return view.startswith(_OF_CORPUS)
+
+
+def is_shared(view: str) -> bool:
+    """Whether everybody on this machine can open the results under an id."""
+    return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def forget_results(view: str) -> None:

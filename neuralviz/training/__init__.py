@@ -12,24 +12,23 @@ from neuralviz.lazy_names import lazy_names
 if TYPE_CHECKING:
     from neuralviz.training.callback import SnapshotCallback
     from neuralviz.training.checkpoints import identity
-    from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
     from neuralviz.training.folders import read_folder
-    from neuralviz.training.learner import make_learner
+    from neuralviz.training.learner import make_learner, measure_untrained
     from neuralviz.training.loop import restore_training, train
+    from neuralviz.training.record import TrainingEnded, TrainingStarted, TrainingStep
     from neuralviz.training.saving import check_family_can_be_saved, save_encoder
     from neuralviz.training.snapshots import Watch
-    from neuralviz.training.untrained import measure_untrained
 
 _MODULES = {
     "SnapshotCallback": "callback",
-    "TrainingEnded": "events",
-    "TrainingStarted": "events",
-    "TrainingStep": "events",
+    "TrainingEnded": "record",
+    "TrainingStarted": "record",
+    "TrainingStep": "record",
     "Watch": "snapshots",
     "check_family_can_be_saved": "saving",
     "identity": "checkpoints",
     "make_learner": "learner",
-    "measure_untrained": "untrained",
+    "measure_untrained": "learner",
     "read_folder": "folders",
     "restore_training": "loop",
     "save_encoder": "saving",

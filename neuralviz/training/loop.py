@@ -14,12 +14,11 @@ from torch.nn import functional
 
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.models.passes import seeded
-from neuralviz.training.best import BestWeights, has_diverged
-from neuralviz.training.checkpoints import Checkpoints, identity
-from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.checkpoints import BestWeights, Checkpoints, has_diverged, identity
 from neuralviz.training.kept import hold_training
 from neuralviz.training.learner import Learner, make_learner
 from neuralviz.training.pairs import PairSource, steps_of_epoch
+from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
 
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.training.events import TrainingEvent
     from neuralviz.training.pairs import Pair
+    from neuralviz.training.record import TrainingEvent
     from neuralviz.training.settings import TrainingOptions
     from neuralviz.training.snapshots import Snapshot, Watch
 

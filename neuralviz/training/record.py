@@ -1,10 +1,10 @@
-"""A training as it is watched: what is known so far of one or two ways to make pairs."""
+"""What a training tells, and what is known so far of one or two ways to make pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,111 @@ from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.neighbours import find_neighbours
-from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStarted, TrainingStep
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
+from neuralviz.words import short_repr
+
+if TYPE_CHECKING:
+    from neuralviz.training.learner import Learner
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training leaves behind.
+
+    Attributes:
+        learner: with the trained weights.
+        settings: how.
+        step, steps: steps that were made, and those that were asked for.
+        loss: [step] of all steps made.
+        diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
+            rate was too high. The weights are then the best that there were.
+    """
+
+    __repr__ = short_repr
+
+    learner: Learner
+    settings: TrainingSettings
+    step: int
+    steps: int
+    loss: np.ndarray
+    diverged: bool
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it can go on: there are steps left, and the loss is still a number."""
+        return self.step < self.steps and bool(np.isfinite(self.loss[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStarted:
+    """Before the first step, or where a training goes on.
+
+    Attributes:
+        step, steps: steps made before, and how many there are in all.
+        loss: [step] of those made before.
+        n_pairs: texts that a pair is made of in every epoch.
+        skipped: what to know of all others, in words; empty where there are none.
+        measured: what snapshots are of, in words; empty where none are taken.
+        snapshot: of the encoder before any step; None unless asked for.
+    """
+
+    __repr__ = short_repr
+
+    step: int
+    steps: int
+    loss: np.ndarray
+    n_pairs: int
+    skipped: str
+    measured: str
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStep:
+    """One step.
+
+    Attributes:
+        step, steps: this step and how many there are in all, counted from 1.
+        epoch, epochs: likewise.
+        loss: of the batch before the step, in nats; the logarithm of the batch size is guessing.
+        learning_rate: of the step.
+        alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
+        uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
+        snapshot: of the encoder after the step; None but every so many steps, and where its weights
+            give no numbers any more.
+    """
+
+    __repr__ = short_repr
+
+    step: int
+    steps: int
+    epoch: int
+    epochs: int
+    loss: float
+    learning_rate: float
+    alignment: float
+    uniformity: float
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingEnded:
+    """After the last step, also where the training was stopped or had ended before.
+
+    Attributes:
+        result: what is left behind.
+        snapshot: of the encoder that is left behind; None unless asked for.
+    """
+
+    __repr__ = short_repr
+
+    result: Trained
+    snapshot: Snapshot | None
+
+
+TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
+
 
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 
@@ -238,3 +340,39 @@ def _fit(snapshots: Sequence[SnapshotRecord], maps: np.ndarray | None) -> bool:
 LESSONS_FORMAT = RecordFormat(
     "a training", version=5, classes=(Lesson, PairSettings, SnapshotRecord, TrainingSettings)
 )
+
+
+@dataclass(frozen=True)
+class NewNeighbours:
+    """A text that has other neighbours than before.
+
+    Attributes:
+        text: number among those that are watched.
+        kept: of its ten nearest, how many it had before.
+        before, after: its nearest text before and after.
+    """
+
+    text: int
+    kept: int
+    before: int
+    after: int
+
+
+def kept_neighbours(lesson: Lesson) -> np.ndarray:
+    """[watched text] how many of a text's ten nearest at the end were so before, too."""
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
+    was_near = (first[:, :, None] == last[:, None, :]).any(axis=2)
+    return was_near.sum(axis=1)
+
+
+def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
+    """The texts whose ten nearest changed most from the first snapshot to the last."""
+    if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].nearest) < 3:
+        return []
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
+    kept = kept_neighbours(lesson)
+    return [
+        NewNeighbours(int(i), int(kept[i]), int(first[i, 0]), int(last[i, 0]))
+        for i in np.argsort(kept, kind="stable")
+        if kept[i] < first.shape[1] and first[i, 0] != last[i, 0]
+    ][:n]

@@ -27,8 +27,8 @@ from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
-    from neuralviz.training.events import Trained
     from neuralviz.training.learner import Learner
+    from neuralviz.training.record import Trained
     from neuralviz.training.settings import TrainingSettings
 
 UNFINISHED = ".unfinished-encoder"

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.store.results import is_of_corpus
+from neuralviz.store.results import COMMON_VIEW
 from neuralviz.ui.views import View, load_view, save_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 RUN = "run"  # query parameter: the id of a run
-COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
 _drawing = threading.local()  # by thread: values that wait for the end of `one_history_entry`
 LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
@@ -96,11 +95,6 @@ def open_view(key: str) -> View | None:
     if view is None:
         st.toast("The texts in this link are not saved here. Showing an example instead.")
     return view
-
-
-def is_shared(view: str) -> bool:
-    """Whether everybody on this machine can open the results under an id."""
-    return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def result_view_id(key: str) -> str:

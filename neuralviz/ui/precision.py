@@ -56,6 +56,6 @@ def _computes_in_bf16(key: str) -> bool:
 def _native_bf16() -> bool:
     import torch
 
-    from neuralviz.models.bfloat16 import has_native_bf16
+    from neuralviz.micro_tuning.products import has_native_bf16
 
     return has_native_bf16("cuda" if torch.cuda.is_available() else "cpu")

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
-MAX_SHARING = 64  # runs at once that share their work on workers
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
 FIRST_PAGE_SECONDS = 4.0  # after which workers start even if no page was opened
 BROWSER_SECONDS = 1.5  # that a browser takes to draw a page
@@ -71,7 +70,6 @@ class Server:
         self._queue = run_queue(
             lambda: RunQueue(
                 max_running=n or 1,
-                max_sharing=MAX_SHARING if n else 0,
                 workers=self._workers,
                 max_of_owner=settings.max_runs,
                 spare_mb=settings.spare_memory_mb,

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.keeping import KeptTask, keep_run, reopen_run, result_key
-from neuralviz.jobs.returning import REASONS, run_table
+from neuralviz.jobs import results as run_results
+from neuralviz.jobs.results import REASONS, reopen_run, result_key
+from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings
-from neuralviz.ui.links import RUN, is_shared, set_query_params
+from neuralviz.ui.links import RUN, set_query_params
 from neuralviz.ui.session import connection_check, session_id
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Task
-    from neuralviz.jobs.returning import RunStatus
+    from neuralviz.jobs.results import RunStatus
 
 R = TypeVar("R")
 
@@ -67,13 +68,9 @@ class SessionRuns:
         """
         run = self.find(task)
         if run is None and view:
-            number = st.session_state.get(self._count, 0) + 1
-            run = _find_in_address(task, view, number)
-            if run is not None:
-                st.session_state[self._count] = number
-                self._met.add(run.id)
+            run = _find_in_address(task, view, self._next_number())
         if run is not None:
-            self._remember_last(run)
+            self._remember(run)
         return run
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
@@ -90,14 +87,8 @@ class SessionRuns:
         if run is None and unnamed:
             run = _join(is_wanted)
         if run is not None:
-            if run not in self.list_runs():
-                self._met.add(run.id)
-            self._remember_last(run)
+            self._remember(run)
         return run
-
-    def is_met(self, run: Run[Any]) -> bool:
-        """Whether another session has started the run."""
-        return run.id in self._met
 
     def start(
         self, task: Task[Any, R], *, again: bool = False, view: str = "", work: str = ""
@@ -117,72 +108,65 @@ class SessionRuns:
             SettingsError: too many runs of this kind are not over yet.
         """
         run = self.find(task)
-        runs = self.list_runs()
-        if run is not None and not (again and run.is_over):
-            runs.remove(run)
-        else:
-            unfinished = [earlier for earlier in runs if not earlier.is_over]
-            if self.at_once == 1:
-                for earlier in unfinished:
-                    if earlier.id not in self._met:  # another session's goes on
-                        earlier.stop()
-                    runs.remove(earlier)
-            elif len(unfinished) >= self.at_once:
-                raise SettingsError(
-                    f"You already have {self.at_once} unfinished runs. Stop one, or wait "
-                    "until one finishes."
-                )
-            if run is not None:
-                view = view or run.view
-            number = st.session_state.get(self._count, 0) + 1
-            st.session_state[self._count] = number
-            run = _start(task, number, view, work)
-        runs.append(run)
-        self._remember(runs)
+        if run is None or (again and run.is_over):
+            view = view or (run.view if run is not None else "")
+            self._make_room()
+            run = _start(task, self._next_number(), view, work)
+        self._remember(run)
         return run
 
-    def _remember_last(self, run: Run[Any]) -> None:
-        """Remember a run as the last requested one."""
-        self._remember([*(earlier for earlier in self.list_runs() if earlier is not run), run])
+    def _make_room(self) -> None:
+        """Stop the session's unfinished run, where there may be only one.
 
-    def _remember(self, runs: list[Run[Any]]) -> None:
-        """Remember runs; the oldest finished ones are dropped first."""
+        Raises:
+            SettingsError: as many as there may be are not over yet.
+        """
+        unfinished = [run for run in self.list_runs() if not run.is_over]
+        if self.at_once == 1:
+            for run in unfinished:
+                if not is_of_others(run):
+                    run.stop()
+            st.session_state[self._key] = [run for run in self.list_runs() if run not in unfinished]
+        elif len(unfinished) >= self.at_once:
+            raise SettingsError(
+                f"You already have {self.at_once} unfinished runs. Stop one, or wait until one "
+                "finishes."
+            )
+
+    def _next_number(self) -> int:
+        return max((run.number for run in self.list_runs()), default=0) + 1
+
+    def _remember(self, run: Run[Any]) -> None:
+        """Remember a run as the last requested one; the oldest finished ones are dropped first."""
+        runs = [*(earlier for earlier in self.list_runs() if earlier is not run), run]
         finished = [earlier for earlier in runs[:-1] if earlier.is_over]
         for oldest in finished[: max(0, len(runs) - self.kept)]:
             runs.remove(oldest)
         st.session_state[self._key] = runs
 
     @property
-    def _met(self) -> set[str]:
-        """Ids of runs that this session did not start."""
-        return st.session_state.setdefault(f"{self.kind}-runs-met", set())
-
-    @property
     def _key(self) -> str:
         return f"{self.kind}-runs"
 
-    @property
-    def _count(self) -> str:
-        return f"{self.kind}-runs-started"
+
+def is_of_others(run: Run[Any]) -> bool:
+    """Whether another session has started the run."""
+    return run.owner != session_id()
 
 
 def find_status(work: str) -> RunStatus | None:
     """What became of the run that the address names; None unless it did this work."""
-    return run_table().find_status(st.query_params.get(RUN, ""), work)
+    return run_results.find_status(st.query_params.get(RUN, ""), work)
 
 
 def _start(task: Task[Any, R], number: int, view: str, work: str) -> Run[R]:
     """Start a run; the address keeps its id where it is worth coming back to."""
     session = session_id()
-    run = Run(task, connection_check(session), number=number, owner=session, view=view)
     if view and isinstance(task, KeptTask):
         work = result_key(task)
-        # a shared result must be whole, not one that another user stopped
-        run.at_end.append(partial(keep_run, in_part=not is_shared(view)))
+    run = Run(task, connection_check(session), number=number, owner=session, view=view, work=work)
     if work:
         run.gone_after = effective_settings().unwatched_seconds
-        run_table().add(run.id, work)
-        run.at_end.append(run_table().end)
         set_query_params({RUN: run.id})
     return run_queue().submit(run)
 
@@ -199,8 +183,11 @@ def _find_in_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] |
     """The run that the address names, or the saved result of its task."""
     run_id = st.query_params.get(RUN, "")
     run = _join(partial(eq, task), run_id) or reopen_run(task, view, number)
-    if run is None:
-        status = run_table().find_status(run_id, result_key(task))
-        if status is not None:
-            run = Run.from_error(task, REASONS[status], number, view)
+    if run is not None:
+        return run
+    status = run_results.find_status(run_id, result_key(task))
+    if status is None:
+        return None
+    run = Run(task, number=number, view=view)
+    run.end(NeuralvizError(REASONS[status]))
     return run

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.guessing import guess_columns, guess_roles
+from neuralviz.evaluation.tables import guess_columns, guess_roles
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.roles import OPTIONAL, ROLES, find_roles
 from neuralviz.reading.source import Source

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from neuralviz.errors import WorkerEndedError
-from neuralviz.jobs.returning import REASONS
+from neuralviz.jobs.results import REASONS
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server, settled
 

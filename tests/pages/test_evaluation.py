@@ -23,7 +23,7 @@ from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.results import RESULTS_FORMAT
 from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.evaluation.ladder_table import best_rung
+from neuralviz.evaluation.ladder_results import best_rung
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity.folder import similarity_models
 from tests.support.models import save_causal

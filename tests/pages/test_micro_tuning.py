@@ -12,11 +12,10 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.jobs import Run, returning
-from neuralviz.jobs.keeping import result_key
+from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.returning import REASONS, RunTable
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.jobs.results import REASONS, note_end, result_key
+from neuralviz.micro_tuning.record import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.micro_tuning import main
 from neuralviz.ui.micro_tuning.results import embeddings_table
@@ -67,15 +66,13 @@ def messages(page: AppTest) -> str:
 
 
 def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(
-    bundled, monkeypatch: pytest.MonkeyPatch
+    bundled,
 ) -> None:
-    recorded, table = recorded_run(), RunTable()
-    monkeypatch.setattr(returning, "_table", table)  # of this home
+    recorded = recorded_run()
     task = TuneTexts(ModelRef.from_id("bundled"), recorded.texts, recorded.settings)
-    stopped = Run(task)
-    table.add(stopped.id, result_key(task))
+    stopped = Run(task, work=result_key(task))
     stopped.stop()
-    table.end(stopped)
+    note_end(stopped)
     page = page_at("micro_tuning", run=stopped.id).run()
     assert messages(page) == plain(REASONS["stopped"])
     press(page, "Run again")

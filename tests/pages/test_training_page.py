@@ -18,7 +18,7 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.events import TrainingEnded, TrainingStep
+from neuralviz.training.record import TrainingEnded, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
 from neuralviz.ui.page import plain
 from neuralviz.ui.training import save

@@ -233,7 +233,7 @@ class VectorChecks:
 
         from neuralviz.models import load_text_model
         from neuralviz.training import check_family_can_be_saved, save_encoder, train
-        from neuralviz.training.events import TrainingEnded
+        from neuralviz.training.record import TrainingEnded
         from neuralviz.training.settings import TrainingSettings
         from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -342,9 +342,9 @@ def _knows_its_neighbours(network: PreTrainedModel) -> bool:
 
 
 def _embed(model: TextModel, method: str, texts: Sequence[str]) -> np.ndarray:
-    from neuralviz.embedders.registry import makers
+    from neuralviz.embedders import METHODS
 
-    return np.asarray(makers()[method](model).encode(texts, normalize_embeddings=False))
+    return np.asarray(METHODS[method].find_maker()(model).encode(texts, normalize_embeddings=False))
 
 
 def _difference(vectors: Vectors, expected: Vectors) -> tuple[float, float]:
@@ -402,11 +402,11 @@ def _serve() -> None:
     import torch
     from transformers.utils import logging
 
+    import neuralviz.embedders.neural
+    import neuralviz.embedders.pooled
     import neuralviz.training  # noqa: F401
-    from neuralviz.embedders.registry import makers
     from tests.support.families import all_families
 
-    makers()
     all_families()
     torch.set_num_threads(1)
     logging.set_verbosity_error()

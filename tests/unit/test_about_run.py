@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import describe_run
 

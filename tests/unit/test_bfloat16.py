@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from neuralviz.errors import PrecisionWarning
-from neuralviz.models import bfloat16
-from neuralviz.models.bfloat16 import has_native_bf16, warn_of_imitated_bf16
+from neuralviz.micro_tuning import products
+from neuralviz.micro_tuning.products import has_native_bf16, warn_of_imitated_bf16
 
 
 def pretend(
@@ -23,17 +23,10 @@ def pretend(
 ) -> None:
     """A processor that is not this one."""
     library = SimpleNamespace(_is_mkldnn_bf16_supported=lambda: mkldnn_bf16)
-    monkeypatch.setattr(bfloat16.platform, "machine", lambda: machine)
+    monkeypatch.setattr(products.platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: mkldnn)
     monkeypatch.setattr(torch.ops, "mkldnn", library)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16, raising=False)
-
-
-def test_this_machine_can_be_asked() -> None:
-    assert has_native_bf16("cpu") in (True, False)
-    assert has_native_bf16(torch.device("cpu")) == has_native_bf16("cpu")
-    assert has_native_bf16("cuda") in (True, False)
-    assert not has_native_bf16("meta")
 
 
 @pytest.mark.parametrize(
@@ -53,14 +46,6 @@ def test_processors(monkeypatch: pytest.MonkeyPatch, processor: dict, native: bo
     assert has_native_bf16("cpu") is native
 
 
-def test_an_older_torch_that_cannot_tell_is_taken_to_imitate(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pretend(monkeypatch)
-    monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
-    assert not has_native_bf16("cpu")
-
-
 @pytest.mark.parametrize(("there", "native"), [(True, True), (True, False), (False, True)])
 def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, there: bool, native: bool) -> None:
     asked: dict[str, bool] = {}
@@ -76,10 +61,10 @@ def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, there: bool, native: bo
 
 
 def test_only_what_is_imitated_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     with pytest.warns(PrecisionWarning, match="slower than exact"):
         warn_of_imitated_bf16("cpu")
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: True)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_imitated_bf16("cpu")

@@ -25,12 +25,11 @@ from neuralviz.cli import terminal
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.cli.common import print_message
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
-from neuralviz.embedders.registry import LOADERS, makers
-from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning import check_settings, products
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import PRECISION_LINES, TuningOptions
 from neuralviz.micro_tuning.watching import watch
-from neuralviz.models import bfloat16
+from neuralviz.models.shared import LOADERS
 from neuralviz.paths import similarity_models_folder
 
 if TYPE_CHECKING:
@@ -481,7 +480,7 @@ def test_tune_says_how_exactly(run: Callable[..., Result]):
 def test_bf16_that_is_imitated_is_said_once(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, native: bool
 ):
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: native)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: native)
     Path("texts.txt").write_text("A text.\nAnother.\n")
     said = "This machine has no hardware support for bf16"
     for words in (
@@ -596,9 +595,8 @@ def test_the_app_is_started_from_anywhere(
 def test_every_option_is_an_argument_of_its_embedder():
     import inspect
 
-    assert makers().keys() == METHODS.keys()
-    for name, method in METHODS.items():
-        arguments = set(inspect.signature(makers()[name]).parameters) - {"model"}
+    for method in METHODS.values():
+        arguments = set(inspect.signature(method.find_maker()).parameters) - {"model"}
         if "options" in arguments:  # it hands the others on
             arguments |= TuningOptions.__annotations__.keys()
         assert {option.name for option in method.options} <= arguments

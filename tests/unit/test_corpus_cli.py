@@ -19,10 +19,10 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.cli.common import interrupt
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.models import bfloat16
+from neuralviz.micro_tuning import products
+from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
 def test_bf16_that_is_imitated_is_said_of_corpora(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     neural = ["--method", "neural", "--option", "epochs=1", "--option", "precision=bf16"]
     said = done(run("corpus", "add", "lines.txt", *neural))
     assert said.count("This machine has no hardware support for bf16") == 1

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import subprocess
-import sys
 import warnings
 from dataclasses import fields, replace
 from functools import partial
@@ -33,19 +30,17 @@ from neuralviz.embedders import (
     make_embedder,
     neural,
 )
-from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
-from neuralviz.evaluation.experiments import experiment_rows
-from neuralviz.micro_tuning import TuningSettings, learning, micro_tune
+from neuralviz.embedders.specs import method_label, method_labels
+from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped
+from neuralviz.evaluation.plan import experiment_rows
+from neuralviz.micro_tuning import TuningSettings, learning, micro_tune, products
 from neuralviz.micro_tuning.blueprints import Blueprint
-from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 from neuralviz.models import (
     BUNDLED,
     MINILM,
     LanguageModel,
     TextModel,
-    bfloat16,
-    load_model,
     load_sentence_transformer,
     load_text_model,
     tokenize,
@@ -56,13 +51,10 @@ from tests.support.embedders import HashEmbedder
 from tests.support.models import (
     SENTENCES,
     TEXTS,
-    save_family,
     save_plain_gpt2,
     save_sentence_transformer,
 )
 from tests.support.plain_loop import (
-    DEFAULT_BLUEPRINTS,
-    batch_of,
     plain_embedding,
     plain_gradients,
     plain_micro_tune,
@@ -71,7 +63,6 @@ from tests.support.plain_loop import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROOT = Path(__file__).parents[2]
 MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
 EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]
 LEARNING = ("neural", "neural-1", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff")
@@ -163,25 +154,6 @@ def test_what_can_be_handed_over(method: str, make) -> None:
     np.testing.assert_allclose(embedder.similarity_pairwise(vectors, vectors), [1, 1], atol=1e-5)
 
 
-@pytest.mark.parametrize("method", EVERY)
-def test_texts_that_are_none_are_refused_by_number(method: str, make) -> None:
-    embedder = make(method)
-    with pytest.raises(TextError, match="Text 2 is empty"):
-        embedder.encode(["a", " \n", "b"])
-    with pytest.raises(TextError, match=r"Text 3 is missing \(nan\)"):
-        embedder.encode(["a", "b", float("nan")])
-    with pytest.raises(TextError, match="The text is empty"):
-        embedder.encode("")
-    with pytest.raises(SettingsError, match="batch size"):
-        embedder.encode(["a"], batch_size=0)
-
-
-@pytest.mark.parametrize("method", EVERY)
-def test_identical_texts_have_one_vector(method: str, make) -> None:
-    vectors = make(method).encode(["The dog barks."] * 3 + ["a"])
-    np.testing.assert_allclose(vectors[:3] @ vectors[0], 1, atol=1e-5)
-
-
 # --- poolings ----------------------------------------------------------------------------------
 
 
@@ -263,7 +235,6 @@ def test_the_difference_is_tuned_minus_plain(kind: str, pooling: str, tiny, make
 
 
 def test_tuned_output_is_that_of_a_model_with_the_tuned_weights(tiny: LanguageModel) -> None:
-    import copy
 
     text = TEXTS["one chunk"]
     *_, last = micro_tune(tiny, [text], layers="last_block", epochs=3)
@@ -289,15 +260,6 @@ def test_no_embedder_changes_the_model(method: str, make, tiny: LanguageModel) -
     for name, value in before.items():
         assert torch.equal(value, after[name]), name
     assert not tiny.network.training
-
-
-def test_the_layers_of_a_model_are_read_as_before_once_it_was_tuned(bert_folder: Path) -> None:
-    fresh, untouched = (load_model(bert_folder, device="cpu") for _ in range(2))
-    embedder = TunedOutputEmbedder(fresh, "mean", difference=True, epochs=2)
-    vectors = embedder.encode(MANY[:3])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(embedder.encode(MANY[:3]), vectors, atol=1e-6)
-    torch.testing.assert_close(hidden(fresh, MANY[0]), hidden(untouched, MANY[0]))
 
 
 def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> None:
@@ -358,20 +320,6 @@ def test_a_gradient_is_what_a_plain_loop_finds(text: str, layers: str, tiny, mak
     np.testing.assert_allclose(vector, expected, atol=2e-5)
 
 
-@pytest.mark.parametrize("text", [TEXTS["one token"], TEXTS["one chunk"]])
-def test_a_gradient_is_where_a_tiny_plain_step_goes(text: str, tiny: LanguageModel, make) -> None:
-    network = copy.deepcopy(tiny.network).double().eval().requires_grad_(False)
-    tuned = [dict(network.named_parameters())[name] for name in tiny.head_layers]
-    before = [parameter.clone() for parameter in tuned]
-    (read,) = tokenize(tiny, [text])
-    batch = batch_of(tiny.tokenizer, read.ids.tolist(), DEFAULT_BLUEPRINTS, False)
-    optimizer = torch.optim.SGD([p.requires_grad_() for p in tuned], lr=1e-6)
-    network(**batch).loss.backward()
-    optimizer.step()
-    moved = [(after - start).detach() for after, start in zip(tuned, before, strict=True)]
-    np.testing.assert_allclose(make("gradient").encode(text), plain_embedding(moved), atol=1e-4)
-
-
 def test_one_epoch_of_adamw_is_the_sign_of_the_gradient(tiny: LanguageModel, make) -> None:
     gradient = make("gradient").encode(TEXTS["one chunk"])
     one_epoch = NeuralEmbedder(tiny, epochs=1, weight_decay=0).encode(TEXTS["one chunk"])
@@ -409,13 +357,6 @@ def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
 
 
 # --- what vectors depend on --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", EVERY)
-def test_equal_settings_have_equal_keys(method: str, make) -> None:
-    if "sentence-transformer" not in method:
-        assert make(method).cache_key() == make(method).cache_key()
-    assert make(method).cache_key().startswith("neuralviz-vectors/2:{")
 
 
 def test_any_other_setting_is_another_key(make, tiny, small_model) -> None:
@@ -499,23 +440,6 @@ def test_a_key_is_canonical_and_written_down(tiny: LanguageModel) -> None:
     }
 
 
-def test_a_key_is_the_same_in_another_process() -> None:
-    code = (
-        "from tests.support.embedders import HashEmbedder\n"
-        "HashEmbedder.depends_on = property(lambda self: {'of': set('neural embeddings')})\n"
-        "print(HashEmbedder().cache_key())"
-    )
-    keys = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed}, cwd=ROOT,
-        ).stdout.strip()
-        for seed in ("1", "2", "3")
-    }  # fmt: skip
-    letters = ",".join(f'"{letter}"' for letter in sorted(set("neural embeddings")))
-    assert keys == {f'neuralviz-vectors/2:{{"of":[{letters}]}}'}
-
-
 @pytest.mark.parametrize("method", LEARNING)
 def test_the_precision_is_part_of_the_key_and_the_tolerance_of_fast(method: str, make) -> None:
     typed: tuple[dict[str, str], ...] = (
@@ -570,13 +494,13 @@ def test_fast_vectors_are_near_the_exact_ones(method: str, make) -> None:
 def test_imitated_bf16_is_warned_of_and_works(
     method: str, make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     with pytest.warns(PrecisionWarning, match="has no hardware support for bf16") as caught:
         embedder = make(method, precision="bf16")
     assert len(caught) == 1
     vectors = embedder.encode(MANY[:2])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: True)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(method, precision="bf16")
@@ -597,7 +521,6 @@ def test_a_sentence_transformer_without_a_fingerprint_is_told_from_every_other(
 
 def broken(model: LanguageModel, text: str) -> LanguageModel:
     """The model with NaN for the first token of ``text``, and for no other token."""
-    import copy
 
     network = copy.deepcopy(model.network)
     (tokens,) = tokenize(model, [text])
@@ -653,25 +576,6 @@ def test_options_are_read_as_their_types() -> None:
     assert dict(embedder_spec("mean", {"layer": "0, -1"}).options) == {"layer": (0, -1)}
     assert embedder_spec("mean").model_id == embedder_spec("sbert-wk").model_id == MINILM
     assert embedder_spec("cls", model_id=BUNDLED).model_id == BUNDLED
-
-
-def test_every_method_that_learns_can_be_told_how_exactly() -> None:
-    for name, method in METHODS.items():
-        options = {option.name: option for option in method.options}
-        assert ({"precision", "tolerance"} <= set(options)) == (name in LEARNING)
-        if name in LEARNING:
-            assert options["precision"].choices == PRECISIONS
-            assert (options["precision"].default, options["tolerance"].default) == (
-                "exact",
-                "0.005",
-            )
-    typed = {"precision": "BF16+fast", "tolerance": "1e-3"}
-    assert embedder_spec("neural", typed).options == (
-        ("precision", "fast+bf16"),
-        ("tolerance", 0.001),
-    )
-    for same in ({"precision": "exact"}, {"tolerance": "0.1"}, {"tolerance": "0.005"}):
-        assert embedder_spec("cls-diff", same) == embedder_spec("cls-diff")
 
 
 def test_corpora_are_fast_and_of_five_epochs_unless_it_is_given() -> None:
@@ -788,50 +692,3 @@ def test_a_folder_of_sentence_transformers(st_folder: Path) -> None:
     expected = PooledEmbedder(plain).encode(SENTENCES[:3])  # the same weights, mean pooling
     np.testing.assert_allclose(ours.encode(SENTENCES[:3]), expected, atol=1e-5)
     assert not any(parameter.requires_grad for parameter in encoder.parameters())
-
-
-def test_the_pooling_is_part_of_the_fingerprint(st_folder: Path, tmp_path: Path) -> None:
-    import json
-    import shutil
-
-    copied = Path(shutil.copytree(st_folder, tmp_path / "copy"))
-    before = load_sentence_transformer(copied, device="cpu")[1]
-    (path,) = copied.glob("1_*/config.json")
-    config = json.loads(path.read_text())
-    path.write_text(json.dumps(config | {"include_prompt": False}))
-    assert load_sentence_transformer(copied, device="cpu")[1] != before
-
-
-@pytest.mark.parametrize("spoil", ["no modules", "foreign", "rubbish", "bin", "no weights"])
-def test_folders_that_are_refused(spoil: str, st_folder: Path, tmp_path: Path) -> None:
-    import json
-    import shutil
-
-    folder = Path(shutil.copytree(st_folder, tmp_path / "model"))
-    modules = folder / "modules.json"
-    if spoil == "no modules":
-        modules.unlink()
-        sentence = "modules.json is missing"
-    elif spoil == "foreign":
-        listed = json.loads(modules.read_text())
-        listed[1]["type"] = "mine.Pooling"
-        modules.write_text(json.dumps(listed))
-        (folder / "mine.py").write_text("raise SystemExit")
-        sentence = "needs custom code (mine.Pooling)"
-    elif spoil == "rubbish":
-        modules.write_text("{")
-        sentence = "modules.json of"
-    elif spoil == "bin":
-        (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-        sentence = "no weights in safetensors"
-    else:
-        (folder / "model.safetensors").unlink()
-        sentence = "no weights in safetensors"
-    with pytest.raises(ModelError) as caught:
-        load_sentence_transformer(folder, device="cpu")
-    assert sentence in str(caught.value)
-
-
-def test_a_plain_encoder_is_no_sentence_transformer(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="not a sentence-transformers model"):
-        load_sentence_transformer(save_family("bert", tmp_path), device="cpu")

@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer, quantize_embeddings
+from sentence_transformers import SentenceTransformer
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -39,7 +39,7 @@ from neuralviz.embedders import (
     embedder_spec,
     make_embedder,
 )
-from neuralviz.errors import ModelError, NeuralvizError, SettingsError, TextError
+from neuralviz.errors import ModelError, SettingsError, TextError
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import (
     LanguageModel,
@@ -233,13 +233,6 @@ def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:
     np.testing.assert_allclose(joined.encode(TEXTS, prompt="note: "), expected, atol=1e-5)
 
 
-def test_small_numbers_of_any_method(mean: PooledEmbedder) -> None:
-    vectors = mean.encode(TEXTS)
-    for precision in ("int8", "uint8", "binary", "ubinary"):
-        expected = quantize_embeddings(vectors, precision)
-        np.testing.assert_array_equal(mean.encode(TEXTS, precision=precision), expected)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -321,12 +314,6 @@ def test_what_is_no_text(given: Any, sentence: str, mean: PooledEmbedder) -> Non
             encode(given)
 
 
-@pytest.mark.parametrize("make", [tuple, iter, np.array, pd.Series, pd.Index, dict.fromkeys])
-def test_what_texts_may_be_in(make: Any, mean: PooledEmbedder) -> None:
-    given = make(TEXTS).keys() if make == dict.fromkeys else make(TEXTS)
-    np.testing.assert_array_equal(mean.encode(given), mean.encode(TEXTS))
-
-
 # --- values: repr, pickles, copies ---------------------------------------------------------------
 
 
@@ -342,20 +329,6 @@ def test_a_pickle_gives_equal_vectors_and_holds_no_weights(
     assert again.cache_key() == embedder.cache_key()
     assert again.spec == embedder.spec
     assert copy.deepcopy(embedder).cache_key() == embedder.cache_key()
-
-
-@pytest.mark.slow
-def test_a_pickle_is_read_by_another_process(mean: PooledEmbedder, tmp_path: Path) -> None:
-    path = tmp_path / "embedder.pickle"
-    path.write_bytes(ForkingPickler.dumps(mean))
-    program = (
-        "import pickle, sys, numpy as np\n"
-        f"embedder = pickle.load(open({str(path)!r}, 'rb'))\n"
-        f"np.save({str(tmp_path / 'vectors.npy')!r}, embedder.encode({TEXTS[:2]!r}))\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
-    vectors = np.load(tmp_path / "vectors.npy")
-    np.testing.assert_allclose(vectors, mean.encode(TEXTS[:2]), atol=1e-6)
 
 
 def test_a_pickle_of_the_users_own_encoder_has_its_weights(theirs: SentenceTransformer) -> None:
@@ -506,20 +479,3 @@ def test_scikit_learn_is_not_needed_before_it_is_used() -> None:
         "assert not {'sklearn', 'torch'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
-
-
-# --- errors ------------------------------------------------------------------------------------
-
-
-def test_a_setting_that_makes_no_sense_is_a_value_error(tiny: LanguageModel) -> None:
-    assert issubclass(SettingsError, ValueError)
-    assert issubclass(SettingsError, NeuralvizError)
-    with pytest.raises(ValueError, match="epochs"):
-        NeuralEmbedder(tiny, epochs=0)
-    for typed, sentence in (
-        ({"blueprints": "(0, 3)"}, "keep at least 1 token"),
-        ({"precision": "slow"}, "precision"),
-        ({"epochs": "many"}, "must be a whole number"),
-    ):
-        with pytest.raises(SettingsError, match=sentence):
-            embedder_spec("neural", typed)

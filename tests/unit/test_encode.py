@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 import neuralviz
 from neuralviz.errors import LongTextWarning, LossWarning, SettingsError, TextError
@@ -29,21 +28,6 @@ def mixed() -> list[str]:
     return [*TEXTS.values(), *SENTENCES[4:], "b", "The boats."]
 
 
-def test_shapes_and_types(embedder) -> None:
-    vectors = embedder.encode(mixed())
-    assert vectors.shape == (len(mixed()), 96)
-    assert vectors.dtype == np.float32
-    assert embedder.dim == embedder.get_sentence_embedding_dimension() == 96
-    assert embedder.get_embedding_dimension() == 96
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-
-
-def test_a_single_string(embedder) -> None:
-    vector = embedder.encode("The dog barks.")
-    assert vector.shape == (96,)
-    np.testing.assert_array_equal(vector, embedder.encode(["The dog barks."])[0])
-
-
 def test_a_text_that_takes_minutes_is_warned_of_before_it_is_read() -> None:
     class Slow(HashEmbedder):
         def _read(self, texts: list[str]) -> list[str]:
@@ -56,13 +40,6 @@ def test_a_text_that_takes_minutes_is_warned_of_before_it_is_read() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert HashEmbedder().encode(["a" * 100_000]).shape == (1, 8)
-
-
-def test_no_texts(embedder) -> None:
-    vectors = embedder.encode([])
-    assert vectors.shape == (0, 96)
-    assert vectors.dtype == np.float32
-    assert embedder.encode([], convert_to_numpy=False).shape == (0, 96)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
@@ -91,15 +68,6 @@ def test_the_settings_are_used(tiny: LanguageModel) -> None:
     }.items():  # fmt: skip
         changed = neuralviz.NeuralEmbedder(tiny, **settings | {name: other})
         assert not np.allclose(changed.encode(TEXTS["one chunk"]), vector, atol=1e-6), name
-
-
-def test_torch_tensors(embedder) -> None:
-    vectors = embedder.encode(["The dog barks.", "a"], convert_to_numpy=False)
-    assert isinstance(vectors, torch.Tensor)
-    assert vectors.dtype == torch.float32
-    np.testing.assert_array_equal(vectors.numpy(), embedder.encode(["The dog barks.", "a"]))
-    assert isinstance(embedder.encode("a", convert_to_numpy=False), torch.Tensor)
-    assert isinstance(embedder.encode("a", convert_to_tensor=True), torch.Tensor)
 
 
 def test_callers_of_sentence_transformers(embedder) -> None:
@@ -152,19 +120,6 @@ def test_batches_of_nothing(batch_size: float, embedder) -> None:
         embedder.encode(["a"], batch_size=batch_size)
 
 
-def test_an_empty_text_is_named_before_any_work(embedder) -> None:
-    """By its place in the list, not in its batch."""
-    with pytest.raises(TextError, match="Text 5 is empty"):
-        embedder.encode(["a", "b", "c", "d", " "], batch_size=2)
-
-
-def test_settings_are_checked_at_once(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="number of epochs"):
-        neuralviz.NeuralEmbedder(tiny, epochs=0)
-    with pytest.raises(SettingsError, match="1-D parameter"):
-        neuralviz.NeuralEmbedder(tiny, layers=["nothing"])
-
-
 def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:
     settings = neuralviz.NeuralEmbedder(
         tiny, epochs=np.int64(3), learning_rate=np.float32(0.5), weight_decay=np.float64(0)
@@ -189,8 +144,3 @@ def test_a_loss_that_rises_is_said(tiny: LanguageModel) -> None:
     wild = neuralviz.NeuralEmbedder(tiny, epochs=3, learning_rate=1e6)
     with pytest.warns(LossWarning, match="The run diverged on 2 of 2 texts"):
         wild.encode(SENTENCES[:2])
-
-
-def test_a_loss_that_falls_needs_no_words(embedder, recwarn) -> None:
-    embedder.encode(SENTENCES[:2])
-    assert not [warning for warning in recwarn if warning.category is LossWarning]

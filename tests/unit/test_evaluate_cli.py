@@ -21,11 +21,12 @@ from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
-from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import ModelError
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.triplets import Grouping, count_triplets
+from neuralviz.models.shared import LOADERS
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
@@ -415,7 +416,7 @@ def test_experiments_are_listed_and_run(run) -> None:
 
 
 def test_rows_of_several_experiments_are_all_there() -> None:
-    from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows
+    from neuralviz.evaluation.plan import EXPERIMENTS, experiment_rows
 
     tables = {
         name: experiment_rows(name, {}, None, lambda _: ("a", "b"), lambda _: 6)
@@ -431,7 +432,7 @@ def test_rows_of_several_experiments_are_all_there() -> None:
 
 
 def test_options_of_experiments(run) -> None:
-    from neuralviz.evaluation.experiments import experiment_rows
+    from neuralviz.evaluation.plan import experiment_rows
 
     def rows(name: str, **typed: str):
         options = {key.replace("__", "."): value for key, value in typed.items()}

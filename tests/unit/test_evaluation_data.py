@@ -10,7 +10,6 @@ import pytest
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.corpora import corpus_data, kept_specs
 from neuralviz.evaluation.data import (
     GroupedData,
     LabelledData,
@@ -20,11 +19,17 @@ from neuralviz.evaluation.data import (
     labelled_data,
     scored_data,
 )
-from neuralviz.evaluation.guessing import guess_columns, guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
-from neuralviz.evaluation.tables import make_data, read_data
+from neuralviz.evaluation.tables import (
+    corpus_data,
+    guess_columns,
+    guess_roles,
+    kept_specs,
+    make_data,
+    read_data,
+)
+from neuralviz.evaluation.uniformity import MAX_ALIKE, alike_pairs
 from neuralviz.reading.pairs import number_pairs, read_pairs
 from neuralviz.reading.roles import ROLES
 from neuralviz.reading.scales import Scale

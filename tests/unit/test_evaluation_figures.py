@@ -23,11 +23,9 @@ from neuralviz.evaluation.data import (
     grouped_data,
     scored_data,
 )
-from neuralviz.evaluation.events import Cell, Compared
-from neuralviz.evaluation.experiments import Row, method_rows
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.measures import measure, overlaps
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row, method_rows
 from neuralviz.evaluation.results import Results
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots import evaluation as plots

@@ -11,11 +11,10 @@ import pytest
 from neuralviz.errors import ModelError, Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
-from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.lab import evaluate, kept_vectors
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.paraphrases import quality_maps
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
 from neuralviz.models import LanguageModel

@@ -17,7 +17,6 @@ from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 EPOCHS = 2
 ALIKE = 0.99999
-BYTE_FAMILIES = ("roberta", "modernbert", "eurobert")
 
 HEADS = {
     "bert": ("cls.predictions.transform.LayerNorm.weight",
@@ -180,21 +179,6 @@ class TestFamily:
         assert model.last_block_layers == LAST_BLOCKS[family]
         names = {name for name, p in model.network.named_parameters() if p.ndim == 1}
         assert {layer.name for layer in model.layers} == names
-
-    def test_default_embedding_of_a_text(self, family: str, small_model) -> None:
-        """A family without a head of its own falls back on its last block."""
-        model = small_model(family)
-        layers = HEADS[family] or LAST_BLOCKS[family]
-        assert model.check_layers(None) == layers
-        result = tuned(model, ["The dog barks."], None)
-        assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
-
-    def test_blocks_are_counted(self, family: str, small_model) -> None:
-        model = small_model(family)
-        depth = 1 if family == "albert" else model.network.config.num_hidden_layers
-        assert {la.block for la in model.layers if la.part == "block"} == set(range(depth))
-        head = {la.name for la in model.layers if la.part == "head"}
-        assert head == {*HEADS[family], *([output_bias(model)] if output_bias(model) else [])}
 
     @pytest.mark.parametrize(
         "choice",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -23,8 +22,7 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.filling import fill_blanks
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.micro_tuning.watching import watch
 from neuralviz.paths import sample_data
 from neuralviz.ui.micro_tuning.main import EXAMPLES
@@ -99,14 +97,6 @@ def test_other_families_read_the_sentence_as_their_tokenizers_do(family: str, sm
         plainly(with_deltas(model, [(1.0, delta)]), model, "A baker carries ___ bread.")
     )
     np.testing.assert_allclose([c.after for c in blank.after], expected[0, ::-1][:3], rtol=2e-3)
-
-
-def test_a_delta_and_its_opposite_cancel_out(bundled: LanguageModel) -> None:
-    delta = random_delta(bundled, "head")
-    for deltas in ([(0.0, delta)], [(2.0, delta), (-2.0, delta)]):
-        (blank,) = fill_blanks(bundled, "A ___.", deltas)
-        assert blank.after == blank.before
-        assert all(candidate.change == 0 for candidate in blank.candidates)
 
 
 def test_what_was_learnt_of_the_river_is_known_elsewhere(bundled, recorded) -> None:
@@ -190,21 +180,6 @@ def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:
     assert "word ___ word" in long
 
 
-def test_it_is_the_word_that_rose_most_not_the_longest(recorded) -> None:
-    text, report = recorded.texts[0], recorded.reports[0]
-    at = report.predictions.token == report.text.tokens.index("bank")
-    assert at.any()
-    learnt = tuple(
-        "“bank” 99%" if here else words
-        for here, words in zip(at, report.predictions.words_after, strict=True)
-    )
-    before = np.where(at, 0, report.predictions.before)
-    after = np.where(at, 1, report.predictions.after)
-    predictions = replace(report.predictions, before=before, after=after, words_after=learnt)
-    made = sentence_with_blank(text, replace(report, predictions=predictions))
-    assert made == "She sat on the ___ of the river and watched the boats."
-
-
 def test_inputs_with_many_masks_say_nothing_of_a_word(recorded) -> None:
     report, text = recorded.reports[2], recorded.texts[2]
     predictions = report.predictions
@@ -223,31 +198,6 @@ def test_inputs_with_many_masks_say_nothing_of_a_word(recorded) -> None:
     few = n_masked == n_masked.min()
     assert made(few) == "The bank has raised its interest ___ again."
     assert "rates" in made(~few)
-
-
-def test_a_word_in_pieces_or_guessed_before_is_no_blank(recorded) -> None:
-    """Of “The bank has raised …”: *rates* rose most, but then it would not do."""
-    report, text = recorded.reports[2], recorded.texts[2]
-    rates = report.text.tokens.index("rates")
-    at = report.predictions.token == rates
-    guessed = tuple(
-        f"“rates” {0.6:.0%}" if here else words
-        for here, words in zip(at, report.predictions.words_before, strict=True)
-    )
-    known = replace(report, predictions=replace(report.predictions, words_before=guessed))
-    words = report.text.words.copy()
-    words[rates] = words[rates - 1]
-    in_pieces = replace(report, text=replace(report.text, words=words))
-    for other in (known, in_pieces):
-        made = sentence_with_blank(text, other)
-        assert "___" in made
-        assert "rates" in made
-
-
-def test_the_tours_texts_are_two_questions_and_a_headline_of_the_corpus() -> None:
-    corpus = pd.read_csv(sample_data() / "topics.csv").set_index("text")
-    forms = corpus.loc[EXAMPLES["From the corpus"], "form"]
-    assert forms.tolist() == ["question", "question", "headline"]
 
 
 def test_the_tours_blanks_are_guessed_wrong_before_and_right_after(bundled: LanguageModel) -> None:

@@ -29,8 +29,6 @@ from neuralviz.models.language_model import Layer
 from tests.support.models import TEXTS, WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from neuralviz.models import LanguageModel
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
@@ -52,11 +50,6 @@ def test_tokens_stand_between_the_special_ones(tiny: LanguageModel, states: Toke
     assert not states.is_cut
 
 
-def test_the_vectors_are_the_models(tiny: LanguageModel, states: TokenStates) -> None:
-    (row,) = layer_states(tiny, tokenize(tiny, [SENTENCE]))
-    np.testing.assert_array_equal(states.vectors, row.vectors[:, 0].numpy())
-
-
 def test_of_a_long_text_the_first_chunk_is_followed(tiny: LanguageModel) -> None:
     (text,) = tokenize(tiny, [TEXTS["several chunks"]])
     states = follow_tokens(tiny, text)
@@ -66,14 +59,6 @@ def test_of_a_long_text_the_first_chunk_is_followed(tiny: LanguageModel) -> None
     shares = token_weights(states, check_sbert_wk(tiny)).importance
     words = word_importance(states, shares)
     assert len(words) == text.words[text.chunks[0].stop - 1] + 1
-
-
-def test_a_model_without_special_tokens(tiny: LanguageModel) -> None:
-    bare = replace(tiny, prefix_ids=(), suffix_ids=())
-    states = follow_tokens(bare, tokenize(bare, [SENTENCE])[0])
-    assert states.tokens == states.counted == states.text.tokens
-    weights = token_weights(states, check_sbert_wk(bare))
-    np.testing.assert_allclose(word_importance(states, weights.importance).sum(), 1)
 
 
 def test_a_broken_model_is_an_error_that_says_so(
@@ -163,15 +148,6 @@ def test_sensitivity(tiny: LanguageModel, states: TokenStates) -> None:
     assert found.by_window[2, 0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("text", ["a", "the the the the", "\U0001f642", "."])
-def test_odd_texts_give_finite_numbers(tiny: LanguageModel, text: str) -> None:
-    states = follow_tokens(tiny, tokenize(tiny, [text])[0])
-    found = sensitivity(states, check_sbert_wk(tiny))
-    assert np.isfinite(found.by_window).all()
-    assert np.isfinite(found.by_omega).all()
-    assert np.isfinite(mean_map(states)).all()
-
-
 # --- marks -------------------------------------------------------------------------------------
 
 LAYERS = (
@@ -192,12 +168,6 @@ def test_norms_by_block_and_kind() -> None:
     np.testing.assert_array_equal(grid.norms(lengths, per_value=True), [[[3, 1], [2, np.nan]]])
     np.testing.assert_allclose(grid.totals(lengths, per_value=False), [[10, 2]])
     np.testing.assert_allclose(grid.totals(lengths, per_value=True), [[np.sqrt(100 / 20), 1]])
-
-
-def test_one_kind_alone_and_none() -> None:
-    grid = mark_grid(LAYERS, {"ffn.bias"})
-    assert (grid.kinds, grid.blocks, grid.sizes) == (("ffn.bias",), (0,), (16,))
-    assert mark_grid(LAYERS, ()).names == ()
 
 
 def test_kinds_come_in_the_order_of_the_block(bundled: LanguageModel) -> None:
@@ -224,14 +194,6 @@ def test_kinds_come_in_the_order_of_the_block(bundled: LanguageModel) -> None:
 def test_kinds_in_words(kind: str, noise: bool, words: str) -> None:
     assert is_noise(kind) is noise
     assert kind_in_words(kind) == words
-
-
-@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "modernbert", "mpnet"])
-def test_words_for_kinds_are_different_words(
-    small_model: Callable[[str], LanguageModel], family: str
-) -> None:
-    kinds = kinds_of_blocks(small_model(family).layers)
-    assert len({kind_in_words(kind) for kind in kinds}) == len(kinds) > 0
 
 
 def test_a_run_over_all_blocks_leaves_marks_everywhere(tiny: LanguageModel) -> None:

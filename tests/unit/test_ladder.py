@@ -15,30 +15,27 @@ from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, Stopped, TextError
-from neuralviz.evaluation.ladder import train_ladder
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder import MOST_TUNED_ON, own_embeddings, train_ladder
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
+    LADDER_FORMAT,
     LINEAR,
     NEURAL,
     SENTENCE,
     Baseline,
     FeatureProgress,
     Ladder,
+    LadderSettings,
     LayerCosines,
     RungEvent,
     RungResult,
     TestPairs,
 )
-from neuralviz.evaluation.ladder_file import LADDER_FORMAT
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.own_embedding import MOST_TUNED_ON, own_embeddings
 from neuralviz.jobs.ladder import (
     ClimbLadder,
     LookAtLayers,
     ScoreTwoTexts,
     make_similarity_models,
-    pair_rows,
-    scored_pairs,
 )
 from neuralviz.models import MINILM, LanguageModel, load_text_model
 from neuralviz.models.shared import ModelRef
@@ -227,17 +224,15 @@ def ref(bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
     return ModelRef.from_id(str(bert_folder))
 
 
-def test_pairs_are_plain_values_in_a_task() -> None:
+def test_equal_pairs_make_equal_tasks(ref: ModelRef) -> None:
     pairs = made_pairs()
-    again = scored_pairs(pair_rows(pairs))
-    assert again is not None
-    assert (again.sentences1, again.sentences2) == (pairs.sentences1, pairs.sentences2)
-    assert again.scores.tolist() == pairs.scores.tolist()
-    assert scored_pairs(pair_rows(None)) is None
+    assert LookAtLayers(ref, pairs) == LookAtLayers(ref, made_pairs())
+    for other in (replace(pairs, scores=pairs.scores + 1), pairs.first(9)):
+        assert LookAtLayers(ref, pairs) != LookAtLayers(ref, other)
 
 
 def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
-    task = ClimbLadder(ref, pair_rows(made_pairs()), LadderSettings(max_epochs=2))
+    task = ClimbLadder(ref, made_pairs(), LadderSettings(max_epochs=2))
     result = task.start()
     shares = []
     for event in task.events(lambda: False):
@@ -262,9 +257,7 @@ def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
 
 
 def test_a_changed_model_is_not_asked(ref: ModelRef, small_model: object) -> None:
-    task = ClimbLadder(
-        ref, pair_rows(made_pairs()), LadderSettings(rungs=("cosines",), max_epochs=1)
-    )
+    task = ClimbLadder(ref, made_pairs(), LadderSettings(rungs=("cosines",), max_epochs=1))
     result = task.fold(task.start(), list(task.events(lambda: False)))
     assert result.test is not None
     changed = replace(result, test=replace(result.test, fingerprint="another"))
@@ -283,7 +276,7 @@ def test_of_several_seeds_the_best_on_dev_is_taken(ladder: Ladder) -> None:
 
 
 def test_the_jobs_can_be_stopped(ref: ModelRef) -> None:
-    rows = pair_rows(made_pairs())
-    for task in (LookAtLayers(ref, rows), ClimbLadder(ref, rows, LadderSettings())):
+    pairs = made_pairs()
+    for task in (LookAtLayers(ref, pairs), ClimbLadder(ref, pairs, LadderSettings())):
         with pytest.raises(Stopped):
             list(task.events(lambda: True))

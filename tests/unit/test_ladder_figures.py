@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.ladder_events import FLOOR, Curve
-from neuralviz.evaluation.ladder_table import LadderLine, Prediction
+from neuralviz.evaluation.ladder_results import FLOOR, Curve, LadderLine, Prediction
 from neuralviz.plots.ladder import (
     curves_figure,
     ladder_figure,

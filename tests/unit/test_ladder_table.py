@@ -8,25 +8,24 @@ import numpy as np
 import pytest
 
 from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
-from neuralviz.evaluation.ladder_events import (
+from neuralviz.evaluation.ladder_results import (
     FLOOR,
     LINEAR,
     Baseline,
     Ladder,
     RungResult,
     TestPairs,
-)
-from neuralviz.evaluation.ladder_table import (
     best_baseline,
     best_line,
     best_rung,
+    expected,
     ladder_lines,
+    least_straight,
+    normal_plot,
     worst_predictions,
 )
-from neuralviz.evaluation.normal_plot import expected, least_straight, normal_plot
 from neuralviz.reading.scales import Scale
-from neuralviz.training.similarity.events import SimilarityEnded
-from neuralviz.training.similarity.settings import Rung, SimilaritySettings
+from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
 
 N = 40
 SCORES = np.arange(N) / (N - 1) * 5

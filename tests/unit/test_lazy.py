@@ -5,37 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 
-from neuralviz.errors import StoreError
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
 from neuralviz.maps.filtering import TextFilter
-from neuralviz.maps.kept import KeptMap
-from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.plots.point_colours import colour_by_number
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.opened import (
-    HELD,
-    MOST_FILTERS,
-    OpenCorpus,
-    OpenMap,
-    Span,
-    _open_map,
-    open_corpus,
-)
-from tests.support.embedders import HashEmbedder
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:
@@ -80,40 +63,6 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     assert lazy.get("it", lambda: 2) == 2
 
 
-def test_no_two_make_a_value_at_once_after_one_has_failed() -> None:
-    lazy, at_work, most = Lazy(), [], []
-    first, second, go_on = (threading.Event() for _ in range(3))
-
-    def fail() -> None:
-        first.set()
-        assert go_on.wait(10)
-        raise ZeroDivisionError
-
-    def make() -> str:
-        second.set()
-        at_work.append(1)
-        most.append(len(at_work))
-        time.sleep(0.2)
-        at_work.pop()
-        return "it"
-
-    def ask(how: Callable[[], object]) -> None:
-        with suppress(ZeroDivisionError):
-            lazy.get("it", how)
-
-    threads = [threading.Thread(target=ask, args=[how]) for how in (fail, make, make)]
-    threads[0].start()
-    assert first.wait(10)
-    threads[1].start()
-    time.sleep(0.05)  # it waits for the first
-    go_on.set()
-    assert second.wait(10)
-    threads[2].start()
-    for thread in threads:
-        thread.join()
-    assert most == [1]
-
-
 def test_nothing_is_left_of_a_lock_that_nobody_wants() -> None:
     locks = NamedLocks()
     with pytest.raises(ZeroDivisionError), locks.hold("it"):
@@ -128,41 +77,6 @@ def test_few_are_held_and_those_used_last() -> None:
         lazy.get(name, lambda name=name: name)
     assert lazy.get("a", lambda: "anew") == "a"
     assert lazy.get("b", lambda: "anew") == "anew"
-
-
-def keep_corpus(store: CorpusStore) -> tuple[Corpus, KeptMap]:
-    """A corpus with a label, and a map of it."""
-    texts = tuple(f"Text {i}." for i in range(20))
-    corpus = store.add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
-    *_, embedded = embed_corpus(store, corpus, HashEmbedder())
-    return corpus, make_map(store, corpus, embedded.embedder, ProjectionSettings("pca"))
-
-
-def test_what_is_open_cannot_be_changed(tmp_path: Path) -> None:
-    store = CorpusStore(tmp_path)
-    corpus, kept = keep_corpus(store)
-    opened, shown = OpenCorpus(store, corpus), OpenMap(store, corpus, kept)
-    assert opened.texts is opened.texts
-    colour = shown.recent.get("number", lambda: colour_by_number("number", range(20)))
-    arrays = [
-        opened.lengths, opened.codes("topic")[0], colour.values, shown.coordinates,
-        shown.clusters.labels, shown.losses, shown.neighbours.indices,
-        shown.neighbours_on_map.distances, shown.hits("topic", opened.codes("topic")[0], 3),
-    ]  # fmt: skip
-    for array in arrays:
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = array[1]
-    for frozen_value, name in ((opened, "corpus"), (shown, "kept"), (shown.clusters, "labels")):
-        with pytest.raises(FrozenInstanceError):
-            setattr(frozen_value, name, None)
-
-
-def test_an_open_map_without_its_embeddings_says_what_to_do(tmp_path: Path) -> None:
-    store = CorpusStore(tmp_path)
-    corpus, kept = keep_corpus(store)
-    shown = OpenMap(store, corpus, replace(kept, embedder="gone"))
-    with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
-        _ = shown.embedder
 
 
 def test_few_columns_of_a_large_corpus_are_held(
@@ -246,15 +160,3 @@ def test_all_that_is_in_a_value_is_frozen() -> None:
 def test_what_can_be_changed_is_not_shared(value: object) -> None:
     with pytest.raises(TypeError, match="can be changed"):
         Lazy().get("it", lambda: (1, Pair(value, None)))
-
-
-def test_what_is_open_is_read_from_where_it_was_opened(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "first"))
-    corpus, kept = keep_corpus(CorpusStore())
-    opened = open_corpus(corpus)
-    shown = _open_map(opened.store.folder, corpus.id, kept.id)
-    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "second"))
-    assert opened.texts[0] == "Text 0."
-    assert opened.label_names == ("topic",)
-    assert len(shown.losses) == len(shown.neighbours.indices) == len(shown.coordinates) == 20
-    assert shown.axes[0].startswith("component 1")

@@ -72,19 +72,6 @@ def test_rows_are_adamw(tiny: LanguageModel) -> None:
     torch.testing.assert_close(rows.delta, rows.value - start)
 
 
-def test_a_step_that_is_not_finite_is_known_before_it_is_taken(tiny: LanguageModel) -> None:
-    settings = check_settings(tiny)
-    rows = RowAdamW(torch.ones(3, 4), settings, torch.empty(0, dtype=torch.long))
-    grad = torch.ones(3, 4)
-    grad[1, 2] = math.inf
-    grad[2, 0] = math.nan
-    step = rows.prepare(grad)
-    assert step.is_finite.tolist() == [True, False, False]
-    rows.take(step, step.is_finite)
-    assert (rows.value[0] < 1).all()
-    assert torch.equal(rows.value[1:], torch.ones(2, 4))
-
-
 # --- who wrote the delta -----------------------------------------------------------------------
 
 
@@ -131,17 +118,6 @@ def test_tokens_and_decay_sum_to_the_delta(choice: str, order: int, tiny: Langua
     assert (np.sum(plain.embeddings * followed.embeddings, axis=1) >= ALIKE).all()
 
 
-def test_shares_of_tokens_and_decay_sum_to_one(tiny: LanguageModel) -> None:
-    result = tuned(tiny, [TEXTS["one chunk"]], with_token_shares=True, weight_decay=0.5)
-    (shares,) = result.shares
-    of_decay = []
-    for tokens, decay in zip(shares.tokens, shares.decay, strict=True):
-        delta = tokens.sum(axis=0) + decay
-        of_decay.append(decay @ delta / (delta @ delta))
-    assert shares.of_decay() == pytest.approx(np.mean(of_decay), abs=1e-5)
-    assert shares.by_token().sum() + np.mean(of_decay) == pytest.approx(1, abs=1e-5)
-
-
 def test_shares_of_known_parts() -> None:
     """A delta (4, 0): tokens wrote 3 and 2 of it, decay took 1 off; a layer that did not move."""
     moved = np.array([[3.0, 5.0], [2.0, -5.0]])
@@ -185,13 +161,6 @@ def test_two_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
     assert first.loss.tobytes() == second.loss.tobytes()
 
 
-def test_two_runs_of_the_bundled_model_are_bit_identical(bundled: LanguageModel) -> None:
-    texts = ["A storm sank four boats.", "Bread is baked at night, they say."]
-    first, second = (tuned(bundled, texts) for _ in range(2))
-    for one, other in zip(first.deltas, second.deltas, strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
 def batch_of_64() -> list[str]:
     """Texts of many lengths: runs of words of every sentence."""
     words = " ".join(SENTENCES).split()
@@ -207,18 +176,10 @@ def test_a_text_alone_and_in_a_batch_of_64(layers: str, tiny: LanguageModel) -> 
         assert alone @ together[index] >= ALIKE
 
 
-def test_a_text_alone_and_in_a_batch_with_the_bundled_model(bundled: LanguageModel) -> None:
-    texts = [text for text in batch_of_64() if len(text.split()) <= 3][:9]
-    together = tuned(bundled, texts, epochs=5).embeddings
-    for index in (0, 7):
-        alone = tuned(bundled, [texts[index]], epochs=5).embeddings[0]
-        assert alone @ together[index] >= ALIKE
-
-
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -> None:
     texts = list(TEXTS.values())
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 300)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 300)
     kept = tuned(tiny, texts, layers=layers)
     for most in (0, 60_000):  # none of the pieces, and some
         monkeypatch.setattr(inputs, "KEPT_BYTES", most)
@@ -246,16 +207,6 @@ def test_eight_threads_share_one_model(tiny: LanguageModel) -> None:
     assert not any(p.requires_grad or p.grad is not None for p in tiny.network.parameters())
 
 
-def test_eight_threads_share_the_bundled_model(bundled: LanguageModel) -> None:
-    texts = [[word] for word in ("wind", "water", "stone", "bread", "ship", "dog", "lamp", "rain")]
-    before = fingerprint_of(bundled)
-    one_by_one = [tuned(bundled, text, epochs=2).embeddings for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        at_once = list(pool.map(lambda text: tuned(bundled, text, epochs=2).embeddings, texts))
-    np.testing.assert_array_equal(one_by_one, at_once)
-    assert fingerprint_of(bundled) == before
-
-
 def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
     own = {tensor.data_ptr() for tensor in tiny.network.state_dict().values()}
     network = PerTextNetwork(tiny, tiny.last_block_layers)
@@ -265,35 +216,6 @@ def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
 
 
 # --- learning rates that break the run ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("layers", ["head", "last_block"])
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_huge_learning_rate_is_told(layers: str, follow: bool, tiny: LanguageModel) -> None:
-    events = list(
-        micro_tune(
-            tiny,
-            list(TEXTS.values()),
-            layers=layers,
-            learning_rate=1e6,
-            epochs=12,
-            with_token_shares=follow,
-        )
-    )
-    result = events[-1].result
-    assert len(events) == 12
-    assert result.loss_rose.all()
-    assert result.diverged.all()
-    assert all(np.isfinite(delta).all() for delta in result.deltas)
-    assert np.isfinite(result.embeddings).all()
-    assert np.isfinite(result.delta_norm).all()
-
-
-def test_a_diverged_text_has_no_loss_of_zero(tiny: LanguageModel) -> None:
-    """What is not finite must not pass for a loss of nought: a perfect one."""
-    result = tuned(tiny, list(TEXTS.values()), learning_rate=1e30, epochs=5)
-    assert result.diverged.all()
-    assert (~(result.loss[1:] < 1e-3)).all()
 
 
 @pytest.mark.parametrize("layers", ["head", "last_block", "output bias"])
@@ -331,12 +253,6 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
                 result.shares[index].tokens, whole.shares[index].tokens, strict=True
             ):
                 np.testing.assert_array_equal(ours, theirs)
-
-
-def test_an_ordinary_run_is_no_divergence(tiny: LanguageModel) -> None:
-    result = tuned(tiny, list(TEXTS.values()))
-    assert not result.diverged.any()
-    assert not result.loss_rose.any()
 
 
 # --- settings that make no sense ---------------------------------------------------------------
@@ -451,11 +367,6 @@ def test_three_thousand_words_are_cut_into_bounded_chunks(tiny: LanguageModel) -
     assert event.result is not None
 
 
-def test_a_single_string_is_one_text(tiny: LanguageModel) -> None:
-    result = tuned(tiny, "The dog barks.")
-    assert result.embeddings.shape[0] == 1
-
-
 # --- long texts --------------------------------------------------------------------------------
 
 
@@ -484,7 +395,7 @@ def test_pieces_of_any_size_come_to_the_same(limit: int, tiny, monkeypatch) -> N
     """Also where a piece holds inputs of several chunks of several texts, in turns."""
     texts = [TEXTS["several chunks"], " ".join(SENTENCES[3:6]), TEXTS["short"]]
     alone = [tuned(tiny, [text]) for text in texts]
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", limit)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", limit)
     together = tuned(tiny, texts, with_token_shares=True)
     for index, expected in enumerate(alone):
         assert expected.embeddings[0] @ together.embeddings[index] >= ALIKE
@@ -511,20 +422,6 @@ def test_an_event_is_an_epoch(tiny: LanguageModel) -> None:
         np.testing.assert_array_equal(result.delta_norm[epoch], event.delta_norm)
     for ours, theirs in zip(result.deltas, events[-1].deltas, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_an_event_does_not_change_afterwards(tiny: LanguageModel) -> None:
-    seen = []
-    for event in micro_tune(tiny, list(TEXTS.values()), epochs=2, with_deltas=True):
-        seen.append((event, event.loss.copy(), event.delta_norm.copy(), event.deltas[0].copy()))
-    for event, loss, norm, delta in seen:
-        np.testing.assert_array_equal(event.loss, loss)
-        np.testing.assert_array_equal(event.delta_norm, norm)
-        np.testing.assert_array_equal(event.deltas[0], delta)
-
-
-def test_deltas_are_told_only_when_asked_for(tiny: LanguageModel) -> None:
-    assert all(event.deltas is None for event in micro_tune(tiny, ["The dog."], epochs=2))
 
 
 def test_the_stream_can_be_left(tiny: LanguageModel) -> None:
@@ -558,12 +455,6 @@ def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
         logits = tiny.network(input_ids=ids).logits[0, 1:-1]
     expected = torch.nn.functional.cross_entropy(logits, ids[0, 1:-1]).item()
     assert unmasked.loss[0, 0] == pytest.approx(expected, rel=1e-5)
-
-
-def test_under_no_grad(tiny: LanguageModel) -> None:
-    expected = tuned(tiny, ["The dog barks."]).embeddings
-    with torch.no_grad():
-        np.testing.assert_array_equal(tuned(tiny, ["The dog barks."]).embeddings, expected)
 
 
 # --- the embedding -----------------------------------------------------------------------------

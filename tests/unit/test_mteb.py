@@ -25,7 +25,6 @@ pytestmark = pytest.mark.slow  # importing MTEB takes seconds
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 N_PAIRS = 12
-SAME = 2.5  # pairs with a higher score count as alike
 
 
 @pytest.fixture(scope="module")
@@ -97,17 +96,6 @@ def sts_task() -> Any:
     return in_memory(SampleSTS, sentence1=first, sentence2=second, score=scores)
 
 
-def pair_task() -> Any:
-    from mteb.abstasks.pair_classification import AbsTaskPairClassification
-
-    class SamplePairs(AbsTaskPairClassification):
-        metadata = described("SamplePairs", "PairClassification", "cosine_ap")
-
-    first, second, scores = pairs()
-    labels = [int(score > SAME) for score in scores]
-    return in_memory(SamplePairs, sentence1=first, sentence2=second, labels=labels)
-
-
 def clustering_task() -> Any:
     from mteb.abstasks.clustering import AbsTaskClustering
 
@@ -160,17 +148,6 @@ def test_the_main_score_of_a_local_sts_task_is_that_of_our_products(
     assert run(embedder, sts_task(), batch_size=5) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("method", ["mean", "sbert-wk", "neural"])
-def test_pairs_are_told_apart(method: str, loaders: dict[str, Any]) -> None:
-    from sklearn.metrics import average_precision_score
-
-    embedder = quick(method, loaders)
-    first, second, scores = pairs()
-    products = (embedder.encode(first) * embedder.encode(second)).sum(axis=1)
-    expected = average_precision_score(np.array(scores) > SAME, products)
-    assert run(embedder, pair_task()) == pytest.approx(expected, abs=1e-3)
-
-
 def test_topics_are_found_by_clustering(loaders: dict[str, Any]) -> None:
     assert run(quick("mean", loaders), clustering_task()) > 0.5  # by chance it is about 0.1
 
@@ -199,15 +176,6 @@ class Backend:
 
     def embed(self, documents: Any, verbose: bool = False) -> np.ndarray:
         return self.embedding_model.encode(documents, show_progress_bar=verbose)
-
-
-@pytest.mark.parametrize("method", [*METHODS, "neural+mean"])
-def test_the_way_of_bertopic(method: str, loaders: dict[str, Any]) -> None:
-    embedder = quick(method, loaders)
-    documents = ["The dog barks.", "A quiet morning."]
-    vectors = Backend(embedder).embed(documents)
-    assert vectors.shape == (2, embedder.dim)
-    np.testing.assert_array_equal(Backend(embedder).embed(np.array(documents)), vectors)
 
 
 def test_bertopic_itself(loaders: dict[str, Any]) -> None:

@@ -251,7 +251,7 @@ def test_a_text_stays_in_one_piece(monkeypatch) -> None:
     texts = [" ".join(f"w{3 * n + k}" for k in range(5 + n % 2)) for n in range(9)]
     options = {"precision": "fast", "epochs": 4}
     alone = [tuned(model, [text], **options).embeddings[0] for text in texts]
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 200)  # less than 3 texts
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 200)  # less than 3 texts
     together = tuned(model, texts, **options).embeddings
     assert (alone * together).sum(axis=1).min() >= ALIKE
 
@@ -352,7 +352,7 @@ def test_a_run_stops_before_the_next_pass(
     passes: int, precision: str, tiny: LanguageModel, monkeypatch
 ) -> None:
     """Within a step, too: one of this text has several passes through the network."""
-    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 2 * tiny.window)
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 2 * tiny.window)
     asked, steps = [], []
 
     def should_stop() -> bool:

@@ -20,17 +20,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
-from neuralviz.evaluation.confusion import Confusion
 from neuralviz.evaluation.data import Measure, labelled_data
 from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measures import check_measures, measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
-from neuralviz.evaluation.probed import FOLDS, why_not_probed
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
+from neuralviz.evaluation.probed import FOLDS, Confusion, why_not_probed
 from neuralviz.evaluation.probing import folds, probe
 from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
-from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.results import RESULTS_FORMAT, Results
 from neuralviz.evaluation.yardsticks import explain_measures, yardsticks_of
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.maps.shares import wilson_interval

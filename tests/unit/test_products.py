@@ -67,15 +67,6 @@ def test_a_token_that_may_look_at_none_gets_zeros(factors: tuple[Tensor, ...]) -
         assert grad.isfinite().all()
 
 
-def test_causal_attention_is_left_to_torch(
-    factors: tuple[Tensor, ...], bf16: TuningSettings
-) -> None:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        theirs = F.scaled_dot_product_attention(*factors, is_causal=True)
-    with products_in(CPU, bf16):
-        assert torch.equal(F.scaled_dot_product_attention(*factors, is_causal=True), theirs)
-
-
 def test_what_other_threads_compute_stays_the_same(
     factors: tuple[Tensor, ...], bf16: TuningSettings
 ) -> None:

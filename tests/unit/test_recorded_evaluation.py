@@ -16,7 +16,7 @@ from neuralviz.evaluation.examples import (
     recorded_results,
 )
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.results_file import RESULTS_FORMAT
+from neuralviz.evaluation.results import RESULTS_FORMAT
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.paths import sample_data
 

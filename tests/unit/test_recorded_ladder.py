@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, SENTENCE, Ladder
+from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, SENTENCE, Ladder
 from neuralviz.headlines.ladder import PAPERS_PAIR, describe_ladder, describe_layers
 from neuralviz.jobs.ladder import (
     RECORDED,

@@ -24,7 +24,7 @@ from transformers import (
 from neuralviz.errors import SettingsError, StoreError
 from neuralviz.models import TextModel, load_text_model
 from neuralviz.training import check_family_can_be_saved, save_encoder, train
-from neuralviz.training.events import Trained, TrainingEnded
+from neuralviz.training.record import Trained, TrainingEnded
 from neuralviz.training.settings import TrainingSettings
 from tests.support.families import save_family
 from tests.support.models import BERT_SPECIALS, SENTENCES, byte_level, draw_weights, word_piece

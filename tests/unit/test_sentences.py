@@ -21,14 +21,12 @@ from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.events import Cell, Compared
+from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.examples import recorded_results
-from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.ladder_table import Prediction
-from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.ladder_results import Prediction
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.paraphrases import QualityMap
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.probed import Probed
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import Similarity, similarity
@@ -55,8 +53,7 @@ from neuralviz.layers.marks import MarkGrid
 from neuralviz.layers.words import WordGroup
 from neuralviz.maps.neighbourhoods import KnnAccuracy
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, mask_inputs
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
@@ -418,7 +415,7 @@ def trainings() -> Iterator[tuple[str, str]]:
 
 
 def training_moves(lesson: Any) -> list[Any]:
-    from neuralviz.training.moves import new_neighbours
+    from neuralviz.training.record import new_neighbours
 
     return new_neighbours(lesson, 5)
 

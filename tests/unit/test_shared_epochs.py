@@ -12,9 +12,14 @@ from neuralviz.embedders.neural import share_epochs
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.events import Cell, Event, Progress
-from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.lab import evaluate, kept_vectors
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import (
+    EvaluationPlan,
+    MeasureSettings,
+    Row,
+    experiment_rows,
+    method_rows,
+)
 from neuralviz.micro_tuning import loop
 from neuralviz.micro_tuning.learning import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings

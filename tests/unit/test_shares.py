@@ -9,9 +9,8 @@ import scipy
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.data import labelled_data
 from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.similarity import similarity
 from neuralviz.headlines.corpus import describe_labels

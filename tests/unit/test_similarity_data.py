@@ -13,7 +13,7 @@ import torch
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.evaluation.ladder import measure_cosines, model_poolings
-from neuralviz.evaluation.ladder_events import LayerCosines
+from neuralviz.evaluation.ladder_results import LayerCosines
 from neuralviz.layers.settings import PoolingName
 from neuralviz.models import LanguageModel, load_text_model
 from neuralviz.reading.pairs import ScoredPairs

@@ -8,22 +8,27 @@ import torch
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
 from neuralviz.training.similarity import loop
-from neuralviz.training.similarity.events import (
-    AutoencoderEpoch,
-    SimilarityEnded,
-    SimilarityEpoch,
-    SimilarityEvent,
-)
 from neuralviz.training.similarity.features import PairFeatures
-from neuralviz.training.similarity.loop import compute_layer_shares, fit, load_network, predict
-from neuralviz.training.similarity.networks import (
+from neuralviz.training.similarity.loop import (
     CosineHead,
     Decoders,
     SimilarityNetwork,
+    compute_layer_shares,
     encoder_widths,
+    fit,
+    load_network,
     log_variance,
+    predict,
 )
-from neuralviz.training.similarity.settings import RUNGS, Rung, SimilaritySettings
+from neuralviz.training.similarity.settings import (
+    RUNGS,
+    AutoencoderEpoch,
+    Rung,
+    SimilarityEnded,
+    SimilarityEpoch,
+    SimilarityEvent,
+    SimilaritySettings,
+)
 
 LAYERS, WIDTH = 4, 16
 

@@ -10,11 +10,16 @@ import pytest
 
 from neuralviz.evaluation.data import ScoredData, labelled_data, scored_data
 from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.plan import (
+    EvaluationPlan,
+    MeasureSettings,
+    Row,
+    experiment_rows,
+    find_swept_options,
+    method_rows,
+)
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.sweeps import find_swept_options
 from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.plots.evaluation import grid_figure, line_figure
 from neuralviz.plots.report import report_html

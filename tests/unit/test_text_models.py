@@ -9,7 +9,6 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.models import (
-    BUNDLED,
     MINILM,
     LanguageModel,
     TextModel,
@@ -39,12 +38,6 @@ def test_the_sentence_encoder_needs_no_network() -> None:
     assert [*model.prefix_ids, *text.ids.tolist(), *model.suffix_ids] == ids
     with pytest.raises(ModelError, match="Micro-tuning needs a masked language model"):
         load_model(MINILM)
-
-
-def test_the_bundled_model_can_be_tuned_too() -> None:
-    model = load_text_model(BUNDLED, device="cpu")
-    assert isinstance(model, LanguageModel)
-    assert model.fingerprint == load_model(BUNDLED, device="cpu").fingerprint
 
 
 def test_an_encoder_without_a_head(tmp_path: Path) -> None:
@@ -82,26 +75,3 @@ def test_an_encoder_with_a_decoder_is_refused(tmp_path: Path) -> None:
     save_tokenizer(tokenizer, tmp_path, BERT_SPECIALS)
     with pytest.raises(ModelError, match=r"\(t5\) is an encoder-decoder model"):
         load_text_model(tmp_path, device="cpu")
-
-
-def test_weights_that_are_missing(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    path = save_headless(tmp_path) / "model.safetensors"
-    tensors = load_file(path)
-    dropped = "encoder.layer.1.output.dense.bias"
-    del tensors[dropped]
-    save_file(tensors, path, metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=f"is missing weights, for example {dropped}"):
-        load_text_model(tmp_path, device="cpu")
-
-
-def test_what_is_no_model(tmp_path: Path) -> None:
-    for model_id, sentence in (
-        ("", "Enter “bundled”"),
-        (str(tmp_path), "config.json is missing"),
-        ("./nowhere", "No such folder"),
-        ("someone/not-here", "downloads are switched off"),
-    ):
-        with pytest.raises(ModelError, match=sentence):
-            load_text_model(model_id)

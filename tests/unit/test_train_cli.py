@@ -26,7 +26,7 @@ from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encod
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import kept, snapshots
-from neuralviz.training.events import TrainingStep
+from neuralviz.training.record import TrainingStep
 from tests.support.trained import CORPUS, save_trained
 
 if TYPE_CHECKING:

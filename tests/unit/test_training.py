@@ -30,20 +30,20 @@ from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.models import LanguageModel
 from neuralviz.models.trained import RECORD_FILE
 from neuralviz.training import loop
-from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import (
     Learner,
     TransformerLearner,
     make_learner,
+    measure_untrained,
     pool_tokens,
     seeded,
 )
 from neuralviz.training.loop import Schedule, contrastive_loss, restore_training, train
 from neuralviz.training.pairs import chunks_of
+from neuralviz.training.record import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.saving import UNFINISHED, save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
-from neuralviz.training.untrained import measure_untrained
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 from neuralviz.cli import app
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
-from neuralviz.evaluation.training_frames import training_frame, training_numbers
 from neuralviz.evaluation.training_lab import RowProgress, fill_table
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     TrainingCell,
     TrainingRow,
+    training_frame,
+    training_numbers,
     training_table,
 )
 from neuralviz.maps.neighbourhoods import knn_by_space

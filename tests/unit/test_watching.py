@@ -10,8 +10,7 @@ import pytest
 from neuralviz.errors import Stopped
 from neuralviz.headlines.micro_tuning import describe_learning, describe_progress
 from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record, save_record
+from neuralviz.micro_tuning.record import RunRecord, load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
 from neuralviz.models import LanguageModel
 

@@ -17,11 +17,10 @@ from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
 from neuralviz.reading.scales import Scale
 from neuralviz.store.vectors import MemoryVectors
-from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import different_texts, look_up, pair_features
 from neuralviz.training.similarity.folder import FORMAT, check_free_name, model_path
 from neuralviz.training.similarity.loop import load_network, predict
-from neuralviz.training.similarity.settings import SimilaritySettings
+from neuralviz.training.similarity.settings import SimilarityEnded, SimilaritySettings
 
 if TYPE_CHECKING:
     from pathlib import Path

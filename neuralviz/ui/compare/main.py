@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
-from neuralviz.embedders.labels import full_method_labels
+from neuralviz.embedders.specs import full_method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     disagreements,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders.labels import short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.jobs.comparing import FollowPair
 from neuralviz.plots.compare import layer_products_figure
 from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names

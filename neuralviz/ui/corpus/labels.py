@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders.labels import method_labels, short_labels
+from neuralviz.embedders.specs import method_labels, short_labels
 from neuralviz.headlines.corpus import describe_agreement, describe_clusters, describe_labels
 from neuralviz.jobs.mapping import SampleNeighbours
 from neuralviz.maps.neighbourhoods import K, common_neighbours, suggest_k

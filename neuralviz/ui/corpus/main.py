@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import labels_by_spec
+from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once

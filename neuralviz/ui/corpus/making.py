@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, cast
 import streamlit as st
 
 from neuralviz.embedders import FOR_CORPORA
-from neuralviz.embedders.labels import labels_by_spec
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import list_models
+from neuralviz.embedders.making import make_embedder
+from neuralviz.embedders.specs import labels_by_spec, list_models
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
@@ -35,7 +34,7 @@ from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns, find_status
+from neuralviz.ui.session_runs import SessionRuns, find_status, is_of_others
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -287,7 +286,7 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
         if missing:
             _tell_lost_run(corpus)
         return
-    is_met = RUNS.is_met(run)
+    is_met = is_of_others(run)
     makes_missing = any(choice in _get_task(run).choices for choice in missing)
     if (missing and run.status != "done") if run.is_over else (makes_missing or not is_met):
         show_run_panel(
@@ -324,7 +323,7 @@ def _find_makeable(run: Run[MapsState] | None, missing: Sequence[MapChoice]) -> 
     if run is None or run.is_over:
         return list(missing)
     under_way = _get_task(run).choices
-    return [choice for choice in missing if RUNS.is_met(run) and choice not in under_way]
+    return [choice for choice in missing if is_of_others(run) and choice not in under_way]
 
 
 def _tell_lost_run(corpus: Corpus) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import labels_by_spec
+from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import SampledNeighbours
 from neuralviz.lazy import Lazy

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from neuralviz.embedders.labels import method_labels, short_labels
-from neuralviz.embedders.specs import list_models
+from neuralviz.embedders.specs import list_models, method_labels, short_labels
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.filtering import Selection, TextFilter
 from neuralviz.plots.theme import shorten

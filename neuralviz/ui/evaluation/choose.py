@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
-from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.specs import list_models, split_at_commas
+from neuralviz.embedders.specs import list_models, method_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.data import BY_RANGE, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
-from neuralviz.evaluation.experiments import (
+from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.plan import (
     EXPERIMENTS,
+    EvaluationPlan,
+    MeasureSettings,
     Row,
     experiment_rows,
     method_rows,
     spec_rows,
 )
-from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.maps.neighbourhoods import K, suggest_k
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, list_layers

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.evaluation.corpora import CorpusKind, corpus_data, kept_specs
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.examples import EXAMPLES
-from neuralviz.evaluation.tables import make_data
+from neuralviz.evaluation.tables import CorpusKind, corpus_data, kept_specs, make_data
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store

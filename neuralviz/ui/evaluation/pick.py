@@ -10,7 +10,7 @@ import streamlit as st
 from neuralviz.evaluation.yardsticks import best_first
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 

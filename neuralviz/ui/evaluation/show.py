@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import short_labels
-from neuralviz.evaluation.in_words import EMPTY_CELL
+from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation.results import EMPTY_CELL
 from neuralviz.evaluation.yardsticks import INTERVALS, explain_measures, yardsticks_of
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
@@ -39,8 +39,7 @@ from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.in_words import Table
-    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.results import Results, Table
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.jobs import Run
     from neuralviz.ui.evaluation.choose import EvaluationChoice

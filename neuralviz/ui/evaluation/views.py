@@ -10,8 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.leads import compute_leads
-from neuralviz.evaluation.yardsticks import best_first
+from neuralviz.evaluation.yardsticks import best_first, compute_leads
 from neuralviz.headlines.evaluation import (
     describe_followed_quality,
     describe_pairs,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.events import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
-from neuralviz.evaluation.worst import worst_cases, worst_in_words
+from neuralviz.evaluation.yardsticks import worst_cases, worst_in_words
 from neuralviz.headlines.evaluation import short_name
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.evaluation.pick import pick_method
@@ -20,8 +20,7 @@ from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
-    from neuralviz.evaluation.worst import Cases
-    from neuralviz.evaluation.yardsticks import Yardstick
+    from neuralviz.evaluation.yardsticks import Cases, Yardstick
     from neuralviz.plots.standalone import About
 
 VISIBLE_CASES = 3  # the others are in the expander

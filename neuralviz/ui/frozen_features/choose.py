@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
+from neuralviz.evaluation.ladder_results import DEFAULT_SEED, LadderSettings
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS
-from neuralviz.training.similarity.names import RUNG_MEANS, RUNG_NAMES
-from neuralviz.training.similarity.settings import RUNGS
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from neuralviz.jobs.ladder import (
     LookAtLayers,
     example_ladder,
     example_pairs,
-    pair_rows,
     recorded_ladder,
 )
 from neuralviz.models.shared import ModelRef
@@ -36,8 +35,7 @@ from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_events import Ladder
-    from neuralviz.jobs.ladder import PairRows
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.reading.pairs import ScoredPairs
 
 KEY = "frozen"
@@ -114,7 +112,7 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     return task, layers_run, pressed
 
 
-def _choose_pairs() -> PairRows | None:
+def _choose_pairs() -> ScoredPairs | None:
     """Ask for pairs: the example's or a table's; None, with a message, without any."""
     choice = choose_pairs(KEY, _load_example)
     if choice is None:
@@ -125,7 +123,7 @@ def _choose_pairs() -> PairRows | None:
     else:
         sentences = [f"{many(len(pairs), 'pair')} from {name}.", *pairs.notes]
         st.caption(plain(" ".join(sentences)))
-    return pair_rows(pairs)
+    return pairs
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -213,10 +211,9 @@ def _load_recorded_run() -> Run[Ladder] | None:
         task = example_ladder()
     except NeuralvizError:
         return None
-    example_texts = {text for first, second, _ in task.pairs for text in (first, second)}
-    if not example_texts.issuperset(ladder.test.sentences1):
+    if not {*task.pairs.sentences1, *task.pairs.sentences2}.issuperset(ladder.test.sentences1):
         return None
-    return Run.from_result(task, ladder, status="done", finished=0.0, seconds=0.0)
+    return Run.from_result(task, ladder)
 
 
 def _describe_done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.ladder_table import best_result, best_rung, worst_predictions
+from neuralviz.evaluation.ladder_results import best_result, best_rung, worst_predictions
 from neuralviz.headlines.ladder import (
     describe_errors,
     describe_layer_shares,
@@ -21,7 +21,7 @@ from neuralviz.plots.ladder import (
     residual_figure,
 )
 from neuralviz.plots.theme import shorten
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.frozen_features.choose import choose_rung
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from neuralviz.evaluation.ladder_events import Ladder, RungResult
-    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.evaluation.ladder_results import Ladder, Prediction, RungResult
     from neuralviz.jobs import Run
     from neuralviz.plots.standalone import About
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.ladder_table import best_rung
+from neuralviz.evaluation.ladder_results import best_rung
 from neuralviz.headlines.ladder import warn_of_rung
 from neuralviz.jobs.ladder import make_similarity_models
 from neuralviz.paths import similarity_models_folder
@@ -18,7 +18,7 @@ from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_events import Ladder
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.jobs import Run
 
 _SAVED = "frozen-saved"  # session key of the last one saved: name, ladder, rung

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.best_layer import BEST_OF_ALL
-from neuralviz.evaluation.in_words import EMPTY_CELL, in_digits
-from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
+from neuralviz.evaluation.ladder_results import PUBLISHED_OF, ladder_lines
+from neuralviz.evaluation.results import EMPTY_CELL, in_digits
 from neuralviz.headlines.ladder import describe_ladder, describe_layers
 from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
 from neuralviz.plots.pairs import layer_figure
@@ -24,8 +24,7 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.evaluation.ladder_events import Curve, Ladder, LayerCosines
-    from neuralviz.evaluation.ladder_table import LadderLine
+    from neuralviz.evaluation.ladder_results import Curve, Ladder, LadderLine, LayerCosines
     from neuralviz.jobs import Run
     from neuralviz.training.similarity.settings import Rung
 

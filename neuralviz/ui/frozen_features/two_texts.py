@@ -11,7 +11,7 @@ import streamlit as st
 from neuralviz.headlines.ladder import PAPERS_PAIR, describe_two_texts
 from neuralviz.jobs.ladder import ScoreTwoTexts, make_similarity_models
 from neuralviz.plots.ladder import pair_scores_figure
-from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.rung import quote
 from neuralviz.ui.frozen_features.show import HEIGHT, ladder_provenance
@@ -23,7 +23,7 @@ from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage, slide
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_events import Ladder
+    from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.jobs import Run
     from neuralviz.jobs.ladder import TwoScores
     from neuralviz.training.similarity import SimilarityModel

@@ -62,7 +62,7 @@ def show() -> None:
     if pairs is None or not may_load(model_id):
         return
     put_upload_in_address(KEY)
-    run = RUNS.start(MeasureLayers.from_pairs(ModelRef.from_id(model_id), pairs))
+    run = RUNS.start(MeasureLayers(ModelRef.from_id(model_id), pairs))
     with output:
         show_run_panel(RUNS, run, partial(_show_best_layer, coefficient))
     result: LayerPairs | None = run.result if run.is_over else None

@@ -9,7 +9,8 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.links import COMMON_VIEW, USER_SOURCES, one_history_entry, result_view_id
+from neuralviz.store.results import COMMON_VIEW
+from neuralviz.ui.links import USER_SOURCES, one_history_entry, result_view_id
 from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
 from neuralviz.ui.micro_tuning.results import show_results

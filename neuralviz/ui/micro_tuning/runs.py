@@ -10,8 +10,7 @@ import streamlit as st
 
 from neuralviz.headlines.micro_tuning import describe_progress
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.ui.links import RUN, result_view_id

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import SettingsError
-from neuralviz.evaluation.training_frames import training_frame, training_numbers
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
+    training_frame,
+    training_numbers,
     training_table,
 )
 from neuralviz.headlines.training import describe_table
-from neuralviz.jobs.training import first_settings
-from neuralviz.jobs.training_tables import FillTrainingTable
+from neuralviz.jobs.training import FillTrainingTable, first_settings
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training import training_table_figure
 from neuralviz.store.results import corpus_view
@@ -29,7 +29,7 @@ from neuralviz.ui.session_runs import SessionRuns
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run
-    from neuralviz.jobs.training_tables import FilledTable
+    from neuralviz.jobs.training import FilledTable
     from neuralviz.models.shared import ModelRef
     from neuralviz.store.corpora import Corpus
     from neuralviz.training.settings import TrainingSettings

@@ -14,7 +14,7 @@ from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.plots.theme import shorten
 from neuralviz.plots.training import colours_of_groups, moving_map_figure
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.moves import new_neighbours
+from neuralviz.training.record import new_neighbours
 from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from neuralviz.jobs import Run
     from neuralviz.plots.standalone import About
-    from neuralviz.training.moves import NewNeighbours
-    from neuralviz.training.record import Lesson
+    from neuralviz.training.record import Lesson, NewNeighbours
 
 N_VISIBLE = 3  # texts whose neighbours changed most
 N_UNFOLDED = 12  # further ones, in the expander

@@ -1,0 +1,545 @@
+"""A ladder of similarity models: its settings, events, result and table; loads no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.arrays import RecordFormat
+from neuralviz.errors import SettingsError
+from neuralviz.evaluation.bootstrap import (
+    bootstrap_spearman,
+    interval,
+    paired_interval,
+)
+from neuralviz.evaluation.data import digest_texts
+from neuralviz.evaluation.tables import STS_TEST
+from neuralviz.reading.pairs import number_pairs
+from neuralviz.reading.scales import Scale
+from neuralviz.training.similarity.settings import (
+    PUBLISHED,
+    RUNG_NAMES,
+    RUNGS,
+    AutoencoderEpoch,
+    SimilarityEnded,
+    SimilarityEpoch,
+    SimilaritySettings,
+)
+from neuralviz.words import short_repr
+
+if TYPE_CHECKING:
+    from neuralviz.layers.settings import PoolingName
+    from neuralviz.training.similarity.settings import Rung, SimilarityEvent
+
+
+DEFAULT_SEED = 42
+
+
+@dataclass(frozen=True)
+class LadderSettings:
+    """The settings of a ladder of similarity models.
+
+    Attributes:
+        pooling: of the features.
+        rungs: in this order.
+        seeds: every rung is trained once with each.
+        max_epochs: of a rung; None for the default of `SimilaritySettings`.
+    """
+
+    pooling: PoolingName = "mean"
+    rungs: tuple[Rung, ...] = RUNGS
+    seeds: tuple[int, ...] = (DEFAULT_SEED,)
+    max_epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rungs or not self.seeds:
+            raise SettingsError("Choose at least one rung and one seed.")
+        self.list_trainings()
+
+    def list_trainings(self) -> list[SimilaritySettings]:
+        """The trainings, in their order.
+
+        Raises:
+            SettingsError: a setting makes no sense.
+        """
+        trainings = [
+            SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed)
+            for rung in self.rungs
+            for seed in self.seeds
+        ]
+        if self.max_epochs is None:
+            return trainings
+        return [replace(training, max_epochs=self.max_epochs) for training in trainings]
+
+
+FLOOR = "mean pooling"
+LINEAR = "linear regression"
+SENTENCE = "sentence embedding"
+NEURAL = "neural embedding"
+BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCosines:
+    """How the cosines at the layers follow people's scores (FREEZE, Figure 1).
+
+    Attributes:
+        pooling: of the vectors.
+        cosines: [pair, layer] of all pairs.
+        scores: [pair] by people.
+        numbers: [pair] as of `number_pairs`.
+        spearman, pearson: [layer] -1 … 1, NaN where undefined.
+    """
+
+    __repr__ = short_repr
+
+    pooling: str
+    cosines: np.ndarray
+    scores: np.ndarray
+    numbers: np.ndarray
+    spearman: np.ndarray
+    pearson: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureProgress:
+    """How far the features are.
+
+    Attributes:
+        done, total: different texts.
+        found: of those done, how many had been kept before.
+        source: whose features they are: the pooling, or a baseline.
+    """
+
+    done: int
+    total: int
+    found: int
+    source: str
+
+
+@dataclass(frozen=True, eq=False)
+class TestPairs:
+    """The pairs that everything is tested on.
+
+    Attributes:
+        sentences1, sentences2: of the pairs.
+        scores: [pair] by people.
+        scale: of people's scores, by the train pairs.
+        n_train, n_dev: how many train and dev pairs there are.
+        notes: sentences on how the pairs were divided.
+        fingerprint: of the frozen model.
+    """
+
+    __repr__ = short_repr
+
+    __test__ = False  # no test, though it is called so
+
+    sentences1: tuple[str, ...]
+    sentences2: tuple[str, ...]
+    scores: np.ndarray
+    scale: Scale
+    n_train: int
+    n_dev: int
+    notes: tuple[str, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """What the rungs are compared with, on the same pairs.
+
+    Attributes:
+        name: one of `BASELINES`.
+        dev: Spearman on the dev pairs.
+        predicted: [pair] of the test pairs; cosines, or scores on people's scale.
+        spearman, pearson: of the test pairs.
+    """
+
+    __repr__ = short_repr
+
+    name: str
+    dev: float
+    predicted: np.ndarray
+    spearman: float
+    pearson: float
+
+
+@dataclass(frozen=True, eq=False)
+class RungEvent:
+    """Something in the training of a rung.
+
+    Attributes:
+        rung, seed: which.
+        event: what.
+    """
+
+    __repr__ = short_repr
+
+    rung: Rung
+    seed: int
+    event: SimilarityEvent
+
+
+@dataclass(frozen=True, eq=False)
+class RungResult:
+    """A trained rung on the test pairs, which it has not seen.
+
+    Attributes:
+        rung, seed: which.
+        trained: its weights and how they were learnt.
+        predicted: [pair] scores of the test pairs on people's scale.
+        spearman, pearson: of the test pairs.
+        seconds: that the training took.
+    """
+
+    __repr__ = short_repr
+
+    rung: Rung
+    seed: int
+    trained: SimilarityEnded
+    predicted: np.ndarray
+    spearman: float
+    pearson: float
+    seconds: float
+
+
+LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent | RungResult
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The training of a rung, as far as it is.
+
+    Attributes:
+        losses: [epoch] mean loss.
+        dev: [epoch] Spearman on the dev pairs.
+        rebuilt: [epoch, layer] losses of its autoencoders; no row without.
+    """
+
+    losses: tuple[float, ...] = ()
+    dev: tuple[float, ...] = ()
+    rebuilt: tuple[np.ndarray, ...] = ()
+
+    def having(self, event: SimilarityEvent) -> Curve:
+        """The curve with one more event."""
+        if isinstance(event, AutoencoderEpoch):
+            return replace(self, rebuilt=(*self.rebuilt, event.losses))
+        if isinstance(event, SimilarityEpoch):
+            return replace(self, losses=(*self.losses, event.loss), dev=(*self.dev, event.dev))
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """All that is known of a ladder.
+
+    Attributes:
+        progress: of the features; None before.
+        layers: by pooling.
+        test: pairs; None until the features are there.
+        baselines: by name, in the order they came.
+        curves: by rung and seed, in the order they came.
+        results: likewise.
+    """
+
+    progress: FeatureProgress | None = None
+    layers: Mapping[str, LayerCosines] = field(default_factory=dict)
+    test: TestPairs | None = None
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    curves: Mapping[tuple[Rung, int], Curve] = field(default_factory=dict)
+    results: Mapping[tuple[Rung, int], RungResult] = field(default_factory=dict)
+
+    def having(self, events: Sequence[LadderEvent]) -> Ladder:
+        """The ladder with some more events."""
+        progress, test = self.progress, self.test
+        layers, baselines = dict(self.layers), dict(self.baselines)
+        curves, results = dict(self.curves), dict(self.results)
+        for event in events:
+            match event:
+                case FeatureProgress():
+                    progress = event
+                case LayerCosines():
+                    layers[event.pooling] = event
+                case TestPairs():
+                    test = event
+                case Baseline():
+                    baselines[event.name] = event
+                case RungEvent():
+                    place = event.rung, event.seed
+                    curves[place] = curves.get(place, Curve()).having(event.event)
+                case RungResult():
+                    results[event.rung, event.seed] = event
+        return Ladder(progress, layers, test, baselines, curves, results)
+
+    def of_rung(self, rung: Rung) -> list[RungResult]:
+        """The results of a rung, a seed each."""
+        return [result for (name, _), result in self.results.items() if name == rung]
+
+
+LADDER_FORMAT = RecordFormat(
+    "a ladder",
+    version=4,
+    classes=(
+        Baseline, Curve, FeatureProgress, Ladder, LayerCosines, RungResult, Scale,
+        SimilarityEnded, SimilaritySettings, TestPairs,
+    ),
+)  # fmt: skip
+
+
+PUBLISHED_OF = "gpt2-medium"
+WORST = 20  # predictions
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class LadderLine:
+    """A baseline or a rung on the test pairs; of several seeds, the mean.
+
+    Attributes:
+        name: of it.
+        rung: None for a baseline.
+        dev: Spearman on the dev pairs.
+        spearman, pearson: on the test pairs; NaN where they are undefined.
+        seeds: [seed] Spearman on the test pairs of each; none for a baseline.
+        interval: of ``spearman``, 95%, over samples of such test pairs; None where there are too
+            few of them.
+        published: Spearman of gpt2-medium; None for a baseline, and on other pairs than the test
+            pairs of STS-B.
+    """
+
+    name: str
+    rung: Rung | None
+    dev: float
+    spearman: float
+    pearson: float
+    seeds: tuple[float, ...]
+    interval: Bounds | None
+    published: float | None
+
+    @property
+    def spread(self) -> Bounds | None:
+        """The lowest and the highest Spearman of several seeds."""
+        return (min(self.seeds), max(self.seeds)) if len(self.seeds) > 1 else None
+
+
+def ladder_lines(ladder: Ladder) -> list[LadderLine]:
+    """Baselines, then rungs, in the order they came."""
+    test = ladder.test
+    if test is None:
+        return []
+    is_published = is_sts_test(test)
+    lines = [
+        LadderLine(
+            baseline.name, None, baseline.dev, baseline.spearman, baseline.pearson, (),
+            _bounds(_resampled([baseline], test)), None,
+        )
+        for baseline in ladder.baselines.values()
+    ]  # fmt: skip
+    for rung in dict.fromkeys(rung for rung, _ in ladder.results):
+        results = ladder.of_rung(rung)
+        lines.append(
+            LadderLine(
+                RUNG_NAMES[rung],
+                rung,
+                _mean([result.trained.dev for result in results]),
+                _mean([result.spearman for result in results]),
+                _mean([result.pearson for result in results]),
+                tuple(result.spearman for result in results),
+                _bounds(_resampled(results, test)),
+                PUBLISHED[rung][1] if is_published else None,
+            )
+        )
+    return lines
+
+
+def is_sts_test(test: TestPairs) -> bool:
+    """Whether these are the test pairs of STS-B, of which figures are published."""
+    return digest_texts(dict.fromkeys([*test.sentences1, *test.sentences2])) == STS_TEST
+
+
+def best_rung(ladder: Ladder) -> Rung | None:
+    """The rung that the dev pairs choose, the first of equals; None where they choose none.
+
+    The test pairs have no say in it, so that they can tell how good it is.
+    """
+    dev: dict[Rung, float] = {
+        rung: _mean([result.trained.dev for result in ladder.of_rung(rung)])
+        for rung in dict.fromkeys(rung for rung, _ in ladder.results)
+    }
+    defined = {rung: value for rung, value in dev.items() if np.isfinite(value)}
+    if not defined:
+        return None
+    return max(defined, key=defined.__getitem__)
+
+
+def best_baseline(ladder: Ladder) -> str:
+    """The name of the baseline that the dev pairs choose, the first of equals.
+
+    Raises:
+        ValueError: the ladder has none.
+    """
+    return max(
+        ladder.baselines, key=lambda name: np.nan_to_num(ladder.baselines[name].dev, nan=-np.inf)
+    )
+
+
+def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
+    """What the dev pairs choose of all, baselines included; None where they choose nothing."""
+    defined = [line for line in lines if np.isfinite(line.dev)]
+    return max(defined, key=lambda line: line.dev, default=None)
+
+
+def best_result(ladder: Ladder, rung: Rung) -> RungResult:
+    """The result of a rung, among its seeds, that is best on the dev pairs.
+
+    Raises:
+        ValueError: the rung has none.
+    """
+    return max(
+        ladder.of_rung(rung), key=lambda result: np.nan_to_num(result.trained.dev, nan=-np.inf)
+    )
+
+
+def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
+    """The 95% interval of how far a rung is above a baseline, in the same resamples of the pairs.
+
+    Args:
+        ladder: with results of the rung.
+        rung: of several seeds, their mean counts.
+        baseline: one of `BASELINES` that the ladder has.
+
+    Returns:
+        Of the difference of Spearman; None where it is undefined or there are too few test pairs.
+    """
+    test = ladder.test
+    assert test is not None
+    first = _resampled(ladder.of_rung(rung), test)
+    second = _resampled([ladder.baselines[baseline]], test)
+    return paired_interval(first, second) if len(first) and len(second) else None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A test pair, and what a rung makes of it.
+
+    Attributes:
+        sentences: the two.
+        score: by people.
+        predicted: by the rung, on people's scale.
+    """
+
+    sentences: tuple[str, str]
+    score: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """How much too high it is, or with a minus too low."""
+        return self.predicted - self.score
+
+
+def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) -> list[Prediction]:
+    """The predictions that are furthest from people's scores, the worst first.
+
+    Args:
+        test: pairs.
+        predicted: [pair] of them.
+        n: at most so many.
+    """
+    order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
+    return [
+        Prediction(
+            (test.sentences1[row], test.sentences2[row]),
+            float(test.scores[row]),
+            float(predicted[row]),
+        )
+        for row in order
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean of what is defined; NaN of nothing."""
+    defined = [value for value in values if np.isfinite(value)]
+    return float(np.mean(defined)) if defined else float("nan")
+
+
+def _bounds(resampled: np.ndarray) -> Bounds | None:
+    return interval(resampled) if np.isfinite(resampled).any() else None
+
+
+def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
+    """[resample] mean Spearman of some predictions; empty where it is undefined."""
+    drawn = [
+        resampled
+        for prediction in predictions
+        if len(resampled := _resampled_once(prediction, test))
+    ]
+    return np.mean(drawn, axis=0) if drawn else np.zeros(0)
+
+
+def _resampled_once(prediction: Baseline | RungResult, test: TestPairs) -> np.ndarray:
+    arrays = prediction.predicted, test.scores.astype(float), _numbers(test)
+    return _resampled_as_bytes(*(values.tobytes() for values in arrays))
+
+
+@lru_cache(maxsize=4)
+def _numbers(test: TestPairs) -> np.ndarray:
+    return number_pairs(test.sentences1, test.sentences2)
+
+
+@lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
+def _resampled_as_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarray:
+    """The resampled correlation of float64 values; keeps nothing alive but these."""
+    cluster = np.frombuffer(numbers, np.int64)
+    return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores), cluster=cluster)
+
+
+_BLOM = 3 / 8
+DRAWN = 1000  # samples
+
+
+@dataclass(frozen=True, eq=False)
+class NormalPlot:
+    """Values in order, beside those that a standard normal distribution would have.
+
+    Attributes:
+        normal: [value] expected, by Blom's approximation.
+        values: in order.
+        straight: correlation of both, at most 1; NaN where all values are equal.
+    """
+
+    normal: np.ndarray
+    values: np.ndarray
+    straight: float
+
+
+def normal_plot(values: np.ndarray) -> NormalPlot:
+    """The plot of at least two values."""
+    normal = expected(len(values))
+    ordered = np.sort(np.asarray(values, float))
+    straight = float("nan")
+    if np.ptp(ordered) > 0:
+        straight = float(np.corrcoef(normal, ordered)[0, 1])
+    return NormalPlot(normal, ordered, straight)
+
+
+@lru_cache(maxsize=32)
+def least_straight(n: int) -> float:
+    """What the correlation reaches in 95 of 100 samples of ``n`` normal values, by drawing some."""
+    drawn = np.sort(np.random.default_rng(0).standard_normal((DRAWN, n)), axis=1)
+    drawn -= drawn.mean(axis=1, keepdims=True)
+    normal = expected(n)
+    correlations = drawn @ normal / np.sqrt((drawn**2).sum(axis=1) * (normal**2).sum())
+    return float(np.quantile(correlations, 0.05))
+
+
+def expected(n: int) -> np.ndarray:
+    """[value] of a standard normal sample of ``n``, in order; their mean is 0."""
+    shares = (np.arange(1, n + 1) - _BLOM) / (n + 1 - 2 * _BLOM)
+    return np.array([NormalDist().inv_cdf(share) for share in shares])
