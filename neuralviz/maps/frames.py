@@ -67,12 +67,6 @@ def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     return (scale * centred @ turn + target_centre).astype(np.float32)
 
 
-def find_moved_most(maps: np.ndarray, n: int) -> np.ndarray:
-    """Numbers of the ``n`` texts whose points moved furthest from the first map to the last."""
-    distance = np.linalg.norm(maps[-1] - maps[0], axis=1)
-    return np.argsort(-distance, kind="stable")[:n]
-
-
 def _lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,

@@ -100,9 +100,9 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     ends = [entry[0] for entry in published if entry]
     for row in lines:
         ends += [row.spearman, *(row.interval or ()), *row.seeds]
-    if finite := [value for value in ends if np.isfinite(value)]:
-        figure.update_xaxes(range=widen(finite, 0.06))
-    return figure.update_layout(showlegend=True, title=None, margin={"t": 16})
+    finite = [value for value in ends if np.isfinite(value)]
+    figure.update_xaxes(range=widen(finite, 0.06) if finite else [0, 1])
+    return figure.update_layout(showlegend=True)
 
 
 def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
@@ -268,10 +268,9 @@ def pair_scores_figure(
     )
     return draw(
         [scores, identical],
-        None,
+        "Scores by every rung",
         {"title": "score ↑", "range": [low, high + 0.02 * (high - low)]},
         NAMES_OF_BARS,
         bargap=0.35,
         showlegend=True,
-        margin={"t": 16},
     )

@@ -6,22 +6,26 @@ place in the queue, *Stop*, the time left, *Run again*, and drawing anew while t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.ui.pace import DRAWINGS, let_others_draw, slot, wait_for_news
+from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
 from neuralviz.ui.page import plain
-from neuralviz.ui.session import send_whole_elements
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamlit.delta_generator import DeltaGenerator
+
     from neuralviz.ui.session_runs import SessionRuns
 
 R = TypeVar("R")
@@ -55,7 +59,6 @@ def show_run_panel(
     show: Callable[[R, bool], None],
     *,
     sentences: RunSentences | None = None,
-    bar_stays: bool = False,
     interval: float = LIVE_SECONDS,
     patience: float = 0.0,
 ) -> None:
@@ -68,14 +71,13 @@ def show_run_panel(
         run: the run to show.
         show: draws a result; its second argument is whether the run still goes on.
         sentences: the page's own, in place of the panel's.
-        bar_stays: keep its room when it is over, so that what is below it stays in place.
         interval: seconds between two drawings.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
     with let_others_draw():
         live = not run.wait(patience)
-    panel = _Panel(runs, run, show, sentences or RunSentences(), bar_stays)
+    panel = _Panel(runs, run, show, sentences or RunSentences())
     st.session_state[panel.page_draws_key] = True
     with st.container():  # else elements below move up when Streamlit discards a drawing
         if live:
@@ -92,17 +94,14 @@ class _Panel:
     run: Run[Any]
     show: Callable[[Any, bool], None]
     sentences: RunSentences
-    bar_stays: bool
 
     @property
     def page_draws_key(self) -> str:
         """Key of a flag: the panel is drawn with the whole page, which must not be interrupted."""
-        return f"{self.runs.kind}-page-draws-{self.run.id}"
+        return self._key("page-draws")
 
-    @property
-    def _refusal_key(self) -> str:
-        """Key of the reason why a restart failed, kept until it is shown."""
-        return f"{self.runs.kind}-refusal-{self.run.id}"
+    def _key(self, name: str) -> str:
+        return f"{self.runs.kind}-{name}-{self.run.id}"
 
     def draw_live(self, interval: float) -> None:
         """Draw the panel of a run that goes on.
@@ -114,10 +113,8 @@ class _Panel:
         is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
         if is_drawn_alone and self.run.is_over:
             st.rerun()
-        with slot(), send_whole_elements():
-            began = time.thread_time()
+        with draw_live(), send_whole_elements():
             self._draw(live=True)
-        DRAWINGS.note(time.thread_time() - began)
         if is_drawn_alone:
             wait_for_news(self.run, n_events, interval)
             if self.run.is_over:
@@ -128,13 +125,6 @@ class _Panel:
         self._is_drawn_alone()
         self._draw(live=False)
 
-    def restart(self) -> None:
-        """Start the run again, or keep the reason why that fails."""
-        try:
-            self.runs.start(self.run.task, again=True)
-        except SettingsError as error:
-            st.session_state[self._refusal_key] = str(error)
-
     def _is_drawn_alone(self) -> bool:
         """Whether only the panel is drawn; runs the page if the run was started again."""
         is_drawn_alone = not st.session_state.pop(self.page_draws_key, False)
@@ -143,15 +133,11 @@ class _Panel:
         return is_drawn_alone
 
     def _draw(self, *, live: bool) -> None:
-        """Draw why a restart failed, the progress, and the result."""
-        refusal = st.session_state.pop(self._refusal_key, "")
-        if refusal:
-            st.error(plain(refusal))
-        with st.container(key=f"{self.runs.kind}-state-{self.run.id}"):
+        """Draw the progress and the result."""
+        with st.container(key=self._key("state")):
             self._show_state()
-        if self.run.has_nothing and not self.sentences.error_advice:
-            return  # figures would be empty
-        self.show(self.run.result, live)
+        if not self.run.has_nothing or self.sentences.error_advice:  # figures would be empty
+            self.show(self.run.result, live)
 
     def _show_state(self) -> None:
         """Progress with a *Stop*, the place in the queue, or how the run ended."""
@@ -160,12 +146,22 @@ class _Panel:
             st.error(plain(f"{run.error} {self.sentences.error_advice}".rstrip()))
             if run.may_succeed_again:
                 self._offer_restart()
-        elif status in ("done", "stopped"):
-            self._show_end(status)
+        elif status == "done":
+            describe = self.sentences.describe_done
+            if text := describe(run.result) if describe else _describe_done(run):
+                with _row():
+                    st.caption(plain(text))
+                    st.html(_AS_HIGH_AS_A_BUTTON, width="content")
+        elif status == "stopped":
+            describe = self.sentences.describe_stopped
+            text = describe(run.result) if describe else _describe_stopped(run)
+            with _row():
+                st.progress(run.progress.share, plain(f"{text} {describe_time(run)}".rstrip()))
+                self._offer_restart()
         else:
-            with st.container(horizontal=True, vertical_alignment="center"):
+            with _row():
                 st.progress(*self._describe_progress(status))
-                key = f"{self.runs.kind}-stop-{run.id}"
+                key = self._key("stop")
                 st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
 
     def _describe_progress(self, status: str) -> tuple[float, str]:
@@ -176,41 +172,43 @@ class _Panel:
         text = progress.doing or self.sentences.start
         return progress.share, plain(text + describe_time_left(self.run))
 
-    def _show_end(self, status: str) -> None:
-        """How a run has ended that did not fail."""
-        run, sentences = self.run, self.sentences
-        if status == "done":
-            describe = sentences.describe_done
-            text = describe(run.result) if describe else _describe_done(run)
-        else:
-            describe = sentences.describe_stopped
-            text = describe(run.result) if describe else _describe_stopped(run)
-            text = f"{text} {describe_time(run)}".rstrip()
-        if not self.bar_stays:
-            if text:
-                (st.caption if status == "done" else st.info)(plain(text))
-            if status == "stopped":
-                self._offer_restart()
-            return
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if status == "done":
-                st.caption(plain(text))
-                st.html(_AS_HIGH_AS_A_BUTTON, width="content")
-            else:
-                st.progress(run.progress.share, plain(text))
-                self._offer_restart()
-
     def _offer_restart(self) -> None:
         """A button that starts the run again.
 
         It calls: what it returns would be lost where the page runs before the button is drawn.
         """
-        st.button(
-            "Run again",
-            icon=":material/replay:",
-            key=f"{self.runs.kind}-again-{self.run.id}",
-            on_click=self.restart,
-        )
+        key = self._key("again")
+        st.button("Run again", icon=":material/replay:", key=key, on_click=self._restart)
+
+    def _restart(self) -> None:
+        try:
+            self.runs.start(self.run.task, again=True)
+        except SettingsError as error:
+            st.toast(plain(str(error)), icon=":material/warning:")
+
+
+def _row() -> DeltaGenerator:
+    return st.container(horizontal=True, vertical_alignment="center")
+
+
+@contextmanager
+def send_whole_elements() -> Iterator[None]:
+    """Send elements whole, even those of which the browser says that it has them.
+
+    Streamlit 1.67 would send a reference in their place. If a fragment runs again before the
+    browser has got what it drew last, Streamlit takes that back, but not the references; on these
+    the browser fails, and shows an empty page. It matters where a clock asks for the fragment.
+    Where a person does, who sees the page first, references save sending large maps again.
+    """
+    context = get_script_run_ctx(suppress_warning=True)
+    if context is None:
+        yield
+        return
+    kept, context.cached_message_hashes = context.cached_message_hashes, frozenset()
+    try:
+        yield
+    finally:
+        context.cached_message_hashes = kept
 
 
 def _describe_wait(place: int, seconds: float | None) -> str:

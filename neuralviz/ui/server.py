@@ -37,8 +37,7 @@ from neuralviz.store.refusing import why_not_writable
 from neuralviz.ui.corpora import BROWSER
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.model_choice import load_bundled
-from neuralviz.ui.pace import CALM
-from neuralviz.ui.warming import WARMING
+from neuralviz.ui.pace import CALM, WARMING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from streamlit import config, runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 def is_served() -> bool:
@@ -32,23 +31,3 @@ def connection_check(session: str) -> Callable[[], bool]:
         return lambda: True
     server = runtime.get_instance()
     return lambda: server.is_active_session(session)
-
-
-@contextmanager
-def send_whole_elements() -> Iterator[None]:
-    """Send elements whole, even those of which the browser says that it has them.
-
-    Streamlit 1.67 would send a reference in their place. If a fragment runs again before the
-    browser has got what it drew last, Streamlit takes that back, but not the references; on these
-    the browser fails, and shows an empty page. It matters where a clock asks for the fragment.
-    Where a person does, who sees the page first, references save sending large maps again.
-    """
-    context = get_script_run_ctx(suppress_warning=True)
-    if context is None:
-        yield
-        return
-    kept, context.cached_message_hashes = context.cached_message_hashes, frozenset()
-    try:
-        yield
-    finally:
-        context.cached_message_hashes = kept

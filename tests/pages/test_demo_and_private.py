@@ -110,14 +110,14 @@ def test_where_an_uploaded_file_goes(
         import streamlit as st
 
         from neuralviz.ui.evaluation import data
-        from neuralviz.ui.frozen_features import main
+        from neuralviz.ui.frozen_features.choose import choose_scored_pairs
         from neuralviz.ui.layers import pairs
         from neuralviz.ui.texts import ask_texts
 
         for key in ("t", "layers-pairs", "frozen"):
             st.session_state[f"{key}-source"] = "Upload"
         data._choose_upload()
-        main._choose_pairs()
+        choose_scored_pairs()
         pairs._choose_pairs()
         ask_texts("t", {"One": ["a"]})
 

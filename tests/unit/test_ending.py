@@ -59,7 +59,7 @@ main()
 
 WARM_UP = """
 import time
-from neuralviz.ui import warming
+from neuralviz.ui import pace
 
 def load():
     print("begins", flush=True)
@@ -67,8 +67,8 @@ def load():
     print("ends", flush=True)
     raise ImportError("cannot import once Python has begun to end")
 
-warming.AFTER = 0
-warming.WARMING.call_soon(load)
+pace.AFTER = 0
+pace.WARMING.call_soon(load)
 time.sleep(0.3)
 """
 

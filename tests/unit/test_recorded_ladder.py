@@ -56,7 +56,7 @@ def test_what_it_says_is_worth_seeing(ladder: Ladder) -> None:
     said, best = describe_layers(ladder.layers)
     assert best is not None
     assert "Spearman with people's scores is" in said
-    assert "(the best rung on the dev pairs)" in describe_ladder(ladder)
+    assert "(chosen on the dev pairs)" in describe_ladder(ladder)
     for result in ladder.results.values():
         assert 0 < result.spearman < 1
 

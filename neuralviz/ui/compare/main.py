@@ -145,7 +145,6 @@ def show() -> None:
                 describe_stopped=describe_stopped,
                 describe_done=lambda _: describe_finish(run),
             ),
-            bar_stays=True,
             interval=LIVE_SECONDS_OF_MANY if len(task.texts) > MANY_TEXTS else LIVE_SECONDS,
         )
 

@@ -22,11 +22,11 @@ from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
+from neuralviz.ui.choices import choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
 from neuralviz.ui.corpus.making import current_run, show_import_first
 from neuralviz.ui.corpus.selection import read_new_value, write_value
 from neuralviz.ui.figures import download
-from neuralviz.ui.header import choose_header
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many

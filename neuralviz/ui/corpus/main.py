@@ -30,10 +30,10 @@ from neuralviz.ui.corpus.selection import (
 )
 from neuralviz.ui.corpus.show import Maps, list_colours, show_maps
 from neuralviz.ui.headline import show_headline
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import show_on_stage, slide
-from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus

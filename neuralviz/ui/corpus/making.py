@@ -294,7 +294,6 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             run,
             lambda _result, _live: None,
             sentences=RunSentences(describe_stopped=partial(describe_stopped, _get_task(run))),
-            bar_stays=True,
             interval=LIVE_SECONDS,
         )
     if run.is_over and run.result.unread:

@@ -27,8 +27,8 @@ from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.rows import are_whole
+from neuralviz.ui.pace import WARMING
 from neuralviz.ui.session import is_served
-from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

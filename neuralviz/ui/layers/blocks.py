@@ -78,7 +78,6 @@ def show() -> None:
             run,
             partial(_show_marks, run, measure, epoch),
             sentences=_words(run),
-            bar_stays=True,
             interval=LIVE_SECONDS,
         )
     if run.is_over and run.result.epochs_known and ask_more_figures():
