@@ -137,7 +137,7 @@ def draw_words(result: MicroTuning) -> RenderableType:
         raise ValueError("This run has no word shares.")
     text, shares = result.texts[0], result.shares[0]
     by_word = np.zeros(len(text.word_spans))
-    np.add.at(by_word, text.words, shares.by_token())
+    np.add.at(by_word, text.words, shares.token_shares())
     unknown = np.zeros(len(by_word), dtype=bool)
     np.logical_or.at(unknown, text.words, text.unknown)
     words = [printable(text.text[start:end]) for start, end in text.word_spans]
@@ -156,7 +156,7 @@ def draw_words(result: MicroTuning) -> RenderableType:
         table.add_row(
             name, Text(f"{number(by_word[word_index], ',.1%'):>6}", justify="right"), length
         )
-    rest = {"weight decay": shares.of_decay()}
+    rest = {"weight decay": shares.decay_share()}
     if len(order) > SHOWN_WORDS:
         other_words = many(len(order) - SHOWN_WORDS, "other word")
         rest = {other_words: by_word[order[SHOWN_WORDS:]].sum()} | rest
