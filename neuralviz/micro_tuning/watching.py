@@ -263,7 +263,7 @@ def watch_together(
         ):
             result = event.result
             yield [
-                *leaving(),
+                *list_leavers(),
                 *((n, WatchedEvent(0, event.select_texts(find_slice(n)))) for n in active),
             ]
     if result is None:
