@@ -31,6 +31,7 @@ from neuralviz.reading.scales import FIVE, UNIT, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
+from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.evaluation.data import DataChoice, choose_data
 from neuralviz.ui.evaluation.probe import choose_probe
@@ -38,7 +39,6 @@ from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import offline_models, trained_names
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
