@@ -1,4 +1,4 @@
-"""Records as one file of plain values and arrays: nothing in it is ever unpickled."""
+"""Vectors of length 1; and records as one file of arrays, of which nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ import numpy as np
 
 _PLAIN = "about"
 _SEQUENCES: dict[str, type] = {kind.__name__: kind for kind in (list, tuple, set)}
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """[text, dim] vectors of length 1; those of zeros stay so."""
+    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
+    scaled = vectors / np.where(peak > 0, peak, 1)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(length > 0, length, 1)
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ def percent(share: float) -> str:
     """A share as whole percent; only all is ``100%``, and only none is ``0%``."""
     if 0.995 <= share < 1:
         return f"{min(99.9, 100 * share):.1f}%"
-    if 0 < share < 0.005:
-        return f"{max(0.1, 100 * share):.1f}%"
+    if 0 < share <= 0.005:
+        return f"{share:.1%}" if share >= 0.0005 else "less than 0.1%"
     return f"{share:.0%}"
 
 

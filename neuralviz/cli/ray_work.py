@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.cli.common import print_message, status
-from neuralviz.cli.vectors import progress_bars
+from neuralviz.cli.console import print_message, print_notes, progress_bars, status
 from neuralviz.cluster.adding import ReadingProgress, add_on_cluster, source_digest
 from neuralviz.cluster.addresses import LOCAL
 from neuralviz.cluster.attempts import KILLED
@@ -25,6 +24,7 @@ from neuralviz.words import many, percent
 if TYPE_CHECKING:
     from neuralviz.cluster.text_blocks import Layout
     from neuralviz.embedders import Embedder
+    from neuralviz.errors import ShouldStop
     from neuralviz.reading.blocks import Parts
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
@@ -101,15 +101,14 @@ def add_with_ray(
     Raises:
         NeuralvizError: as of `add_on_cluster`.
     """
-    with progress_bars(has_total=False) as bars:
-        task = bars.add_task("Reading texts", total=None)
+    with progress_bars() as bars:
+        bar = bars.add_task("Reading texts", total=None)
 
         def show_progress(reading: ReadingProgress) -> None:
-            bars.update(task, completed=reading.n_texts)
+            bars.update(bar, description=f"Reading texts: {reading.n_texts:,}")
 
         added = add_on_cluster(store, name, parts, layout, limit, report=show_progress)
-    for note in added.notes:
-        print_message(note)
+    print_notes(added.notes)
     if added.corpus.n_texts == limit:
         print_message(f"Limited to the first {many(limit, 'text')}.")
     return added.corpus, added.is_new
@@ -127,11 +126,13 @@ class RayEmbedding:
         self._left_out: LeftOut = {}
 
     def __call__(
-        self, store: CorpusStore, corpus: Corpus, embedder: Embedder
+        self, store: CorpusStore, corpus: Corpus, embedder: Embedder, *, should_stop: ShouldStop
     ) -> Generator[EmbeddingEvent, None, None]:
         """As `embed_on_cluster`."""
         corpus = store.recount(corpus)
-        left_out = yield from embed_on_cluster(store, corpus, embedder, self._cluster)
+        left_out = yield from embed_on_cluster(
+            store, corpus, embedder, self._cluster, should_stop=should_stop
+        )
         self._left_out.update(left_out)
 
     def leave_out(self, store: CorpusStore, corpus: Corpus, label: str) -> tuple[Corpus, int]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from tqdm.auto import tqdm
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.encoding import (
     accept_sentences,
     check_batch_size,
@@ -433,14 +434,6 @@ def has_risen(loss: np.ndarray) -> np.ndarray:
     """[text] where the last of two losses [text, 2] is above the first, or no number any more."""
     first, last = loss[:, 0], loss[:, 1]
     return ~np.isnan(first) & ~(last <= first)
-
-
-def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """[text, dim] vectors of length 1; those of zeros stay so."""
-    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
-    scaled = vectors / np.where(peak > 0, peak, 1)
-    length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return scaled / np.where(length > 0, length, 1)
 
 
 def _unit_tensors(*several: Any) -> Iterator[Tensor]:

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, has_risen, missing_losses, unit_vectors
+from neuralviz.arrays import unit_vectors
+from neuralviz.embedders.base import Embedder, has_risen, missing_losses
 from neuralviz.errors import SettingsError, ShouldStop
 
 

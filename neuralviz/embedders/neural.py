@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from neuralviz.embedders.base import ModelEmbedder, missing_losses, unit_vectors
+from neuralviz.arrays import unit_vectors
+from neuralviz.embedders.base import ModelEmbedder, missing_losses
 from neuralviz.errors import SettingsError
 from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
-
 from neuralviz.errors import SettingsError
 from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings, with_options
 from neuralviz.words import number
@@ -15,6 +13,7 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
 
 Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
@@ -224,6 +223,8 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
         Percent as text, the mean over the seeds and, where there are several, the range of them;
         then steps and seconds, the mean.
     """
+    import pandas as pd
+
     rows = []
     for label in dict.fromkeys(cell.row for cell in cells):
         seeds = [cell for cell in cells if cell.row == label]
@@ -238,6 +239,8 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
     """The numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    import pandas as pd
+
     return pd.DataFrame(
         {"row": cell.row, "seed": cell.seed}
         | _values(table, cell)

@@ -86,13 +86,9 @@ class Headline:
         interval: Callable[[int, int], Bounds | None],
         reason: str = UNSURE,
     ) -> Headline:
-        """The headline of two or more entries.
+        """The headline of two or more entries, the best first.
 
-        Args:
-            measured: what their values are.
-            entries: the best first.
-            interval: 95% interval of the lead of one entry, by its place, over another.
-            reason: as of `Headline`.
+        ``interval`` gives the 95% interval of the lead of one entry, by its place, over another.
         """
         places = range(1, len(entries))
         top = [0, *(i for i in places if abs(entries[i].value - entries[0].value) < LEVEL)]
@@ -147,12 +143,7 @@ class Headline:
         if self.outcome == "unknown":
             doubt = f"by {lead}, but {self.reason}" if self.reason else "so far"
             return f"{'higher' if difference > 0 else 'lower'} than {rival.name} {doubt}"
-        ending = ""
-        if self.rest:
-            amount = "as much" if len(self.rest) == 1 else "at least as much"
-            if abs(self.rest[0].value - rival.value) >= LEVEL:
-                amount = "more"
-            ending = f" and of {self._name_rest()} by {amount}"
+        ending = f" and of {self._name_rest()}" if self.rest else ""
         return f"ahead of {rival.name} by {lead}{self._describe_interval()}{ending}"
 
     def _name_rest(self) -> str:
@@ -179,12 +170,9 @@ def _judge(intervals: Sequence[Bounds | None]) -> str:
 
 
 def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarray]) -> Headline:
-    """The headline of shares of the same texts, whether each text was right.
+    """The headline of shares of the same texts, from [text] whether each was right by each method.
 
-    Args:
-        measured: what is right.
-        names: of the methods, marked up.
-        hits: [text] booleans of each method; where lengths differ, some are still under way.
+    Where lengths differ, some methods are still under way.
     """
     if len(names) == 1:
         bounds = wilson_interval(int(hits[0].sum()), len(hits[0]))
@@ -210,14 +198,7 @@ def most_and_least(
     alike: str = "all about equally ({})",
     spec: str = ".2f",
 ) -> str:
-    """``a most (0.91), b least (0.12)``.
-
-    Args:
-        entries: one or more.
-        predicate: what is said of the highest, with its value.
-        alike: what is said where the highest and the lowest are written alike.
-        spec: the format of the values.
-    """
+    """``a most (0.91), b least (0.12)``, or ``alike`` where both are written alike."""
     ordered = sorted(entries, key=lambda entry: -entry.value)
     high, low = (number(entry.value, spec) for entry in (ordered[0], ordered[-1]))
     if len(ordered) == 1:

@@ -32,16 +32,12 @@ def trained_part(settings: TrainingSettings) -> str:
 
 
 def describe_lessons(lessons: Sequence[Lesson], label: str, *, part: str = "") -> str:
-    """What is learnt so far, against no training and the whole model untrained.
+    """What is learnt so far, against no training; what the whole model does as well comes first.
 
     Args:
-        lessons: one or two, of the same part of a model.
+        lessons: one or two, of the same part of a model; before their first step there is nothing.
         label: what texts are told apart by, as markdown; empty without labels.
         part: what is trained, as of `trained_part`; empty where that is not known.
-
-    Returns:
-        Empty before the first step. What is learnt never comes before what the whole model does
-        as well untrained.
     """
     started = [lesson for lesson in lessons if lesson.step]
     if not started:
@@ -103,7 +99,7 @@ def _describe_loss(lesson: Lesson, part: str) -> str:
     losses = lesson.loss[np.isfinite(lesson.loss)]
     subject = f"Training with {_kind(lesson)}" + (f" (**{part}**)" if part else "")
     if len(losses) < 2:  # as of a training by another program, which has not told it yet
-        return f"{subject} has begun: each step pulls the two texts of a pair together."
+        return f"{subject} has begun."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
         f"{subject}: the loss went from {first:.2f} to {last:.2f} nats in "
@@ -112,11 +108,7 @@ def _describe_loss(lesson: Lesson, part: str) -> str:
 
 
 def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
-    """Which layer's accuracy has changed most, in any of the lessons.
-
-    Args:
-        lessons: with accuracies of several layers and steps.
-    """
+    """Which layer's accuracy has changed most, in any of the lessons."""
     changes = [np.abs(lesson.accuracy[-1] - lesson.accuracy[0]) for lesson in lessons]
     n = int(np.argmax([change.max() for change in changes]))
     layer, accuracy = int(changes[n].argmax()), lessons[n].accuracy
@@ -135,8 +127,7 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
     return (
-        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
-        "The lines follow the texts with the most new ones."
+        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average."
     )
 
 
@@ -158,12 +149,7 @@ def suggest_next(lessons: Sequence[Lesson]) -> str:
 
 
 def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
-    """Which row of a table of trainings is ahead at the last layer; empty without any cell.
-
-    Args:
-        cells: that are finished.
-        label: what texts are told apart by, as markdown.
-    """
+    """Which row of a table of trainings is ahead at the last layer; ``label`` is markdown."""
     if not cells:
         return ""
     rows: dict[str, list[float]] = {}

@@ -67,9 +67,15 @@ class MethodEmbeddings:
     error: str = ""
 
     @cached_property
+    def finished(self) -> np.ndarray:
+        """[finished] numbers of the texts that are embedded."""
+        has_vector = [] if self.vectors is None else ~np.isnan(self.vectors[:, 0])
+        return np.flatnonzero(has_vector)
+
+    @cached_property
     def n_done(self) -> int:
         """Texts that are embedded."""
-        return 0 if self.vectors is None else int((~np.isnan(self.vectors[:, 0])).sum())
+        return len(self.finished)
 
     @cached_property
     def similarity(self) -> Similarity | None:
@@ -106,6 +112,7 @@ class Compare(KeptTask[Step, Comparison]):
         specs: the methods.
         texts: at least one.
         models: of the methods; a comparison by other files of a model is another one.
+        batch_size: as of `embed`.
     """
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
@@ -113,6 +120,7 @@ class Compare(KeptTask[Step, Comparison]):
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]
     models: tuple[ModelRef, ...]
+    batch_size: int | None = None
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
@@ -132,9 +140,14 @@ class Compare(KeptTask[Step, Comparison]):
         # the quick methods go first, those that learn every text last
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
-                spec, vectors = self.specs[method], _memory_vectors()
+                spec, vectors = self.specs[method], memory_vectors()
                 for event in embed(
-                    self.texts, spec, vectors, loaders=LOADERS, should_stop=should_stop
+                    self.texts,
+                    spec,
+                    vectors,
+                    loaders=LOADERS,
+                    batch_size=self.batch_size,
+                    should_stop=should_stop,
                 ):
                     if len(event.at):
                         yield Step(method, event.at, event.vectors, event.loss_rose, event.unread)
@@ -179,7 +192,7 @@ def describe_missing(result: Comparison) -> str:
 
 
 @cache
-def _memory_vectors() -> MemoryVectors:
+def memory_vectors() -> MemoryVectors:
     """The embeddings that this process keeps in memory."""
     return MemoryVectors()
 

@@ -74,8 +74,9 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     Attributes:
         model: that stays as it is.
-        pairs: of which dev and test pairs are split off.
+        pairs: train pairs; the others are split off where they are not given.
         settings: rungs and seeds.
+        dev, test: pairs to choose and to test by.
     """
 
     format = LADDER_FORMAT
@@ -83,12 +84,14 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     model: ModelRef
     pairs: ScoredPairs
     settings: LadderSettings
+    dev: ScoredPairs | None = None
+    test: ScoredPairs | None = None
 
     def start(self) -> Ladder:
         return Ladder()
 
     def events(self, should_stop: ShouldStop) -> Generator[LadderEvent, None, None]:
-        split = similarity.split_pairs(self.pairs)
+        split = similarity.split_pairs(self.pairs, self.dev, self.test)
         model = shared_text_model(self.model.id)
         yield from evaluation.train_ladder(
             model,
@@ -122,12 +125,13 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         )
 
     def cache_key(self) -> str:
+        all_pairs = (self.pairs, self.dev, self.test)
         trainings = [asdict(training) for training in self.settings.list_trainings()]
         return json.dumps(
             [
                 self.format.version,
                 self.model.identity(),
-                self.pairs.digest,
+                [pairs.digest for pairs in all_pairs if pairs is not None],
                 asdict(self.settings),
                 trainings,
             ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.maps.distances import pair_distances, sort_keys, split_keys
 from neuralviz.maps.neighbours import Neighbours

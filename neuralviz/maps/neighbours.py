@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, Stopped, TextError, never
 from neuralviz.maps.distances import (
     ROWS,

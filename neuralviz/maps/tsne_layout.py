@@ -11,7 +11,7 @@ from openTSNE.affinity import Affinities, PerplexityBasedNN, joint_probabilities
 from openTSNE.nearest_neighbors import PrecomputedNeighbors
 from scipy.sparse import csr_matrix
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 from neuralviz.maps.projection import principal_components, project_on_components
 from neuralviz.maps.settings import PLACING_PERPLEXITY
 

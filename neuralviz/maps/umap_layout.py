@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from umap import UMAP, layouts
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import SettingsError, TextError
-from neuralviz.words import number
+from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,12 +167,3 @@ def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
         return f"micro-tuning on text {used[0][1] + 1}"
     listed = [f"{number(scale)} × the delta of text {text + 1}" for scale, text in used]
     return f"adding {' and '.join(listed)}"
-
-
-def percent(share: float) -> str:
-    """``12%``; what would read as nothing or as all has more digits: ``0.3%``, ``99.6%``."""
-    if share < 0.001:
-        return "less than 0.1%"
-    if share >= 0.9995:
-        return "over 99.9%"
-    return f"{share:.1%}" if share < 0.0095 or share >= 0.995 else f"{share:.0%}"

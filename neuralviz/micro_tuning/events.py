@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import short_repr
@@ -160,11 +161,4 @@ def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
     Each layer's delta is normalised, the layers are concatenated, the whole is normalised. A layer
     that did not move contributes zeros; when none moved, the embedding is all zeros.
     """
-    return _normalized(np.concatenate([_normalized(delta) for delta in deltas], axis=1))
-
-
-def _normalized(vectors: np.ndarray) -> np.ndarray:
-    peak = np.abs(vectors).max(axis=1, keepdims=True)  # keeps the squares in range
-    scaled = vectors / np.where(peak > 0, peak, 1)
-    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return scaled / np.where(norm > 0, norm, 1)
+    return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))

@@ -56,21 +56,6 @@ def predict_masked(
     model: LanguageModel,
     text: TokenizedText,
     settings: TuningSettings,
-    deltas: Sequence[np.ndarray] | None,
-    top: int = 5,
-    at_most: int | None = None,
-    should_stop: ShouldStop = never,
-) -> MaskedPredictions:
-    """`predict_with_each` with the deltas of one text, or None for the pretrained model."""
-    (predictions,) = predict_with_each(model, text, settings, [deltas], top, at_most, should_stop)
-    return predictions
-
-
-@torch.no_grad()
-def predict_with_each(
-    model: LanguageModel,
-    text: TokenizedText,
-    settings: TuningSettings,
     all_deltas: Sequence[Sequence[np.ndarray] | None],
     top: int = 5,
     at_most: int | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -99,20 +99,6 @@ class RunRecord:
         self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
 
     @property
-    def reached(self) -> dict[str, int]:
-        """How far the run has come, as plain numbers, to be kept with it and set again."""
-        return {
-            "texts_done": self.texts_done,
-            "batch": self._batch,
-            "epochs": self.epochs_reached,
-        }
-
-    @reached.setter
-    def reached(self, values: Mapping[str, int]) -> None:
-        self.texts_done, self._batch = values["texts_done"], values["batch"]
-        self.epochs_reached = values.get("epochs", self.settings.epochs)
-
-    @property
     def progress(self) -> float:
         """Share of the work that is done, 0 … 1; a text counts by its length."""
         if self.texts_done >= len(self.texts):
@@ -184,13 +170,8 @@ class RunRecord:
         return neural_embeddings(tuple(last[started] for last in self.last))
 
 
-def save_record(record: RunRecord, path: Path) -> None:
-    """Write `record_bytes` to a file."""
-    path.write_bytes(record_bytes(record))
-
-
 def load_record(path: Path) -> RunRecord:
-    """Read what `save_record` wrote; errors as of `read_record`."""
+    """The run in a file of `record_bytes`; errors as of `read_record`."""
     return read_record(path.read_bytes())
 
 

@@ -120,8 +120,7 @@ def walk_through(
     tuning = collect_result(events)
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
-    before = predict_masked(model, text, settings, None, should_stop=should_stop)
-    after = predict_masked(model, text, settings, deltas, should_stop=should_stop)
+    before, after = predict_masked(model, text, settings, [None, deltas], should_stop=should_stop)
     if should_stop():
         raise Stopped
     parameters = dict(model.network.named_parameters())

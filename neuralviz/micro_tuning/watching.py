@@ -148,11 +148,11 @@ def report_on(
     should_stop: ShouldStop = never,
 ) -> TextReport:
     """The report on the ``i``-th text of a batch, which is the ``index``-th of the run."""
-    from neuralviz.micro_tuning.predictions import predict_with_each
+    from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings
     deltas = [delta[i] for delta in result.deltas]
-    before, after = predict_with_each(
+    before, after = predict_masked(
         model, text, settings, [None, deltas], at_most=MAX_PREDICTED, should_stop=should_stop
     )
     shares = result.shares[i] if result.shares else None

@@ -10,7 +10,6 @@ import numpy as np
 from plotly.colors import sample_colorscale
 
 from neuralviz.headlines.micro_tuning import describe_progress
-from neuralviz.micro_tuning.blanks import percent
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.plots.parts import (
     CIVIDIS,
@@ -33,7 +32,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import many
+from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

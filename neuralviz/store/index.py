@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neuralviz.embedders.base import unit_vectors
+from neuralviz.arrays import unit_vectors
 from neuralviz.store.database import (
     PATIENCE,
     ROWS_AT_ONCE,

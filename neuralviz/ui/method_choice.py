@@ -11,10 +11,10 @@ from neuralviz.embedders.specs import concatenate_specs, read_methods, select_de
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import check_may_load
+from neuralviz.ui.choices import choose_precision
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.page import plain
-from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

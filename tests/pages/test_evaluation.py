@@ -693,7 +693,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
     bars = proof(page)
     assert title(bars) == "Broken triplets (of 5,600)"
-    assert headline(page).endswith("Left out: **cls** (not finished).")
+    assert headline(page).endswith("Left out: **cls**.")
     assert bars["data"][0]["y"] == ["mean"]
 
     monkeypatch.setattr(lab, "embed", watched)

@@ -235,7 +235,7 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert 0 < run.result.epochs_done(0) < 1000
     assert "appear only when micro-tuning is finished" in captions(page)
     told = messages(page).replace("\\", "")
-    half = re.search(r"Stopped. Texts 1 to 3 have reached epoch (\d+) of", told)
+    half = re.search(r"Stopped. Of 3 texts: 3 under way \(epoch (\d+) of", told)
     assert half
     last = int(half[1]) - 1  # whose loss is known
     assert f"After {last:,} of 1,000 epochs, the losses of 3 texts are" in said(page)

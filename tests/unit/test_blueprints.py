@@ -99,26 +99,6 @@ def test_agrees_with_the_papers_pseudocode(n: int, blueprints: list[tuple[int, i
     assert made.masked.tolist() == pseudocode(n, blueprints)
 
 
-@settings(deadline=None, max_examples=150)
-@given(st.integers(1, 60), blueprint_lists)
-def test_every_input_masks_something(n: int, blueprints: list[tuple[int, int]]) -> None:
-    made = mask_inputs(n, blueprints)
-    assert made.masked.any(axis=1).all()
-    assert len(made.masked) >= 1
-    for index, shift, row in zip(made.blueprint, made.shift, made.masked, strict=True):
-        keep, mask = blueprints[index]
-        assert [(j - shift) % (keep + mask) >= keep for j in range(n)] == row.tolist()
-
-
-@settings(deadline=None)
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5))
-def test_each_token_is_masked_its_share_of_the_time(keep: int, mask: int, times: int) -> None:
-    """Over a multiple of the period every token is masked in m of the k + m inputs."""
-    made = mask_inputs(times * (keep + mask), [(keep, mask)])
-    assert len(made.masked) == keep + mask
-    assert (made.times_masked == mask).all()
-
-
 @pytest.mark.parametrize(
     "typed",
     [

@@ -35,7 +35,6 @@ from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stoppe
 from neuralviz.evaluation.plan import experiment_rows
 from neuralviz.micro_tuning import TuningSettings, learning, micro_tune, products
 from neuralviz.micro_tuning.blueprints import Blueprint
-from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 from neuralviz.models import (
     BUNDLED,
     MINILM,
@@ -187,16 +186,6 @@ def test_the_token_that_is_picked(tiny: LanguageModel) -> None:
     np.testing.assert_allclose(raw, states[-1].mean(dim=0), atol=1e-5)
 
 
-def test_a_text_in_chunks_is_read_to_its_end(tiny: LanguageModel) -> None:
-    text = TEXTS["several chunks"]
-    (tokens,) = tokenize(tiny, [text])
-    assert len(tokens.chunks) > 1
-    changed = text.replace("dog", "ship").rstrip(".") + " and a ship."
-    for pooling in ("mean", "last"):
-        embedder = PooledEmbedder(tiny, pooling)
-        assert not np.allclose(embedder.encode(text), embedder.encode(changed), atol=1e-4)
-
-
 def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
     causal = load_text_model(save_plain_gpt2(tmp_path), device="cpu")
     assert (causal.prefix_ids, causal.suffix_ids) == ((), ())
@@ -262,14 +251,6 @@ def test_no_embedder_changes_the_model(method: str, make, tiny: LanguageModel) -
     assert not tiny.network.training
 
 
-def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> None:
-    one = make("neural-1", epochs="3")
-    assert one.settings.layers == tiny.last_block_layers[-1:]
-    assert one.settings.layers[0].endswith("output.dense.bias")
-    expected = NeuralEmbedder(tiny, layers=one.settings.layers, epochs=3).encode(MANY[:3])
-    np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
-
-
 @pytest.mark.parametrize(("key", "n_layers"), [("neural", 3), ("neural-1", 1)])
 def test_appendix_g_tunes_the_last_block_for_five_epochs(
     key: str, n_layers: int, tiny: LanguageModel
@@ -318,15 +299,6 @@ def test_a_gradient_is_what_a_plain_loop_finds(text: str, layers: str, tiny, mak
     gradients = plain_gradients(tiny.network, tiny.tokenizer, chunks, names)
     expected = plain_embedding([-gradient for gradient in gradients])
     np.testing.assert_allclose(vector, expected, atol=2e-5)
-
-
-def test_one_epoch_of_adamw_is_the_sign_of_the_gradient(tiny: LanguageModel, make) -> None:
-    gradient = make("gradient").encode(TEXTS["one chunk"])
-    one_epoch = NeuralEmbedder(tiny, epochs=1, weight_decay=0).encode(TEXTS["one chunk"])
-    clear = np.abs(gradient) > 1e-4  # the smallest are below Adam's epsilon
-    assert clear.mean() > 0.9
-    expected = np.sign(gradient) / np.sqrt(gradient.size)
-    np.testing.assert_allclose(one_epoch[clear], expected[clear], rtol=1e-3)
 
 
 def test_a_gradient_takes_no_step_and_says_so(make) -> None:
@@ -440,31 +412,6 @@ def test_a_key_is_canonical_and_written_down(tiny: LanguageModel) -> None:
     }
 
 
-@pytest.mark.parametrize("method", LEARNING)
-def test_the_precision_is_part_of_the_key_and_the_tolerance_of_fast(method: str, make) -> None:
-    typed: tuple[dict[str, str], ...] = (
-        {},
-        {"precision": "fast"},
-        {"precision": "fast", "tolerance": "0.01"},
-        {"precision": "bf16"},
-        {"precision": "fast+bf16"},
-    )
-    embedders = [make(method, **options) for options in typed]
-    assert len({embedder.cache_key() for embedder in embedders}) == len(typed)
-    settings = [embedder.settings for embedder in embedders]
-    assert [(s.precision, s.tolerance) for s in settings] == [
-        ("exact", DEFAULT_TOLERANCE),
-        ("fast", DEFAULT_TOLERANCE),
-        ("fast", 0.01),
-        ("bf16", DEFAULT_TOLERANCE),
-        ("fast+bf16", DEFAULT_TOLERANCE),
-    ]
-    for options in ({"tolerance": "0.01"}, {"precision": "exact", "tolerance": "0.01"}):
-        same = make(method, **options)
-        assert same.cache_key() == embedders[0].cache_key()
-        assert embedder_id(same) == embedder_id(embedders[0])
-
-
 def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypatch) -> None:
     """Behind the learning every text is read by the model that it tuned."""
     learnt: list[bool] = []
@@ -479,15 +426,6 @@ def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypa
     with pytest.raises(Stopped):
         embedder._embed(tokenize(tiny, MANY[:3]), lambda: bool(learnt))
     assert learnt == [True]
-
-
-@pytest.mark.parametrize("method", LEARNING)
-def test_fast_vectors_are_near_the_exact_ones(method: str, make) -> None:
-    exact = make(method).encode(MANY)
-    fast = make(method, precision="fast", tolerance="0.01").encode(MANY)
-    assert fast.shape == exact.shape
-    if "diff" not in method:  # a difference of outputs is not what the tolerance is of
-        assert (exact * fast).sum(axis=1).min() > 0.99
 
 
 @pytest.mark.parametrize("method", LEARNING)
@@ -539,15 +477,6 @@ def test_nan_from_a_model_names_the_text(tiny: LanguageModel) -> None:
     ):
         with pytest.raises(ModelError, match=r"embedding of text 2 .* infinite or NaN"):
             embedder.encode(texts)
-
-
-def test_nan_in_a_model_that_is_tuned(tiny: LanguageModel) -> None:
-    spoilt = broken(tiny, "harbour")
-    for embedder in (NeuralEmbedder(spoilt), TunedOutputEmbedder(spoilt, "cls", False)):
-        with pytest.raises(
-            ModelError, match=r"weights of .* are damaged: some are infinite or NaN"
-        ):
-            embedder.encode(["a"])
 
 
 def test_vectors_of_zeros_stay_so(tiny: LanguageModel) -> None:
@@ -679,16 +608,3 @@ def test_what_cannot_be_meant_is_said(methods: list[str], typed: dict, sentence:
     with pytest.raises(SettingsError) as caught:
         embedder_specs(methods, typed)
     assert sentence in str(caught.value)
-
-
-# --- sentence-transformers from folders --------------------------------------------------------
-
-
-def test_a_folder_of_sentence_transformers(st_folder: Path) -> None:
-    encoder, fingerprint = load_sentence_transformer(st_folder, device="cpu")
-    ours = SentenceTransformerEmbedder(encoder, fingerprint)
-    assert ours.dim == 32
-    plain = load_text_model(st_folder, device="cpu")
-    expected = PooledEmbedder(plain).encode(SENTENCES[:3])  # the same weights, mean pooling
-    np.testing.assert_allclose(ours.encode(SENTENCES[:3]), expected, atol=1e-5)
-    assert not any(parameter.requires_grad for parameter in encoder.parameters())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import shutil
 import subprocess
@@ -27,6 +28,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
+import neuralviz
 from neuralviz.embedders import (
     ConcatenatedEmbedder,
     Embedder,
@@ -39,7 +41,7 @@ from neuralviz.embedders import (
     embedder_spec,
     make_embedder,
 )
-from neuralviz.errors import ModelError, SettingsError, TextError
+from neuralviz.errors import LongTextWarning, LossWarning, ModelError, SettingsError, TextError
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import (
     LanguageModel,
@@ -47,10 +49,10 @@ from neuralviz.models import (
     load_sentence_transformer,
     load_text_model,
     shared,
-    tokenize,
 )
 from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, save_family, save_sentence_transformer
+from tests.support.models import TEXTS as TEXTS_BY_LENGTH
 
 TEXTS = [sentence[:45] for sentence in SENTENCES]
 LABELS = [0, 1] * 4
@@ -59,6 +61,7 @@ ESTIMATOR_CHECKS = [
     "check_get_params_invariance", "check_set_params", "check_no_attributes_set_in_init",
 ]  # fmt: skip
 PROMPTS = {"query": "find: ", "passage": "text: ", "plain": ""}
+ALIKE = 0.99999
 
 
 @pytest.fixture(scope="module")
@@ -226,13 +229,6 @@ def test_pooling_reads_texts_in_lower_case_where_the_encoder_does(tmp_path: Path
     assert exported == library.tokenizer(texts[0])["input_ids"]
 
 
-def test_a_prompt_goes_to_every_part(ours, mean: PooledEmbedder) -> None:
-    joined = ConcatenatedEmbedder([ours, mean])
-    parts = [part.encode(TEXTS, prompt="note: ") for part in (ours, mean)]
-    expected = np.concatenate(parts, axis=1) / np.sqrt(2)
-    np.testing.assert_allclose(joined.encode(TEXTS, prompt="note: "), expected, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -373,32 +369,7 @@ def test_reprs_name_method_model_and_options(kind: str, every: dict[str, Embedde
     assert option.get(kind, "") in shown
 
 
-def test_reprs_of_models_and_events_are_short(tiny: LanguageModel) -> None:
-    assert repr(tiny) == f"LanguageModel(id={tiny.id!r}, network=BertForMaskedLM, window=40)"
-    *_, last = micro_tune(tiny, ["The dog barks."] * 5, epochs=2)
-    assert repr(last).startswith("TuningEvent(epoch=2, epochs=2, loss=float64[5]")
-    assert "texts=tuple of 5" in repr(last.result)
-    (text,) = tokenize(tiny, [" ".join(SENTENCES)])
-    for value in (last, last.result, text):
-        assert len(repr(value)) < 600
-        assert "array(" not in repr(value)
-    (only,) = micro_tune(tiny, ["The dog barks."], epochs=1)
-    assert f"loss=[{only.loss[0]:.4g}]" in repr(only)
-
-
 # --- scikit-learn ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_clones(kind: str, every: dict[str, Embedder]) -> None:
-    embedder = every[kind]
-    copied = clone(embedder)
-    assert copied is not embedder
-    assert copied.get_params() == embedder.get_params()
-    assert copied.cache_key() == embedder.cache_key()
-    assert copied.spec == embedder.spec
-    np.testing.assert_array_equal(copied.fit_transform(TEXTS[:3]), embedder.encode(TEXTS[:3]))
-    assert embedder.fit(TEXTS) is embedder
 
 
 def test_in_a_pipeline(mean: PooledEmbedder) -> None:
@@ -479,3 +450,118 @@ def test_scikit_learn_is_not_needed_before_it_is_used() -> None:
         "assert not {'sklearn', 'torch'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+@pytest.fixture
+def embedder(tiny: LanguageModel) -> neuralviz.NeuralEmbedder:
+    return neuralviz.NeuralEmbedder(tiny, epochs=3)
+
+
+def mixed() -> list[str]:
+    return [*TEXTS_BY_LENGTH.values(), *SENTENCES[4:], "b", "The boats."]
+
+
+def test_a_text_that_takes_minutes_is_warned_of_before_it_is_read() -> None:
+    class Slow(HashEmbedder):
+        def _read(self, texts: list[str]) -> list[str]:
+            raise TextError("it is read")
+
+    texts = ["One.", "word " * 900_000, "word " * 30_000]
+    says = r"Very long texts: 2 of 3\. The longest has 4,500,000 characters\. Embedding may take"
+    with pytest.warns(LongTextWarning, match=says), pytest.raises(TextError, match="it is read"):
+        Slow().encode(texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert HashEmbedder().encode(["a" * 100_000]).shape == (1, 8)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_order_is_kept_and_batches_do_not_matter(batch_size: int, embedder, tiny) -> None:
+    vectors = embedder.encode(mixed(), batch_size=batch_size)
+    for text, vector in zip(mixed(), vectors, strict=True):
+        *_, last = micro_tune(tiny, [text], epochs=3)
+        assert last.result.embeddings[0] @ vector >= ALIKE
+
+
+def test_the_settings_are_used(tiny: LanguageModel) -> None:
+    settings = {
+        "layers": tiny.last_block_layers[:2],
+        "blueprints": [(3, 1)],
+        "epochs": 2,
+        "learning_rate": 0.1,
+        "weight_decay": 0.5,
+        "predict_unmasked": False,
+    }
+    *_, last = micro_tune(tiny, [TEXTS_BY_LENGTH["one chunk"]], **settings)
+    vector = neuralviz.NeuralEmbedder(tiny, **settings).encode(TEXTS_BY_LENGTH["one chunk"])
+    np.testing.assert_allclose(vector, last.result.embeddings[0], atol=1e-6)
+    for name, other in {
+        "layers": tiny.last_block_layers[1:], "blueprints": [(1, 3)], "epochs": 3,
+        "learning_rate": 0.01, "weight_decay": 0.0, "predict_unmasked": True,
+    }.items():  # fmt: skip
+        changed = neuralviz.NeuralEmbedder(tiny, **settings | {name: other})
+        assert not np.allclose(changed.encode(TEXTS_BY_LENGTH["one chunk"]), vector, atol=1e-6), (
+            name
+        )
+
+
+def test_callers_of_sentence_transformers(embedder) -> None:
+    """As BERTopic and MTEB call it, and with everything by name."""
+    vectors = embedder.encode(["a", "b"])
+    np.testing.assert_array_equal(embedder.encode(("a", "b"), show_progress_bar=False), vectors)
+    np.testing.assert_array_equal(embedder.encode(np.array(["a", "b"])), vectors)
+    column = pd.Series(["a", "b"], index=[5, 1])
+    np.testing.assert_array_equal(embedder.encode(column), vectors)
+    np.testing.assert_allclose(embedder.encode(np.str_("a")), vectors[0], atol=1e-6)
+    np.testing.assert_array_equal(embedder.encode(inputs=["a", "b"]), vectors)
+    np.testing.assert_array_equal(embedder.encode_query(inputs=["a", "b"]), vectors)
+    np.testing.assert_array_equal(embedder.encode_document(sentences=["a", "b"]), vectors)
+    with pytest.raises(TypeError, match="inputs"):
+        embedder.encode(["a"], sentences=["b"])
+    with pytest.raises(TypeError, match="sentences"):
+        embedder.encode(inputs=["a"], sentences=["b"])
+    named = embedder.encode(
+        sentences=["a", "b"], batch_size=32, show_progress_bar=False, convert_to_numpy=True,
+        convert_to_tensor=False, normalize_embeddings=True,
+    )  # fmt: skip
+    np.testing.assert_array_equal(named, vectors)
+
+
+def test_arguments_go_by_the_names_of_sentence_transformers() -> None:
+    theirs = pytest.importorskip("sentence_transformers").SentenceTransformer.encode
+    ours = list(inspect.signature(neuralviz.NeuralEmbedder.encode).parameters)
+    expected = list(inspect.signature(inspect.unwrap(theirs)).parameters)
+    assert expected[-1] == "kwargs"  # of which one is known, before what MTEB gives
+    by_mteb = ["task_metadata", "task_name", "hf_split", "hf_subset", "prompt_type"]
+    assert ours == [*expected[:-1], "task", *by_mteb]
+
+
+@pytest.mark.parametrize("task", ["clustering", "", ["query"], 5])
+def test_a_task_that_no_embedder_knows(task: object, embedder) -> None:
+    with pytest.raises(SettingsError, match=r"Unknown task .* Choose from: query, document"):
+        embedder.encode(["a"], task=task)
+
+
+def test_a_progress_bar_when_asked_for(embedder, capsys) -> None:
+    embedder.encode(["a", "b"])
+    assert capsys.readouterr().err == ""
+    embedder.encode(["a", "b"], show_progress_bar=True)
+    assert "2/2" in capsys.readouterr().err
+
+
+def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:
+    settings = neuralviz.NeuralEmbedder(
+        tiny, epochs=np.int64(3), learning_rate=np.float32(0.5), weight_decay=np.float64(0)
+    ).settings
+    numbers = (settings.epochs, settings.learning_rate, settings.weight_decay)
+    assert [(type(number), number) for number in numbers] == [(int, 3), (float, 0.5), (float, 0)]
+    for name in ("epochs", "learning_rate", "weight_decay"):
+        for value in (True, np.True_, "1", None, np.nan):
+            with pytest.raises(SettingsError, match=r"must be a .*number"):
+                neuralviz.NeuralEmbedder(tiny, **{name: value})
+
+
+def test_a_loss_that_rises_is_said(tiny: LanguageModel) -> None:
+    wild = neuralviz.NeuralEmbedder(tiny, epochs=3, learning_rate=1e6)
+    with pytest.warns(LossWarning, match="The run diverged on 2 of 2 texts"):
+        wild.encode(SENTENCES[:2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 import signal
 import subprocess
@@ -19,7 +18,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-import neuralviz
 from neuralviz import cli
 from neuralviz.embedders.making import make_embedder
 from neuralviz.errors import ModelError
@@ -29,7 +27,7 @@ from neuralviz.evaluation.triplets import Grouping, count_triplets
 from neuralviz.models.shared import LOADERS
 
 if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
+    pass
 
 SENTENCES = [
     ("A dog runs.", "The dog is running.", 5),
@@ -44,14 +42,8 @@ SENTENCES = [
 
 
 @pytest.fixture
-def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled: LanguageModel
-) -> Callable[..., Result]:
-    """Run the command in an empty folder, on the bundled model that all tests share."""
-    real = neuralviz.models.load_model
-    monkeypatch.setitem(
-        LOADERS, "masked", lambda name: bundled if name == "bundled" else real(name)
-    )
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Run the command in an empty folder."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     with Path("pairs.csv").open("w", encoding="utf-8", newline="") as file:
@@ -90,19 +82,6 @@ def test_json_has_the_documented_shape_and_the_numbers_of_python(run) -> None:
     assert mean["triplets"]["total"] == triplets.total == 6 * 4
     assert mean["triplets"]["same"] == pytest.approx(triplets.same, abs=1e-6)
     assert {"wrong", "wrong_strict", "total", "same", "diff"} <= set(mean["triplets"])
-
-
-def test_groups_give_triplets_and_standard_output_is_json_alone(run) -> None:
-    result = run("--data", "groups.csv", "--method", "mean", "--measure", "triplets", "--json")
-    assert list(found(result)["mean"]) == ["model", "triplets"]
-    assert "5 texts in 3 groups" in result.stderr
-
-
-def test_what_learns_is_exact_unless_asked_and_says_so(run) -> None:
-    words = ["--data", "groups.csv", "--method", "neural", "--option", "epochs=1", "--json"]
-    assert found(run(*words))["neural"]["precision"] == "exact"
-    printed = found(run(*words, "--option", "precision=fast"))
-    assert printed["neural"]["precision"] == "fast"
 
 
 def report_words(report: str) -> str:
@@ -203,14 +182,6 @@ def test_memory_that_runs_out_costs_one_cell(run, monkeypatch) -> None:
     assert printed["mean"]["triplets"]["total"] > 0
 
 
-def test_several_data_sets_are_named_in_the_json(run) -> None:
-    printed = found(
-        run("--data", "pairs.csv", "--data", "groups.csv", "--method", "mean", "--json")
-    )
-    assert list(printed) == ["pairs.csv", "groups.csv"]
-    assert "spearman" in printed["pairs.csv"]["mean"]
-
-
 def test_sample_data_by_name_and_roles(run) -> None:
     printed = found(run("--data", "topics.csv", "--method", "mean", "--role", "label=form",
                         "--limit", "60", "--json"))  # fmt: skip
@@ -245,21 +216,6 @@ def test_a_method_that_fails_leaves_the_others(run, monkeypatch) -> None:
     assert "groups.csv, neural, exact: The model bundled is broken." in result.stderr
 
 
-def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
-    from neuralviz.embedders.pooled import PooledEmbedder
-
-    real = PooledEmbedder._embed
-
-    def embed(self, read, should_stop):
-        vectors, loss = real(self, read, should_stop)
-        return (vectors * math.nan if self.name == "cls" else vectors), loss
-
-    monkeypatch.setattr(PooledEmbedder, "_embed", embed)
-    result = run("--data", "groups.csv", "--method", "mean", "--method", "cls", "--json")
-    assert result.exit_code == 1
-    assert "infinite or NaN" in json.loads(result.stdout)["cls"]["error"]
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -267,25 +223,24 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
         (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "Unknown method"),
         (["--data", "pairs.csv", "--measure", "speed"], "Unknown measure “speed”"),
         (["--data", "groups.csv", "--measure", "pairs"], "cannot be used for pairs"),
-        (["--data", "pairs.csv", "--similar", "1"], "must be above the one for dissimilar pairs"),
         (["--data", "pairs.csv", "--similar", "nan"], "must be numbers"),
         (["--data", "pairs.csv", "--experiment", "wrong"], "Unknown experiment “wrong”"),
         (["--data", "pairs.csv", "--experiment", "layers", "--method", "mean"], "not both"),
         (["--data", "pairs.csv", "--role", "score=none"], "no column “none”"),
         (["--data", "one.csv"], "All texts are in one group"),
-        (["--data", "single.csv"], "has only one text"),
         (["--data", "words.csv"], "0 pairs"),
         (["--data", "pairs.csv", "--resamples", "100"], "Intervals need 200 to 100,000 resamples"),
         (["--data", "pairs.csv", "--role", "text1=score", "--role", "text2=score"],
          "has two roles"),
         (["--data", "pairs.csv", "-o", "pairs.csv"], "is a file. Enter the name of a folder"),
-        (["--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--option", "epochs=2"],
-         "has an option “epochs”"),
+        (["--data", "groups.csv", "--task", "depth"], "Unknown task “depth”. Choose from"),
+        (["--data", "groups.csv", "--task", "length"], "cannot be probed for length"),
+        (["--data", "groups.csv", "--task", "length", "--role", "group=group"],
+         "made from the texts alone. Remove the role group."),
     ],
 )  # fmt: skip
 def test_wrong_input_is_refused_before_anything_is_embedded(run, words, said, monkeypatch) -> None:
     Path("one.csv").write_text("text,group\na,x\nb,x\nc,x\n", "utf-8")
-    Path("single.csv").write_text("text,group\na,x\nb,y\nc,z\n", "utf-8")
     Path("words.csv").write_text("sentence1,sentence2,score\na,b,high\nc,d,low\n", "utf-8")
 
     def never(*_: object, **__: object) -> None:
@@ -311,7 +266,7 @@ def test_methods_are_checked_before_data_is_read(run, words, said, monkeypatch) 
         raise AssertionError("data was read")
 
     for name in ("read_table", "load_hub_data"):
-        monkeypatch.setattr(f"neuralviz.cli.data_sets.{name}", never)
+        monkeypatch.setattr(f"neuralviz.cli.evaluate.{name}", never)
     for data in ("pairs.csv", "hf:some/data"):
         result = run("--data", data, *words)
         assert result.exit_code == 2, result.output
@@ -342,23 +297,6 @@ def test_tasks_are_made_from_the_texts_of_any_file(run) -> None:
     assert len(of_length["interval"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--data", "groups.csv", "--task", "depth"], 2, "Unknown task “depth”. Choose from"),
-        (["--data", "groups.csv", "--task", "length"], 2, "cannot be probed for length"),
-        (["--data", "groups.csv", "--measure", "probe"], 2, "cannot be used for probe"),
-        (["--data", "groups.csv", "--task", "length", "--role", "group=group"], 2,
-         "made from the texts alone. Remove the role group."),
-        (["--data", "none.csv", "--task", "length"], 2, "No such file: none.csv"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_probed_is_refused(run, words, code, said) -> None:
-    result = run(*words, "--method", "mean")
-    assert said in " ".join(result.stderr.split())
-    assert result.exit_code == code
-
-
 def test_a_task_says_which_column_it_is_made_from_and_takes_another(run) -> None:
     rows = [f"{'n' * (i + 1)} ran{' on' * (i % 2)},{'n' * (i + 1)} sat" for i in range(40)]
     Path("two.csv").write_text("\n".join(["sentence1,other", *rows]), "utf-8")
@@ -370,15 +308,6 @@ def test_a_task_says_which_column_it_is_made_from_and_takes_another(run) -> None
     other = run(*words, "--role", "text=other")
     assert other.exit_code == 2
     assert "two.csv cannot be probed for length" in " ".join(other.stderr.split())
-
-
-def test_labels_are_probed_when_asked(run) -> None:
-    rows = [f"{'A dog barked' if i % 2 else 'Rates rose'} {i} times.,{i % 2}" for i in range(24)]
-    Path("labels.csv").write_text("\n".join(["text,label", *rows]), "utf-8")
-    words = ["--data", "labels.csv", "--method", "mean", "--model", "bundled", "--json"]
-    assert "probe" not in found(run(*words))["mean"]
-    assert found(run(*words, "--measure", "probe"))["mean"]["probe"]["accuracy"] == 1
-    assert set(found(run(*words, "--measure", "all"))["mean"]) >= {"neighbours", "probe"}
 
 
 def test_rare_labels_are_measured_alike_and_left_out_of_a_probe_by_name(run) -> None:
@@ -447,11 +376,6 @@ def test_options_of_experiments(run) -> None:
     result = run("--data", "pairs.csv", "--experiment", "layers", "--option", "epochs=1")
     assert result.exit_code == 2
     assert "The experiment sets the option “epochs” itself" in result.stderr
-
-
-def test_parts_of_sbert_wk_differ(run) -> None:
-    printed = found(run("--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--json"))
-    assert len({round(one["triplets"]["same"], 9) for one in printed.values()}) == 6
 
 
 SLOWLY = """

@@ -122,7 +122,7 @@ def test_the_command_writes_piece_by_piece_what_the_whole_table_is(
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     store, out = CorpusStore(), tmp_path / f"out{ending}"
     corpus, kept = learnt(store)
-    monkeypatch.setattr(commands, "corpus_spec", lambda *_: embedder_spec("mean"))
+    monkeypatch.setattr(commands, "find_spec", lambda *_: embedder_spec("mean"))
     monkeypatch.setattr(commands, "find_embedder", lambda *_: kept)
     monkeypatch.setattr(commands, "corpus_pieces", partial(corpus_pieces, size=3))
     command = ["corpus", "export", "c", "-o", str(out), "--method", "mean"]

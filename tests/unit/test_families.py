@@ -200,13 +200,6 @@ class TestFamily:
             for kind, text in TEXTS.items():
                 assert_alike(tuned(model, [text], layers), 0, plain(family, choice, kind))
 
-    def test_predicting_unmasked_tokens_agrees_too(self, family: str, small_model, plain) -> None:
-        model = small_model(family)
-        layers = layer_choice(model, "last block")
-        result = tuned(model, list(TEXTS.values()), layers, predict_unmasked=True)
-        for index, kind in enumerate(TEXTS):
-            assert_alike(result, index, plain(family, "last block", kind, True))
-
     def test_a_text_as_long_as_the_positions_allow(
         self, family: str, small_model, tmp_path
     ) -> None:

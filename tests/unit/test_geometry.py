@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +16,12 @@ from neuralviz.layers.following import follow_tokens, sensitivity, sentence_vect
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
+    followed_words,
     mean_map,
     offset_diagonals,
     word_importance,
 )
-from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.marks import MarkGrid, is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
 from neuralviz.layers.settings import SbertWkSettings, check_sbert_wk
 from neuralviz.layers.states import layer_states, pool_texts
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
+# --- a text ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +207,37 @@ def test_a_run_over_all_blocks_leaves_marks_everywhere(tiny: LanguageModel) -> N
     assert moved.shape == (9, 3)
     # AdamW's first step moves every value by the learning rate, give or take the decay
     np.testing.assert_allclose(moved, 0.01, rtol=0.05)
+
+
+def test_a_word_is_followed_at_all_its_places() -> None:
+    text = SimpleNamespace(
+        text="The cat, the", words=(0, 1, 1, 2, 3), word_spans=((0, 3), (4, 7), (7, 8), (9, 12))
+    )
+    vectors = np.ones((3, 7, 2), dtype=np.float32)
+    vectors[1, 1] = (1, -1)  # "The" turns by a right angle, twice
+    states = TokenStates(text, ("[CLS]", *"abcde", "[SEP]"), vectors, 1, 1)  # type: ignore[arg-type]
+    the, cat, comma = followed_words(states, np.array([0.1, 0.3, 0.1, 0.1, 0.15, 0.25]))
+    assert (the.word, the.times, the.n_tokens, the.importance) == ("the", 2, 2, pytest.approx(0.55))
+    assert (cat.word, cat.n_tokens, comma.word) == ("cat", 2, ",")
+    np.testing.assert_allclose(the.turns, [0.5, 0.5])
+    np.testing.assert_allclose(cat.turns, [1, 1])
+
+
+# --- change by block ---------------------------------------------------------------------------
+
+GRID = MarkGrid(
+    kinds=("output.dense.bias", "output.LayerNorm.weight"),
+    blocks=(0, 1),
+    names=("a", "b", "c", "d"),
+    rows=(0, 1, 0, 1),
+    columns=(0, 0, 1, 1),
+    sizes=(4, 4, 4, 4),
+)
+
+
+def test_kinds_add_up_over_the_blocks() -> None:
+    norms = np.array([0.3, 1.0, 0.4, 0.0])
+    np.testing.assert_allclose(GRID.totals_of_kinds(norms, per_value=False), [0.5, 1.0])
+    np.testing.assert_allclose(
+        GRID.totals_of_kinds(norms, per_value=True), [0.5 / 8**0.5, 1 / 8**0.5]
+    )

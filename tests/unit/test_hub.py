@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import socket
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,13 +84,6 @@ def in_two_files(folder: Path) -> list[str]:
     return names
 
 
-def test_weights_in_several_files(hub_at, folder: Path) -> None:
-    in_two_files(folder)
-    with local_hub({MODEL: folder}) as address:
-        hub_at(address)
-        assert load_model(MODEL, device="cpu").fingerprint == COMMIT
-
-
 def test_a_sentence_transformer_comes_with_its_modules(hub_at, tmp_path: Path) -> None:
     import shutil
 
@@ -133,18 +124,6 @@ def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
         assert load_model(MODEL, device="cpu").fingerprint == COMMIT
 
 
-def test_the_proxy_is_asked(hub_at, monkeypatch) -> None:
-    """With a proxy set, the hub's own address need not be reachable."""
-    monkeypatch.setattr(hub, "NETWORK_SECONDS", 2.0)
-    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as proxy:  # answers 501 to anything
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
-        monkeypatch.delenv("no_proxy", raising=False)
-        hub_at("http://192.0.2.1")
-        assert "was interrupted" in sentence_of()
-        proxy.shutdown()
-
-
 # --- what does not -----------------------------------------------------------------------------
 
 
@@ -161,22 +140,6 @@ def test_weights_that_could_hold_code_are_not_fetched(hub_at, folder: Path) -> N
     with local_hub({MODEL: folder}) as address:
         hub_at(address)
         assert "no weights in safetensors format, only pickled ones" in sentence_of()
-
-
-@pytest.mark.parametrize(
-    ("file", "sentence"),
-    [
-        ("model.Q8_0.gguf", "only GGUF ones (model.Q8_0.gguf)"),
-        ("onnx/model.onnx", "only ONNX ones (model.onnx)"),
-        ("adapter_model.safetensors", "is an adapter, not a whole model"),
-    ],
-)
-def test_other_files_than_weights_are_named(file: str, sentence: str, hub_at, folder: Path) -> None:
-    (folder / file).parent.mkdir(exist_ok=True)
-    (folder / "model.safetensors").rename(folder / file)
-    with local_hub({MODEL: folder}) as address:
-        hub_at(address)
-        assert sentence in sentence_of()
 
 
 class TransportError(Exception):
@@ -247,14 +210,3 @@ def test_a_hub_that_is_silent(where: str, hub_at, folder: Path, monkeypatch) -> 
         start = time.perf_counter()
         assert "the Hugging Face Hub cannot be reached" in sentence_of()
         assert time.perf_counter() - start < 2
-
-
-def test_a_name_server_that_never_answers(hub_at, monkeypatch) -> None:
-    from huggingface_hub import HfApi
-
-    monkeypatch.setattr(hub, "NETWORK_SECONDS", 0.3)
-    monkeypatch.setattr(HfApi, "model_info", lambda *_, **__: time.sleep(2))
-    hub_at("http://no-such-host.invalid")
-    start = time.perf_counter()
-    assert "the Hugging Face Hub cannot be reached" in sentence_of()
-    assert time.perf_counter() - start < 1.5

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import rlcompleter
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 
+import neuralviz
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
-from neuralviz.maps.filtering import TextFilter
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
@@ -112,31 +115,6 @@ def test_few_columns_of_a_large_corpus_are_held(
     assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again
 
 
-def test_a_filter_lets_the_same_texts_through_however_large_the_corpus_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = {
-        "topic": ("b", "a", "", "c", "a", "b") * 4,
-        "year": tuple("" if row == 3 else str(row) for row in range(24)),
-    }
-    store = CorpusStore(tmp_path)
-    read = ReadTexts(tuple(f"Text {row}." for row in range(24)), labels=labels)
-    kept = store.add("c", read)
-    found = []
-    for most in (10, 100):
-        monkeypatch.setattr(map_settings, "MOST_WHOLE", most)
-        corpus = OpenCorpus(store, kept)
-        assert corpus.is_large is (most == 10)
-        found.append(
-            [
-                np.flatnonzero(chosen.within(corpus.codes, corpus.labels, 24)).tolist()
-                for wanted in (("a",), ("", "c"), ("a", "b", ""))
-                for chosen in (TextFilter({"topic": wanted}, {"year": (1, 9)}),)
-            ]
-        )
-    assert found[0] == found[1] == [[1, 4, 7], [2, 8, 9], [1, 2, 4, 5, 6, 7, 8]]
-
-
 @dataclass(frozen=True)
 class Pair:
     first: object
@@ -160,3 +138,55 @@ def test_all_that_is_in_a_value_is_frozen() -> None:
 def test_what_can_be_changed_is_not_shared(value: object) -> None:
     with pytest.raises(TypeError, match="can be changed"):
         Lazy().get("it", lambda: (1, Pair(value, None)))
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "neuralviz",
+        "neuralviz.embedders",
+        "neuralviz.evaluation",
+        "neuralviz.micro_tuning",
+        "neuralviz.models",
+        "neuralviz.training",
+        "neuralviz.training.similarity",
+    ],
+)
+def test_every_name_of_a_package_is_found_and_no_other(package: str) -> None:
+    module = import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=rf"module '{package}' has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("neuralviz.load_", {"load_model"}),
+        ("neuralviz.evaluation.ev", {"evaluate"}),
+        ("neuralviz.evaluation.s", {"scored_data"}),
+        ("neuralviz.training.Tr", {"TrainingEnded", "TrainingStarted", "TrainingStep"}),
+        ("neuralviz.training.similarity.sc", {"score_pairs"}),
+        ("neuralviz.models.load", {"load_model", "load_sentence_transformer", "load_text_model"}),
+    ],
+)
+def test_a_shell_completes_names_that_were_never_used(typed: str, offered: set[str]) -> None:
+    import_module(typed.rpartition(".")[0])
+    complete = rlcompleter.Completer({"neuralviz": neuralviz})
+    found = {name.rpartition(".")[2].rstrip("()") for name in complete.attr_matches(typed)}
+    assert offered <= found
+    assert offered.isdisjoint(vars(import_module(typed.rpartition(".")[0])))
+
+
+def test_what_the_documentation_evaluates_works_as_it_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(example, {})
+    said, spearman = capsys.readouterr().out.strip().rsplit("\n", 1)
+    assert "mean (all-MiniLM-L6-v2)" in said
+    assert -1 <= float(spearman) <= 1

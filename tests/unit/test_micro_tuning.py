@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -11,10 +13,14 @@ import numpy as np
 import pytest
 import torch
 
+import neuralviz
+from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
+from neuralviz.embedders.neural import neural_1
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import (
     MicroTuning,
     TokenShares,
+    TuningSettings,
     check_settings,
     gradients,
     inputs,
@@ -29,6 +35,7 @@ from tests.support.models import SENTENCES, TEXTS
 from tests.support.shares import check_shares_sum
 
 ALIKE = 0.99999
+TEXT = "The old boat left the harbour."
 
 
 def tuned(model: LanguageModel, texts: list[str] | str, **options) -> MicroTuning:
@@ -128,20 +135,6 @@ def test_shares_of_known_parts() -> None:
     assert (still.by_token().tolist(), still.of_decay()) == ([0, 0], 0)
     both = TokenShares(tokens=(moved, np.zeros((2, 2))), decay=(np.array([-1.0, 0]), np.zeros(2)))
     np.testing.assert_allclose([*both.by_token(), both.of_decay()], [0.75, 0.5, -0.25])
-
-
-def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> None:
-    """The text is shorter than the period, so that (keep, 1) reaches some of its tokens only."""
-    n = len(tokenize(tiny, [TEXTS["short"]])[0])
-    keep = n + 1
-    result = tuned(tiny, [TEXTS["short"]], blueprints=[(keep, 1), (n - 1, 1)], epochs=1,
-                   with_token_shares=True)  # fmt: skip
-    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).all()
-    result = tuned(tiny, [TEXTS["short"]], blueprints=[(n - 2, 4)], epochs=1,
-                   with_token_shares=True)  # fmt: skip
-    period = n + 2
-    masked = [any((j - s) % period >= n - 2 for s in range(n)) for j in range(n)]
-    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).tolist() == masked
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
@@ -291,16 +284,6 @@ def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: Langua
         micro_tune(tiny, ["The dog barks."], **settings)
 
 
-def test_a_layer_named_twice(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="named twice"):
-        micro_tune(tiny, ["The dog barks."], layers=[tiny.head_layers[0]] * 2)
-
-
-def test_no_text_at_all(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="at least one text"):
-        micro_tune(tiny, [])
-
-
 # --- texts -------------------------------------------------------------------------------------
 
 
@@ -311,16 +294,6 @@ def test_a_blank_text_is_named(blank: str, family: str, small_model) -> None:
         micro_tune(small_model(family), ["The dog barks.", blank])
     with pytest.raises(TextError, match=r"The text is empty\. It must contain at least one word"):
         micro_tune(small_model(family), [blank])
-
-
-def test_control_characters_only(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match="Text 3 has no character that the model can read"):
-        micro_tune(tiny, ["a", "b", "\x00\x01\x02\x7f"])
-
-
-def test_what_is_no_string_is_named(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match=r"Text 2 is missing \(nan\)"):
-        micro_tune(tiny, ["a", math.nan])
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
@@ -424,27 +397,6 @@ def test_an_event_is_an_epoch(tiny: LanguageModel) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_stream_can_be_left(tiny: LanguageModel) -> None:
-    before = fingerprint_of(tiny)
-    stream = micro_tune(tiny, [TEXTS["several chunks"]], epochs=50)
-    for event in stream:
-        if event.epoch == 4:
-            break
-    stream.close()
-    with pytest.raises(StopIteration):
-        next(stream)
-    assert fingerprint_of(tiny) == before
-
-
-def test_the_loss_falls_on_the_bundled_model(bundled: LanguageModel) -> None:
-    result = tuned(bundled, ["The children count the boats in the harbour."], epochs=6)
-    loss = result.loss[:, 0]
-    assert (np.diff(loss) < 0).all()
-    assert loss[-1] < 0.9 * loss[0]
-    assert not result.loss_rose.any()
-    assert (np.diff(result.delta_norm[:, 0], axis=0) > 0).all()
-
-
 def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
     """It gives other numbers, and the loss is over every token once."""
     masked = tuned(tiny, [TEXTS["short"]])
@@ -481,3 +433,56 @@ def test_embeddings_of_known_deltas() -> None:
         [[0.6 * half, 0.8 * half, 0, half], [1, 0, 0, 0], [0] * 4, [0.5, 0.5, 0, -half]],
         atol=1e-6,
     )
+
+
+def test_options_are_what_differs_from_the_settings(tiny: LanguageModel) -> None:
+    settings = check_settings(tiny, layers="last_block", epochs=3, weight_decay=0.5)
+    changed = check_settings(tiny, settings, epochs=4)
+    assert changed == replace(settings, epochs=4)
+    assert check_settings(tiny, settings) == settings
+    assert check_settings(tiny) == TuningSettings(tiny.head_layers)
+
+
+def test_given_settings_are_checked_against_the_model(tiny: LanguageModel, small_model) -> None:
+    of_another = check_settings(small_model("distilbert"))
+    with pytest.raises(SettingsError, match=r"” is not a layer \(1-D parameter\) of the model “"):
+        check_settings(tiny, of_another)
+    with pytest.raises(SettingsError, match="from 1 to 1000"):
+        next(neuralviz.micro_tune(tiny, [TEXT], TuningSettings(tiny.head_layers, epochs=0)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model, **options: check_settings(model, **options),
+        lambda model, **options: neuralviz.micro_tune(model, [TEXT], **options),
+        lambda model, **options: NeuralEmbedder(model, **options),
+        lambda model, **options: TunedOutputEmbedder(model, "cls", False, **options),
+        lambda model, **options: neural_1(model, **options),
+    ],
+    ids=["check_settings", "micro_tune", "NeuralEmbedder", "TunedOutputEmbedder", "neural_1"],
+)
+def test_an_option_that_there_is_not(make, tiny: LanguageModel) -> None:
+    with pytest.raises(TypeError, match="Unknown setting: epoch"):
+        make(tiny, epoch=3)
+
+
+def test_a_run_and_an_embedder_take_settings_or_options(tiny: LanguageModel) -> None:
+    settings = check_settings(tiny, layers="last_block", epochs=2)
+    *_, by_value = neuralviz.micro_tune(tiny, [TEXT], settings)
+    *_, by_name = neuralviz.micro_tune(tiny, [TEXT], layers="last_block", epochs=2)
+    assert by_value.result.settings == by_name.result.settings == settings
+    np.testing.assert_array_equal(by_value.result.embeddings, by_name.result.embeddings)
+    embedder = NeuralEmbedder(tiny, settings)
+    assert embedder.cache_key() == NeuralEmbedder(tiny, layers="last_block", epochs=2).cache_key()
+    np.testing.assert_allclose(embedder.encode([TEXT]), by_value.result.embeddings, rtol=1e-5)
+
+
+def test_value_modules_load_no_torch() -> None:
+    modules = ("settings", "blueprints", "events", "record", "watching")
+    imports = ", ".join(f"neuralviz.micro_tuning.{name}" for name in modules)
+    script = (
+        f"import sys, {imports}, neuralviz.embedders.specs, neuralviz.jobs.micro_tuning; "
+        "assert not {'torch', 'transformers', 'pandas'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

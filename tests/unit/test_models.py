@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -40,125 +41,88 @@ def sentence_of(model_id: str | Path, **options: str) -> str:
     return text
 
 
-# --- ids ---------------------------------------------------------------------------------------
+# --- ids and folders ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "model_id", ["bert base", "a/b/c", "-bert", "bért", "a" * 200, "x\0y", "?"]
-)
-def test_an_id_that_cannot_be_one(model_id: str) -> None:
-    said = sentence_of(model_id)
-    assert "Unknown model" in said or "No such folder" in said
+    ("model_id", "sentence"),
+    [
+        *((name, "Unknown model") for name in ("bert base", "-bert", "bért", "a" * 200, "?")),
+        *((name, "Enter “bundled”, a Hugging Face Hub ID") for name in ("", "   ")),
+        *((name, "No such folder") for name in ("/no/such", "./no", "~/no", "a\\b", "a/b/c")),
+        *((name, "Could not read") for name in ("a" * 5000, "~no-such-person/model")),
+        ("someone/not-here", "downloads are switched off"),
+    ],
+)  # fmt: skip
+def test_ids_that_name_no_model(model_id: str, sentence: str) -> None:
+    assert sentence in sentence_of(model_id)
 
 
-@pytest.mark.parametrize("model_id", ["", "   "])
-def test_no_id(model_id: str) -> None:
-    assert sentence_of(model_id).startswith("Enter “bundled”, a Hugging Face Hub ID")
+def configure(folder: Path, file: str = "config.json", **values: object) -> None:
+    settings = json.loads((folder / file).read_text()) | values
+    kept = {name: value for name, value in settings.items() if value is not None}
+    (folder / file).write_text(json.dumps(kept))
 
 
-@pytest.mark.parametrize("model_id", ["/no/such/folder", "./nothing", "~/no-such-model", "a\\b"])
-def test_a_folder_that_is_not_there(model_id: str) -> None:
-    assert "No such folder" in sentence_of(model_id)
-
-
-def test_names_that_no_disk_can_hold() -> None:
-    assert "Could not read" in sentence_of("a" * 5000)
-    assert "Could not read" in sentence_of("~no-such-person/model")
-
-
-def test_a_file_in_place_of_a_folder(folder: Path) -> None:
-    assert "is a file. Enter the folder" in sentence_of(folder / "config.json")
-
-
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    assert "contains no model: config.json is missing" in sentence_of(tmp_path)
-
-
-# --- folders -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["{", "[]", "3", '"bert"', "{}", "\xff", "null", '{"model_type": "bert", "architectures": 5}'],
-)
-def test_a_broken_config(content: str, folder: Path) -> None:
-    (folder / "config.json").write_text(content, "latin-1")
-    assert "config.json" in sentence_of(folder)
-
-
-@pytest.mark.parametrize("model_type", ["no-such-type", "resnet", ["bert"], None])
-def test_a_kind_of_model_that_predicts_no_tokens(model_type: object, folder: Path) -> None:
-    (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
-    assert "does not predict masked tokens" in sentence_of(folder)
-
-
-def test_weights_that_can_run_code_are_not_read(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    torch.save({}, folder / "pytorch_model.bin")
-    assert "no weights in safetensors" in sentence_of(folder)
-
-
-@pytest.mark.parametrize("size", [0, 3, 1000])
-def test_weights_that_are_cut_off(size: int, folder: Path) -> None:
+def cut_weights(folder: Path, size: int) -> None:
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:size])
-    assert "model.safetensors of" in sentence_of(folder)
 
 
-def test_no_tokenizer(folder: Path) -> None:
+def write_config(folder: Path, config: transformers.PreTrainedConfig) -> None:
+    config.save_pretrained(folder)
+
+
+def take_tokenizer(folder: Path, family: str = "") -> None:
     for path in folder.glob("token*"):
         path.unlink()
-    assert "has an empty vocabulary" in sentence_of(folder)
+    if family:  # of some 130 tokens more
+        for path in save_family(family, folder.parent / family).glob("token*"):
+            shutil.copy(path, folder)
 
 
-def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
-    other = save_family("roberta", tmp_path / "roberta")  # some 130 tokens more
-    for path in other.glob("token*"):
-        shutil.copy(path, folder)
-    assert "does not match the model: it has a token of number" in sentence_of(folder)
+BROKEN_CONFIGS = ("{", "[]", "3", '"bert"', "{}", "\xff", "null",
+                  '{"model_type": "bert", "architectures": 5}')  # fmt: skip
+OTHER_TASK = "does not predict masked tokens"
+SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
+    **{f"config {content}": (
+        lambda f, content=content: (f / "config.json").write_text(content, "latin-1"),
+        "config.json") for content in BROKEN_CONFIGS},
+    **{f"type {kind}": (
+        lambda f, kind=kind: (f / "config.json").write_text(json.dumps({"model_type": kind})),
+        OTHER_TASK) for kind in ("no-such-type", "resnet", ["bert"])},
+    **{f"weights of {size} bytes": (partial(cut_weights, size=size), "model.safetensors of")
+       for size in (0, 3, 1000)},
+    **{config.architectures[0]: (partial(write_config, config=config),
+                                 f"{OTHER_TASK} ({config.model_type})")
+       for config in (
+           transformers.XLNetConfig(architectures=["XLNetLMHeadModel"]),
+           transformers.ProphetNetConfig(architectures=["ProphetNetForConditionalGeneration"]),
+           transformers.T5Config(architectures=["T5ForConditionalGeneration"]),
+           transformers.BertGenerationConfig(architectures=["BertGenerationEncoder"]))},
+    "no tokenizer": (take_tokenizer, "has an empty vocabulary"),
+    "another tokenizer": (partial(take_tokenizer, family="roberta"),
+                          "does not match the model: it has a token of number"),
+    "no mask": (partial(configure, file="tokenizer_config.json", mask_token=None),
+                "has no mask token"),
+    "trained causally": (partial(configure, architectures=["BertLMHeadModel"]),
+                         "predicts the next token (bert)"),
+    "no head": (save_headless, "encoder without a prediction head"),
+    "causal": (save_causal, "predicts the next token (gpt2)"),
+}  # fmt: skip
 
 
-def test_a_tokenizer_without_a_mask(folder: Path) -> None:
-    path = folder / "tokenizer_config.json"
-    settings = json.loads(path.read_text())
-    settings.pop("mask_token")
-    path.write_text(json.dumps(settings))
-    assert "has no mask token" in sentence_of(folder)
+@pytest.mark.parametrize("name", SPOILT)
+def test_folders_without_a_masked_model(name: str, folder: Path) -> None:
+    spoil, sentence = SPOILT[name]
+    spoil(folder)
+    assert sentence in sentence_of(folder)
 
 
-def test_a_causal_model_is_refused(tmp_path: Path) -> None:
-    assert "predicts the next token (gpt2)" in sentence_of(save_causal(tmp_path / "gpt2"))
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        transformers.XLNetConfig(architectures=["XLNetLMHeadModel"]),
-        transformers.XLNetConfig(architectures=["XLNetModel"]),
-        transformers.ProphetNetConfig(architectures=["ProphetNetForConditionalGeneration"]),
-        transformers.PegasusConfig(architectures=["PegasusForConditionalGeneration"]),
-        transformers.T5Config(architectures=["T5ForConditionalGeneration"]),
-        transformers.BertGenerationConfig(architectures=["BertGenerationEncoder"]),
-    ],
-    ids=lambda config: config.architectures[0],
-)
-def test_models_of_another_task_are_not_said_to_predict_the_next_token(
-    config: transformers.PreTrainedConfig, tmp_path: Path
-) -> None:
-    config.save_pretrained(tmp_path)
-    assert f"does not predict masked tokens ({config.model_type})" in sentence_of(tmp_path)
-
-
-def test_a_masked_family_trained_causally_is_refused(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertLMHeadModel"]}))
-    assert "predicts the next token (bert)" in sentence_of(folder)
-
-
-def test_an_encoder_without_a_head_is_refused(tmp_path: Path) -> None:
-    said = sentence_of(save_headless(tmp_path / "headless"))
-    assert "encoder without a prediction head" in said
-    assert "cls.predictions" in said
+def test_what_is_no_folder_of_a_model(folder: Path, tmp_path: Path) -> None:
+    assert "is a file. Enter the folder" in sentence_of(folder / "config.json")
+    (tmp_path / "empty").mkdir()
+    assert "contains no model: config.json is missing" in sentence_of(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:77", "mps:3x", "mps", "meta", ""])

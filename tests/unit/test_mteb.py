@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from scipy import stats
 
@@ -16,7 +13,6 @@ from neuralviz.embedders import METHODS, Embedder, embedder_spec, make_embedder
 from neuralviz.models import BUNDLED, MINILM, load_sentence_transformer, load_text_model
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_texts
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
@@ -96,19 +92,6 @@ def sts_task() -> Any:
     return in_memory(SampleSTS, sentence1=first, sentence2=second, score=scores)
 
 
-def clustering_task() -> Any:
-    from mteb.abstasks.clustering import AbsTaskClustering
-
-    class SampleTopics(AbsTaskClustering):
-        metadata = described("SampleTopics", "Clustering", "v_measure")
-        max_fraction_of_documents_to_embed = None
-        max_document_to_embed = 24
-
-    path = SAMPLES / "sentences.csv"
-    read = read_texts(Source(path.name, path.read_bytes()))
-    return in_memory(SampleTopics, sentences=list(read.texts), labels=list(read.labels["topic"]))
-
-
 def pairs() -> tuple[list[str], list[str], list[float]]:
     path = SAMPLES / "scored_pairs.csv"
     read = read_pairs(Source(path.name, path.read_bytes())).first(N_PAIRS)
@@ -148,10 +131,6 @@ def test_the_main_score_of_a_local_sts_task_is_that_of_our_products(
     assert run(embedder, sts_task(), batch_size=5) == pytest.approx(expected, abs=1e-4)
 
 
-def test_topics_are_found_by_clustering(loaders: dict[str, Any]) -> None:
-    assert run(quick("mean", loaders), clustering_task()) > 0.5  # by chance it is about 0.1
-
-
 def test_results_are_filed_under_name_and_settings(loaders: dict[str, Any]) -> None:
     make = partial(make_embedder, loaders=loaders)
     first, second, joined = (
@@ -166,38 +145,3 @@ def test_results_are_filed_under_name_and_settings(loaders: dict[str, Any]) -> N
     assert first.revision == make(embedder_spec("mean")).mteb_model_meta.revision
     assert first.revision != second.revision
     assert (first.embed_dim, joined.embed_dim) == (384, 768)
-
-
-class Backend:
-    """What BERTopic's ``SentenceTransformerBackend.embed`` does with its model."""
-
-    def __init__(self, embedding_model: Embedder) -> None:
-        self.embedding_model = embedding_model
-
-    def embed(self, documents: Any, verbose: bool = False) -> np.ndarray:
-        return self.embedding_model.encode(documents, show_progress_bar=verbose)
-
-
-def test_bertopic_itself(loaders: dict[str, Any]) -> None:
-    """Through a backend of three lines, as it takes no encoder that it does not know."""
-    backend = pytest.importorskip("bertopic.backend", reason="BERTopic is not installed")
-    from bertopic import BERTopic
-    from sklearn.cluster import KMeans
-    from sklearn.decomposition import PCA
-
-    theirs = importlib.import_module("bertopic.backend._sentencetransformers")
-    body = inspect.getsource(theirs.SentenceTransformerBackend.embed)
-    assert "encode(documents, show_progress_bar=verbose)" in body  # `Backend` does the same
-
-    class Ours(Backend, backend.BaseEmbedder):
-        pass
-
-    path = SAMPLES / "sentences.csv"
-    texts = list(read_texts(Source(path.name, path.read_bytes())).texts)
-    model = BERTopic(
-        embedding_model=Ours(quick("mean", loaders)),
-        umap_model=PCA(n_components=5),
-        hdbscan_model=KMeans(4, random_state=0),
-    )
-    topics, _ = model.fit_transform(texts)
-    assert len(set(topics)) == 4

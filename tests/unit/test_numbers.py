@@ -61,7 +61,7 @@ def test_times_are_said_as_one_would() -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [(1.0, "100%"), (0.9999, "99.9%"), (0.998, "99.8%"), (0.994, "99%"), (0.5, "50%"),
-     (0.002, "0.2%"), (0.00001, "0.1%"), (0.0, "0%")],
+     (0.002, "0.2%"), (0.00001, "less than 0.1%"), (0.0, "0%")],
 )  # fmt: skip
 def test_only_all_is_a_hundred_percent(share: float, said: str) -> None:
     assert percent(share) == said

@@ -99,22 +99,6 @@ def test_exact_is_the_plain_loop(device: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
-def test_the_first_epoch_of_fast_is_exact(device: str) -> None:
-    @settings(deadline=None, max_examples=20, derandomize=True)
-    @given(cases(FOLLOWED), st.sampled_from(TOLERANCES))
-    def check(case: Case, tolerance: float) -> None:
-        model = case.model(device)
-        options = case.options(model) | {"epochs": 1}
-        exact = next(micro_tune(model, case.texts, **options))
-        fast = next(micro_tune(model, case.texts, **options, precision="fast", tolerance=tolerance))
-        np.testing.assert_allclose(fast.loss, exact.loss, rtol=1e-5)
-        np.testing.assert_allclose(fast.delta_norm, exact.delta_norm, rtol=1e-3)
-
-    check()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES)
 def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) -> None:
     """The tolerance is an estimate, and words drawn at random are where it is at its worst.
 
@@ -235,16 +219,6 @@ def test_a_text_alone_and_among_others(device: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_text_alone_and_among_others_with_the_bundled_model(device: str, on_device) -> None:
-    """Whichever texts are beside it, however many chunks they have."""
-    model = on_device(device)
-    together = tuned(model, REAL_TEXTS, precision="fast").embeddings
-    for index, text in enumerate(REAL_TEXTS):
-        alone = tuned(model, [text], precision="fast").embeddings[0]
-        assert alone @ together[index] >= ALIKE
-
-
 def test_a_text_stays_in_one_piece(monkeypatch) -> None:
     """Two pieces of it would have candidates of their own."""
     model = replace(drawn_case(0), vocab=2000).model()
@@ -254,17 +228,6 @@ def test_a_text_stays_in_one_piece(monkeypatch) -> None:
     monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 200)  # less than 3 texts
     together = tuned(model, texts, **options).embeddings
     assert (alone * together).sum(axis=1).min() >= ALIKE
-
-
-@pytest.mark.usefixtures("_few_candidates")
-@pytest.mark.parametrize("layers", ["head", "last_block"])
-def test_two_fast_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
-    first, second = (
-        tuned(tiny, list(TEXTS.values()), layers=layers, precision="fast") for _ in range(2)
-    )
-    for one, other in zip(first.deltas, second.deltas, strict=True):
-        assert one.tobytes() == other.tobytes()
-    assert first.loss.tobytes() == second.loss.tobytes()
 
 
 @pytest.mark.usefixtures("_few_candidates")
@@ -422,10 +385,3 @@ def test_a_tolerance_that_makes_no_sense(
 ) -> None:
     with pytest.raises(SettingsError, match="tolerance must be above 0 and below 1"):
         micro_tune(tiny, ["The dog barks."], precision=precision, tolerance=value)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_only_fast_has_a_tolerance(precision: str, tiny: LanguageModel) -> None:
-    """Where it changes nothing it is no part of the settings, and so of no embedder's identity."""
-    kept = check_settings(tiny, precision=precision, tolerance=0.05).tolerance
-    assert kept == (0.05 if "fast" in precision else DEFAULT_TOLERANCE)

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.cli import train as train_cli
-from neuralviz.cli.saved_corpora import find_corpus, open_store
+from neuralviz.cli.corpus import find_corpus, open_store
 from neuralviz.jobs.training import first_settings
 from neuralviz.models.trained import RECORD_FILE, encoders_folder, trained_encoder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
@@ -80,7 +80,7 @@ def refused(result: Result) -> str:
 # --- what it does --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["crops", "dropout", "masking"])
+@pytest.mark.parametrize("kind", ["crops", "masking"])
 def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str, kind: str) -> None:
     result = train("--json", "--labels", "kind", kind=kind)
     assert result.exit_code == 0, result.stderr
@@ -106,17 +106,6 @@ def test_the_rate_is_that_of_the_page_unless_one_is_given(
     assert result.exit_code == 0, result.stderr
     about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
     assert about["settings"]["learning_rate"] == first_settings(part).peak_rate
-
-
-def test_without_json_it_says_what_was_before_and_after(corpus: str) -> None:
-    result = train("--labels", "kind")
-    words = " ".join(result.output.split())
-    assert (
-        "Training the whole model: 12 texts, 6 steps. Measured on all 12 texts with a label, read "
-        "whole. Before, 10-NN accuracy at the last layer: "
-    ) in words
-    assert "After, 10-NN accuracy" in words
-    assert "untrained" not in words
 
 
 def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> None:
@@ -243,21 +232,6 @@ def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch: pytest.MonkeyPat
     assert (result.exit_code, result.stderr.strip()) == (130, "Stopped before the first step.")
 
 
-def test_a_corpus_that_is_deleted_meanwhile_is_trained_on_to_the_end(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def delete(event: Any) -> dict[str, Any]:
-        store = CorpusStore()
-        for one in store.corpora():
-            store.delete(one)
-        return {}
-
-    monkeypatch.setattr(train_cli, "event_json", delete)
-    assert train("--json").exit_code == 0
-    assert trained_encoder("my-encoder") is not None
-    assert "mine" in refused(train(name="another"))
-
-
 def test_the_same_training_twice_at_once_is_refused(
     corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,26 +344,6 @@ def test_the_examples_are_there_where_the_app_was_never_opened(name: str, file: 
     assert len(store.corpora()) == 1
 
 
-def test_an_unknown_corpus_is_refused() -> None:
-    assert "nothing" in refused(train(corpus="nothing"))
-
-
-def test_texts_without_labels_texts_alike_and_a_batch_that_is_too_large() -> None:
-    CorpusStore().add("mine", ReadTexts((CORPUS[0],) * 8))
-    result = train("--json", "--batch-size", "1000")
-    assert result.exit_code == 0, result.stderr
-    start, *steps, end = events_of(result)
-    assert (start["texts"], start["accuracy"], end["accuracy"]) == (8, None, None)
-    assert len(steps) == 2  # one an epoch
-
-
-def test_numbers_as_labels_leave_out_what_is_missing() -> None:
-    values = ("1", "2.5", "") * 4
-    store = CorpusStore()
-    corpus = store.add("mine", ReadTexts(tuple(CORPUS), labels={"year": values}))
-    assert store.label_names(corpus, "year") == ["1", "2.5", ""] * 4
-
-
 def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
     corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,17 +359,6 @@ def test_a_loss_that_is_no_number_is_null_in_json() -> None:
     step = TrainingStep(3, 6, 1, 2, math.nan, 0.1, math.inf, math.nan, None)
     printed = json.loads(json.dumps(train_cli.event_json(step), allow_nan=False))
     assert [printed[name] for name in ("loss", "alignment", "uniformity")] == [None] * 3
-
-
-def test_ctrl_c_while_the_loss_is_high_leaves_a_training_to_go_on_with(
-    corpus: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("neuralviz.training.loop.has_diverged", lambda loss: len(loss) < 6)
-    interrupt_at(monkeypatch, 3)
-    assert train("--json").exit_code == 130
-    assert trained_encoder("my-encoder") is None
-    start, *_, end = events_of(train("--json"))
-    assert (start["step"], end["step"], end["diverged"]) == (3, 6, False)
 
 
 # --- how much is kept ----------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.specs import (
     EmbedderSpec,
     embedder_spec,
@@ -237,41 +236,6 @@ def test_two_models_by_one_method_are_measured_as_transformers_does(
     assert "95% interval" in report
 
 
-def test_a_corpus_has_vectors_and_maps_of_both_models(
-    run: Callable[..., Result], models: tuple[str, str]
-) -> None:
-    first, second = models
-    words = ["--method", f"mean@{first}", "--method", f"mean@{second}"]
-    said = done(run("corpus", "add", "texts.txt", "--name", "own", *words)).stderr
-    assert "Embedded by mean (first/model)" in said
-    assert "Embedded by mean (second/model)" in said
-    (listed,) = json.loads(done(run("corpus", "list", "--json")).stdout)
-    assert [one["method"] for one in listed["embedders"]] == [
-        "mean (first/model)",
-        "mean (second/model)",
-    ]
-    texts = list(dict.fromkeys(TEXTS))
-    points = []
-    for name, model in (("first", first), ("second", second)):
-        done(run("corpus", "export", "own", "--method", f"mean@{model}", "-o", f"{name}.parquet"))
-        table = parquet.read_table(f"{name}.parquet")
-        expected = make_embedder(embedder_spec(f"mean@{model}")).encode(texts)
-        np.testing.assert_allclose(np.stack(table["vector"].to_numpy()), expected, atol=1e-6)
-        for ending in ("csv", "html"):
-            output = f"{name}.{ending}"
-            method = f"mean@{model}"
-            done(run("project", "own", "--method", method, "--reducer", "pca", "-o", output))
-        assert f"mean ({name}/model)" in Path(f"{name}.html").read_text("utf-8")
-        points.append(np.loadtxt(f"{name}.csv", str, delimiter=",", skiprows=1, usecols=(-2, -1)))
-    assert (points[0] != points[1]).any()
-
-
-def test_a_concatenation_of_two_models_is_both_vectors(models: tuple[str, str]) -> None:
-    first, second = (make_embedder(embedder_spec(f"mean@{one}")).encode(TEXTS) for one in models)
-    joined = make_embedder(embedder_spec("+".join(f"mean@{one}" for one in models))).encode(TEXTS)
-    np.testing.assert_allclose(joined, np.hstack([first, second]) / np.sqrt(2), atol=1e-6)
-
-
 # --- vectors of another program ------------------------------------------------------------------
 
 
@@ -301,19 +265,6 @@ def test_vectors_of_another_program_are_measured_on_scored_pairs_by_their_texts(
     assert found["file: mine.parquet"]["model"] == "imported vectors"
     assert "file: mine.parquet" in said.stdout
     assert "95% interval" in Path("out/report.html").read_text("utf-8")
-
-
-def test_vectors_imported_for_a_corpus_are_measured_on_other_data_of_its_texts(
-    run: Callable[..., Result],
-) -> None:
-    texts = list(dict.fromkeys(TEXTS))
-    write_mine("mine.parquet", texts)
-    words = ["evaluate", "--data", "pairs.csv", "--json", "--method"]
-    direct = done(run(*words, "file:mine.parquet")).stdout
-    done(run("corpus", "add", "texts.txt", "--name", "own", "--method", "cls"))
-    done(run("corpus", "import", "own", "mine.parquet"))
-    Path("mine.parquet").unlink()
-    assert json.loads(done(run(*words, "file: mine.parquet")).stdout) == json.loads(direct)
 
 
 def test_imported_vectors_that_do_not_fit_are_refused(run: Callable[..., Result]) -> None:

@@ -41,10 +41,6 @@ def test_every_step_leads_to_the_embedding_and_the_product(walk):
     assert walk.products == pytest.approx(walk.tuning.embeddings[1:] @ embedding, abs=1e-6)
 
 
-def test_words_are_those_of_the_vocabulary(walk, model):
-    assert walk.words_before[0][0] == model.encoder.id_to_token(int(walk.before.top_ids[0, 0]))
-
-
 def test_long_and_empty_texts_are_refused(model):
     with pytest.raises(TextError, match="Text 2 has 100 tokens"):
         walk_through(model, ["A cat.", "cat " * 100])

@@ -16,12 +16,12 @@ from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.headline import show_headline
 from neuralviz.ui.model_choice import chosen_model_id, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
 from neuralviz.ui.stage import slide
+from neuralviz.ui.texts import ask_text_fields, field_keys, show_example_pills
 from neuralviz.words import many
 
 if TYPE_CHECKING:

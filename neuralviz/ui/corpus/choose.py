@@ -21,11 +21,11 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
+from neuralviz.ui.choices import choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, show_import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
-from neuralviz.ui.header import choose_header
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many

@@ -33,7 +33,7 @@ from neuralviz.reading.scales import FIVE, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.kept import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
@@ -41,7 +41,6 @@ from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import may_load, offline_models, trained_names
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.precision import choose_precision
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.tables import BY_DIGEST, MAX_ROWS, open_upload, read_uploaded, upload_table
 

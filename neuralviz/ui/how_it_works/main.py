@@ -10,7 +10,6 @@ import streamlit as st
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
 from neuralviz.ui.headline import show_headline
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS, introduce
 from neuralviz.ui.model_choice import chosen_model_id, may_load
@@ -19,6 +18,7 @@ from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session import is_served
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
+from neuralviz.ui.texts import ask_text_fields, field_keys, show_example_pills
 from neuralviz.ui.tour import show_start_button
 
 if TYPE_CHECKING:

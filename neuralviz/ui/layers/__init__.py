@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.models import MINILM
-from neuralviz.ui.fields import ask_text_fields, field_keys, show_example_pills
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.model_choice import chosen_model_id, trained_names
 from neuralviz.ui.stage import show_on_stage
+from neuralviz.ui.texts import ask_text_fields, field_keys, show_example_pills
 
 PAGE = "followed"
 OF_SIDEBAR = "Model in the sidebar"

@@ -22,10 +22,9 @@ from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import choose_one
+from neuralviz.ui.choices import choose_one, choose_precision
 from neuralviz.ui.model_choice import load_model_or_none
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.precision import choose_precision
 from neuralviz.words import many
 
 if TYPE_CHECKING:

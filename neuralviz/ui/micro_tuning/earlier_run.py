@@ -13,7 +13,7 @@ from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.views import View, load_view, save_once
+from neuralviz.ui.links import View, load_view, save_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

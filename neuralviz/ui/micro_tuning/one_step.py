@@ -15,8 +15,8 @@ from neuralviz.models.language_model import head_layers, last_block_layers, list
 from neuralviz.models.shared import is_held, shared_model
 from neuralviz.paths import app_folder
 from neuralviz.ui.compare.main import MAX_TEXTS, RUNS
+from neuralviz.ui.links import View, save_once
 from neuralviz.ui.method_choice import NOTHING
-from neuralviz.ui.views import View, save_once
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -1,0 +1,160 @@
+"""The options that several commands have, and what they stand for: texts, embedders, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neuralviz.cli.console import print_message, print_notes
+from neuralviz.embedders import split_options
+from neuralviz.embedders.specs import method_label
+from neuralviz.errors import SettingsError
+from neuralviz.reading.folders import read_folder
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import read_texts
+from neuralviz.words import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.reading.texts import Mode, ReadTexts
+
+TABLES = ".csv, .tsv, .jsonl, .json, .parquet, .xlsx"
+OWN_SETTINGS = (
+    "Behind an @, a method can have a model and options of its own: mean@bundled, "
+    "neural@epochs=5 or neural@bundled,epochs=5. So the same method can be used several times."
+)
+ONE_METHOD = (
+    "Embedding method, or several concatenated, such as neural+mean. "
+    "`neuralviz methods` lists all methods."
+)
+
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        help=f"File with one text per line, a table ({TABLES}), or a folder of such files."
+    ),
+]
+CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
+TableOutput = Annotated[
+    Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
+]
+MethodOption = Annotated[str, typer.Option(help=ONE_METHOD)]
+MethodsModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="Model: “all-MiniLM-L6-v2”, “bundled”, the name of a trained encoder, a Hugging Face "
+        "Hub ID, or a folder. Default: the method's own model (see `neuralviz methods`).",
+    ),
+]
+StartModel = Annotated[
+    str, typer.Option(help="Model to begin with: a name, a Hugging Face Hub ID, or a folder.")
+]
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE=COLUMN",
+        help="Assign a role (text1, text2, score, text, group, label, …) to a column "
+        "with another name. Repeatable.",
+    ),
+]
+ColumnOption = Annotated[str | None, typer.Option(help="Column with the texts.")]
+HeaderOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Line of the file, or row of the workbook, that names the columns. Default: found.",
+    ),
+]
+NoHeaderOption = Annotated[
+    bool, typer.Option("--no-header", help="No line names the columns: the first one is data.")
+]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N texts.")]
+BatchSizeOption = Annotated[
+    int, typer.Option(min=1, help="Batch size: number of texts embedded at once.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")]
+
+
+def methods_option(default: str, extra: str = "") -> Any:
+    """``--method`` of commands with several methods."""
+    return typer.Option(
+        "--method",
+        help="Embedding method, or several concatenated, such as neural+mean. Repeatable. "
+        f"{OWN_SETTINGS} {extra}`neuralviz methods` lists all methods. Default: {default}.",
+    )
+
+
+def options_option(defaults: Mapping[str, str] | None = None) -> Any:
+    """``--option`` of commands with several methods; ``defaults`` are those of these commands."""
+    note = ""
+    if defaults:
+        default_options = joined([f"{name}={value}" for name, value in defaults.items()])
+        note = f" Methods that micro-tune use {default_options} here unless you set another value."
+    return typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Set an option for every method that has it, or for one method with "
+        f"METHOD.NAME=VALUE. Repeatable.{note}",
+    )
+
+
+def header_line(header: int | None, no_header: bool) -> int | None:
+    """The line that names the columns as `Source.header`, from two options.
+
+    Raises:
+        SettingsError: both are set.
+    """
+    if header is not None and no_header:
+        raise SettingsError("Use either --header or --no-header, not both.")
+    return 0 if no_header else header
+
+
+def split_roles(typed: Sequence[str] | None) -> dict[str, str]:
+    """The column of each role, from options as typed."""
+    return split_options(typed or [], "role", "ROLE=COLUMN")
+
+
+def read_file(
+    path: Path,
+    column: str | None,
+    limit: int | None,
+    header: int | None,
+    *,
+    id_column: str | None = None,
+    mode: Mode | None = None,
+) -> ReadTexts:
+    """Read the first ``limit`` texts of a file or a folder and print what was left out.
+
+    A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
+    """
+    if path.is_dir():
+        if header is not None:
+            raise SettingsError("--header and --no-header work with a single table only.")
+        read = read_folder(path, column, mode=mode or "one", max_texts=limit)
+    else:
+        source = Source.from_path(path, header)
+        read = read_texts(source, column, mode=mode or "line", id_column=id_column, max_texts=limit)
+    if read.column is not None and column is None:
+        print_message(
+            f"Reading texts from the column “{read.column}”. Use --column to choose another."
+        )
+    print_notes([read.describe_header(path.name), *read.notes])
+    return read
+
+
+def list_ids(read: ReadTexts) -> tuple[str, ...]:
+    """The IDs of texts; where the file has none, their numbers."""
+    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+
+
+def describe_learning(specs: Sequence[EmbedderSpec]) -> str:
+    """The labels of methods that micro-tune, in brackets, such as `` (neural, exact)``."""
+    labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
+    return f" ({'; '.join(labels)})" if labels else ""
