@@ -180,7 +180,7 @@ def _start_comparison(
     """The comparison of these texts; starts it for a press, and for an example without one."""
     task = Compare.for_current_models(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
-    before = RUNS.last()
+    before: Run[Comparison] | None = RUNS.last()
     with one_history_entry():
         if pressed and not is_example:
             put_texts_in_address("compare", read.texts)
