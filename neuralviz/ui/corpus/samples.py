@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.jobs.mapping import SampleNeighbours
+from neuralviz.jobs.mapping import FindNeighbours
 from neuralviz.maps.searching import SAMPLED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
@@ -63,5 +63,5 @@ def _runs(open_map: OpenMap) -> SessionRuns:
     return SessionRuns(f"corpus-sampling-{open_map.kept.id}")
 
 
-def _task(open_map: OpenMap) -> SampleNeighbours:
-    return SampleNeighbours(open_map.corpus.id, open_map.kept.id, K, SAMPLED)
+def _task(open_map: OpenMap) -> FindNeighbours:
+    return FindNeighbours(open_map.corpus.id, open_map.kept.id, K)
