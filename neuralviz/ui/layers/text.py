@@ -14,7 +14,7 @@ from neuralviz.headlines.layers import NAMED, describe_text
 from neuralviz.jobs.layers import FollowText
 from neuralviz.layers.geometry import followed_words, word_importance
 from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
-from neuralviz.models.shared import ModelRef
+from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
@@ -22,7 +22,7 @@ from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.headline import show_headline
 from neuralviz.ui.layers import ask_more_figures, ask_text, followed_model_id
 from neuralviz.ui.layers.text_details import show_more
-from neuralviz.ui.model_choice import load_text_model_or_stop
+from neuralviz.ui.model_choice import load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
@@ -49,7 +49,7 @@ def show() -> None:
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
-        model = load_text_model_or_stop(followed_model_id())
+        model = load_model_or_stop(followed_model_id(), shared_text_model)
         task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = RUNS.start(task)
     last = _last_result(task)
