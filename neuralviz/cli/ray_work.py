@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.cli.console import print_message, print_notes, progress_bars, status
-from neuralviz.cluster.adding import ReadingProgress, add_on_cluster, source_digest
+from neuralviz.cluster.adding import add_on_cluster, find_layout, source_digest
 from neuralviz.cluster.addresses import LOCAL
-from neuralviz.cluster.attempts import KILLED
 from neuralviz.cluster.connecting import Cluster, connected, n_machines
-from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.placing import place_on_cluster
-from neuralviz.cluster.text_blocks import find_layout
-from neuralviz.reading.blocks import find_parts
+from neuralviz.cluster.embedding import embed_on_cluster, place_on_cluster
+from neuralviz.cluster.files import find_parts
+from neuralviz.cluster.worker import KILLED, LeftOut
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.text_blocks import Layout
+    from neuralviz.cluster.adding import Layout
+    from neuralviz.cluster.files import Parts
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.reading.blocks import Parts
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
@@ -104,8 +102,8 @@ def add_with_ray(
     with progress_bars() as bars:
         bar = bars.add_task("Reading texts", total=None)
 
-        def show_progress(reading: ReadingProgress) -> None:
-            bars.update(bar, description=f"Reading texts: {reading.n_texts:,}")
+        def show_progress(n_texts: int) -> None:
+            bars.update(bar, description=f"Reading texts: {n_texts:,}")
 
         added = add_on_cluster(store, name, parts, layout, limit, report=show_progress)
     print_notes(added.notes)

@@ -14,21 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy
-from ray.exceptions import (
-    ObjectStoreFullError,
-    OutOfDiskError,
-    OutOfMemoryError,
-    RayActorError,
-    RayError,
-    WorkerCrashedError,
-)
+from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import AvoidedMachines
-from neuralviz.cluster.rows import iterate_rows
-from neuralviz.cluster.worker import EmbedUnits, PlanPortions, UnitResult, plan_batches
+from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate_rows
+from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
 from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
@@ -43,6 +34,7 @@ if TYPE_CHECKING:
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
+    from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
@@ -50,10 +42,6 @@ COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
-RESUMES = "Finished work is saved; run the same command again to resume."
-LeftOut = dict[int, tuple[bytes, str]]
-"""By row, as it was then, of texts that were left out: the key, and the reason."""
-TRIES = 3  # at texts that were lost with a machine
 
 
 def embed_on_cluster(
@@ -207,64 +195,25 @@ class _Work:
             is_missing: [row of the round] whether it is to be embedded.
             keys: [row of the round] of the texts.
         """
-        units = list(self._units(self._plan(start, is_missing)))
-        blocks = [
-            pa.table(
-                {
-                    "rows": pa.array([rows.tolist()], pa.list_(pa.int64())),
-                    "sizes": pa.array([sizes], pa.list_(pa.int32())),
-                    "keys": pa.array([keys[rows - start].tobytes()], pa.binary()),
-                }
-            )
-            for rows, sizes in units
+        batches: list[np.ndarray] = []
+        for offset in range(0, len(is_missing), PORTION):
+            mask = is_missing[offset : offset + PORTION]
+            if mask.any():
+                first = start + offset
+                batches += plan_batches(self._store, self._corpus, first, mask, BATCH_SIZE)
+        units = [
+            (rows, sizes, keys[rows - start].tobytes()) for rows, sizes in self._units(batches)
         ]
-        embedded = ray.data.from_arrow(blocks).map_batches(
-            EmbedUnits,
+        embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
+            EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
             fn_constructor_args=self._arguments,
-            batch_size=None,
-            batch_format="pyarrow",
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
             num_gpus=1 if self._cluster.n_gpus else None,
             **self.avoided.options,
         )
         for row in iterate_rows(embedded):
-            yield UnitResult.from_json(row["done"])
-
-    def _plan(self, start: int, is_missing: np.ndarray) -> list[np.ndarray]:
-        """The batches, portion by portion."""
-        portions = [
-            (start + offset, is_missing[offset : offset + PORTION])
-            for offset in range(0, len(is_missing), PORTION)
-            if is_missing[offset : offset + PORTION].any()
-        ]
-        if len(portions) == 1:
-            return plan_batches(self._store, self._corpus, *portions[0], BATCH_SIZE)
-        remaining = {
-            row: pa.table(
-                {"start": [row], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]}
-            )
-            for row, mask in portions
-        }
-        batches: list[np.ndarray] = []
-        failed: list[Any] = []
-        for _ in range(TRIES):
-            planned = ray.data.from_arrow(list(remaining.values())).map_batches(
-                PlanPortions(self._folder, self._corpus, BATCH_SIZE),
-                batch_size=None,
-                batch_format="pyarrow",
-                **self.avoided.options,
-            )
-            rows = list(iterate_rows(planned))
-            failed = [row for row in rows if row["failed"]]
-            for row in rows:
-                if not row["failed"]:
-                    del remaining[row["start"]]
-                    batches += [np.array(batch, dtype=np.int64) for batch in row["batches"]]
-            if not remaining:
-                return batches
-            self.avoided.add(row["machine"] for row in failed)
-        raise StoreError(failed[0]["failed"])
+            yield row["result"]
 
     def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Batches that go to one embedder: their rows, and the size of each."""
@@ -318,9 +267,7 @@ def _commit_in_time(
                 if result.failed:
                     failures.append(result)
                 waiting += result.pieces
-                left_out.update(
-                    {row: (bytes.fromhex(key), reason) for row, key, reason in result.left_out}
-                )
+                left_out.update(result.left_out)
                 tally.embedded += result.n_texts
                 tally.n_rose += result.n_rose
                 if time.monotonic() - last > interval:
@@ -332,29 +279,6 @@ def _commit_in_time(
         raise NeuralvizError(describe_loss(error)) from error
     finally:
         commit()
-
-
-def describe_loss(error: RayError, advice: str = RESUMES) -> str:
-    """Why Ray ended the work, in a sentence.
-
-    Args:
-        error: raised by Ray.
-        advice: a sentence on what to do next.
-    """
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, NeuralvizError):
-        return str(cause)
-    for kind, sentence in (
-        (OutOfDiskError, "A machine of the cluster has no disk space left."),
-        (ObjectStoreFullError, "The object store of a machine of the cluster is full."),
-        (OutOfMemoryError, "A machine of the cluster ran out of memory."),
-    ):
-        if isinstance(error, kind) or isinstance(cause, kind):
-            return f"{sentence} {advice}"
-    if isinstance(error, RayActorError | WorkerCrashedError):
-        return f"The processes that worked on some texts were killed again and again. {advice}"
-    last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
-    return f"Ray stopped: {last[:200].rstrip('.')}. {advice}"
 
 
 def _split_rounds(
@@ -391,3 +315,45 @@ def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> n
 def _first_rows(keys: np.ndarray) -> np.ndarray:
     """Rows at which each different key comes first."""
     return np.unique(keys, return_index=True)[1]
+
+
+# --- places on maps ------------------------------------------------------------------------------
+
+
+class _Place:
+    """Places blocks for Ray; an error is returned as a sentence."""
+
+    def __init__(self, place: PlaceBlock) -> None:
+        self._place = place
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"placed": self._place(row["item"]), "failed": ""}
+        except NeuralvizError as error:
+            return {"placed": None, "failed": str(error)}
+
+
+def place_on_cluster(
+    place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
+) -> Iterator[PlacedBlock]:
+    """A `Spread` over the cluster that is connected: each block on one core of some machine.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+        NeuralvizError: the cluster is gone, or as of ``place``.
+    """
+    if not blocks:
+        return
+    placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
+        _Place(place), num_cpus=1
+    )
+    try:
+        with closing(iterate_rows(placed)) as rows:
+            for row in rows:
+                if row["failed"]:
+                    raise NeuralvizError(row["failed"])
+                yield row["placed"]
+                if should_stop():
+                    raise Stopped
+    except RayError as error:
+        raise NeuralvizError(describe_loss(error, "Make the map again.")) from error

@@ -19,9 +19,9 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
+from neuralviz.reading.arrow_tables import STATE, is_saved_data_set, read_saved_columns
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.saved_data_sets import STATE, is_saved_data_set, read_saved_columns
 from neuralviz.reading.table import Table
 
 PREFIX = "hf:"
@@ -30,8 +30,6 @@ _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of se
 
 @dataclass(frozen=True)
 class HubData:
-    """Where a known data set is, and the split that the paper measures."""
-
     repo: str
     config: str | None
     split: str

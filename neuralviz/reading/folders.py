@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from neuralviz.errors import TextError
+from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.saved_data_sets import INFO, SPLITS, STATE
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, make_ids_unique, read_texts
 from neuralviz.words import free_name, many

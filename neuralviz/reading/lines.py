@@ -15,6 +15,7 @@ from charset_normalizer import from_bytes
 from neuralviz.errors import TextError
 from neuralviz.words import name_lines
 
+Line = tuple[int, str]  # with its number, from 1
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
+from neuralviz.reading.lines import Line
 from neuralviz.reading.texts import Mode, ReadTexts, clean_texts
 from neuralviz.words import many
 
 MAX_CELL = 32_767  # characters; a spreadsheet's cell holds no more
-_INSIDE = '[^"]*+(?:""[^"]*+)*+'  # a quoted cell
-_OPENING = re.compile(f'"{_INSIDE}')
-_WITHIN = re.compile(_INSIDE)
-_CLOSING = re.compile(rf'{_INSIDE}"\s*')
 
 
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
@@ -36,36 +34,23 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
     return ReadTexts(texts, notes)
 
 
-def _join_cells(lines: Sequence[str]) -> list[tuple[int, str]]:
+def _join_cells(lines: Sequence[str]) -> list[Line]:
     """Lines with their numbers, those of a quoted cell joined and without its quotation marks.
 
     A line that only begins with a quotation mark, as a sentence does, stays by itself: nowhere in
     a cell is there a mark that is not doubled, until one ends the line. So do the lines of what
     would be more than a cell can hold.
     """
-    joined: list[tuple[int, str]] = []
-    start = 0
-    while start < len(lines):
-        end = start + 1
-        if _OPENING.fullmatch(lines[start]):
-            size = _size(lines[start])
-            while size <= MAX_CELL and end < len(lines) and _WITHIN.fullmatch(lines[end]):
-                size += 1 + _size(lines[end])
-                end += 1
-            if end < len(lines) and _CLOSING.fullmatch(lines[end]):
-                cell = "\n".join(lines[start : end + 1]).rstrip()[1:-1].replace('""', '"')
-                if len(cell) <= MAX_CELL:
-                    joined.append((start + 1, cell))
-                    start = end + 1
-                    continue
-        joined += enumerate(lines[start:end], start + 1)
-        start = end
+    numbered: Iterator[Line] = ((place, line.rstrip()) for place, line in enumerate(lines, 1))
+    joined: list[Line] = []
+    for record in divide_records(numbered, Dialect(ONE_COLUMN), 1):
+        end = record.end
+        cell = record.fields[0] if record.fields else ""
+        if end - record.line > 1 and len(cell) <= MAX_CELL:
+            joined.append((record.line, cell))
+        else:
+            joined += enumerate(lines[record.line - 1 : end - 1], record.line)
     return joined
-
-
-def _size(line: str) -> int:
-    """The characters of a cell's line when it is read: two marks are one, a single one is none."""
-    return len(line) - (line.count('"') + 1) // 2
 
 
 def join_pasted(texts: list[str]) -> tuple[str, Mode]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from itertools import count as numbers
 from typing import Literal
 
@@ -15,14 +14,13 @@ from neuralviz.reading.headers import TEXT_COLUMNS as TEXT_COLUMNS
 from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import TextLines, count_unreadable, tidy
 from neuralviz.reading.nested import flatten_texts
-from neuralviz.reading.plain_kinds import find_kind, take_head
+from neuralviz.reading.plain_text import Mode as Mode
+from neuralviz.reading.plain_text import split_texts
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table, blank_missing
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.text_columns import guess_column
 from neuralviz.words import joined, many, name_lines
-
-Mode = Literal["line", "blank line", "one"]
 
 _DELETED = ("[deleted]", "[removed]")  # what Reddit has in place of a text
 MAX_TEXTS = 1_000_000
@@ -117,49 +115,18 @@ def _read_plain_texts(source: Source, mode: Mode, limit: int) -> ReadTexts:
     with source.opened() as file:
         lines = TextLines(source.name, file)
         with closing(iter(lines)) as numbered:
-            head = [] if mode == "one" else take_head(numbered)
-            take_texts, kind_note = find_kind(source.name, [line for _, line in head])
-            all_lines = chain(head, numbered)
-            numbered_parts = (
-                _split_texts(all_lines, mode) if take_texts is None else take_texts(all_lines)
-            )
-            for start, part in numbered_parts:
-                blank = not part or part.isspace()
-                if n_texts == limit and not blank:
+            texts, kind_note = split_texts(source.name, numbered, mode)
+            for start, part in texts:
+                is_blank = not part.strip()
+                if n_texts == limit and not is_blank:
                     limit_notes = (f"Limited to the first {many(limit, 'text')} of {source.name}.",)
                     break
                 parts.append(part[: MAX_CHARACTERS + 1])
                 starts.append(start)
-                n_texts += not blank
-        notes = lines.notes
-    texts, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
-    kind_notes = (kind_note,) if kind_note else ()
-    return ReadTexts(texts, kind_notes + notes + cut_notes + limit_notes)
-
-
-def _split_texts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
-    """What stands between two ends of a text, and the line it begins in.
-
-    A part that is far too long for a text is cut, so that it is known for one and no more is held.
-    """
-    if mode == "line":
-        yield from lines
-        return
-    held: list[str] = []
-    start, size = 1, 0
-    for number, line in lines:
-        if mode == "blank line" and not line.strip():
-            if held:
-                yield start, "\n".join(held)
-            held, size = [], 0
-        elif size <= MAX_CHARACTERS + 1:
-            start = start if held else number
-            held.append(line)
-            size += len(line) + 1
-        elif mode == "one":
-            break  # it is known for too long
-    if held:
-        yield start, "\n".join(held)
+                n_texts += not is_blank
+        notes = (kind_note, *lines.notes) if kind_note else lines.notes
+    cleaned, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
+    return ReadTexts(cleaned, notes + cut_notes + limit_notes)
 
 
 def _read_column(name: str, table: Table, column: str | None, id_column: str | None) -> ReadTexts:

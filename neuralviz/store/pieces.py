@@ -53,16 +53,6 @@ class Piece:
     fragment: str
     keys: bytes
 
-    def to_json(self) -> str:
-        """The piece as text, for going from one process to another."""
-        return json.dumps([self.embedder, self.fragment, self.keys.hex()])
-
-    @classmethod
-    def from_json(cls, text: str) -> Piece:
-        """The piece that `to_json` wrote."""
-        embedder, fragment, keys = json.loads(text)
-        return cls(embedder, fragment, bytes.fromhex(keys))
-
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:
     """Write rows beside a table, and say what Lance knows of them, as JSON.

@@ -35,14 +35,23 @@ def keep_result(view: str, key: str, content: bytes) -> None:
         content: the result.
     """
     path = _path(view, key)
+    write_bytes_beside(path, content)
+    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
+
+
+def write_bytes_beside(path: Path, content: bytes) -> None:
+    """Write a file whole: beside its place, where two processes may do it, and move it there.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # two processes may write it
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         part.write_bytes(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
 
 
 def find_result(view: str, key: str) -> bytes | None:

@@ -17,7 +17,7 @@ import streamlit.components.v2
 
 from neuralviz.plots.standalone import file_name
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
-from neuralviz.ui.scripts import script
+from neuralviz.ui.stage import script
 
 if TYPE_CHECKING:
     from collections.abc import Callable

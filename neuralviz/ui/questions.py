@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from neuralviz.paths import app_folder
-from neuralviz.ui.scripts import script
+from neuralviz.ui.stage import script
 
 _QUESTION = "asked"  # query parameter: the number of the question
 _LIST = "questions"  # session state: whether the list is open

@@ -1,17 +1,37 @@
-"""The stage: a page without its controls, one slide at a time, as large as the screen."""
+"""The stage, a page without its controls, one slide at a time, as large as the screen; and the
+app's own scripts for the browser.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
+import streamlit.components.v2
 
-from neuralviz.ui.scripts import script
+from neuralviz.ui.headline import show_headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streamlit.components.v2.types import ComponentRenderer
+
+_ASSETS = Path(__file__).with_name("assets")
+
+
+def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
+    """Register the component that runs ``assets/NAME.js``; call it once, at import."""
+    return streamlit.components.v2.component(
+        f"neuralviz_{name}",
+        html=html,
+        js=(_ASSETS / f"{name}.js").read_text("utf-8"),
+        isolate_styles=False,
+    )
+
+
+_leaving = script("leaving")
 _switch = script(
     "stage", "<button class='neuralviz-stage-switch' title='Full screen (S)'>Stage</button>"
 )
@@ -26,6 +46,12 @@ def show_stage_switch() -> None:
     one with ``tour-next``; before the first, *Left* presses ``stage-back`` or ``tour-back``.
     """
     _switch(key="stage-switch")
+
+
+def send_before_leaving() -> None:
+    """Make links between pages wait until the text typed in a field has been sent."""
+    with st.sidebar:
+        _leaving(key="leaving")
 
 
 @contextmanager
@@ -58,12 +84,13 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
 
 
 @contextmanager
-def slide(key: str) -> Iterator[None]:
-    """A slide of the stage: a main sentence and the figures that prove it.
+def slide(key: str, headline: str = "") -> Iterator[None]:
+    """A slide of the stage: a headline (see `show_headline`) and the figures that prove it.
 
     Off the stage it is a part of the page like any other. On the stage slides follow each other in
     the order of the page; widgets, captions and downloads within them are not seen, and their
     figures share the height of the screen.
     """
     with st.container(key=f"slide-{key}"):
+        show_headline(headline, key=key)
         yield

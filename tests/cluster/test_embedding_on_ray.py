@@ -11,9 +11,8 @@ import pytest
 
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.placing import place_on_cluster
-from neuralviz.cluster.worker import EmbedUnits, UnitResult, plan_batches
+from neuralviz.cluster.embedding import embed_on_cluster, place_on_cluster
+from neuralviz.cluster.worker import EmbedUnits, LeftOut, UnitResult, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.maps.kept import KeptMaps
@@ -250,7 +249,7 @@ def embed_alone(tmp_path: Path, embedder: Embedder) -> tuple[UnitResult, CorpusS
 
 def test_texts_that_fail_are_named_and_stop_no_others(tmp_path: Path):
     done, _ = embed_alone(tmp_path, BrokenEmbedder("text 77 ", "text 305 "))
-    reasons = {row: reason for row, _, reason in done.left_out}
+    reasons = {row: reason for row, (_, reason) in done.left_out.items()}
     assert sorted(reasons) == [77, 305, 77 + 650]
     assert reasons[305] == "failed: CUDA error: out of memory"
     assert "NaN" in reasons[77]

@@ -49,7 +49,7 @@ def write(store: CorpusStore, kept: KeptEmbedder, *spans: tuple[int, int]) -> li
     pieces = PieceVectors(store.database, store.vectors)
     for start, stop in spans:
         pieces.put(kept, KEYS[start:stop], VECTORS[start:stop], LOSS[start:stop])
-    return [Piece.from_json(piece.to_json()) for piece in pieces.pieces]
+    return list(pieces.pieces)
 
 
 def files(store: CorpusStore, kept: KeptEmbedder) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neuralviz.reading.source import Source
-from neuralviz.ui import views
+from neuralviz.ui import links as views
 
 
 @pytest.fixture(autouse=True)
@@ -112,12 +112,6 @@ def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(OSError, match="No space left"):
         views.save_view(views.View(("a",), Source("t.txt", b"a text")))
     assert not list((home / "views").iterdir())
-
-
-def test_lists_of_texts_from_before_are_read(home: Path) -> None:
-    view_id = save("a")
-    (home / "views" / f"{view_id}.json").write_text('["old", "texts"]', "utf-8")
-    assert texts_of(view_id) == ["old", "texts"]
 
 
 def test_views_have_so_much_room_and_so_much_time(
