@@ -116,11 +116,14 @@ def _draw(
     *,
     key: str = "",
     height: int = HEIGHT,
+    alt: str = "",
 ) -> None:
     """Draw a figure; ``name`` is that of its downloads, and the key by default."""
     provenance = About("Frozen features", {"model": model_id, **(settings or {})}, (model_id,))
     key = key or f"{KEY}-{name}"
-    show_figure(figure, key=key, numbers=numbers, name=name, height=height, provenance=provenance)
+    show_figure(
+        figure, key=key, numbers=numbers, name=name, height=height, alt=alt, provenance=provenance
+    )
 
 
 # --- the ladder and the layers -----------------------------------------------------------------
@@ -145,6 +148,7 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
                 curves_figure(ladder.curves), "learning-curves",
                 lambda: _tabulate_curves(ladder.curves), model_id,
                 key=f"{KEY}-{run.id}-curves", height=height,
+                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
             )  # fmt: skip
 
 
