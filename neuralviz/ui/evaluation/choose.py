@@ -35,7 +35,7 @@ from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.ui.choices import choose_one, choose_precision
 from neuralviz.ui.corpora import corpus_store
-from neuralviz.ui.corpus.kept import open_corpus
+from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import may_load, offline_models, trained_names
@@ -204,7 +204,7 @@ def _choose_corpus() -> DataChoice | None:
         bind="query-params",
     )
     corpus = corpora.get(chosen) or next(iter(corpora.values()))
-    columns = list(open_corpus(corpus).category_names)
+    columns = list(open_corpus(corpus).label_names)
     if not columns:
         sentence = "has no column of labels. Evaluation needs to know which texts belong together."
         st.caption(plain(f"“{corpus.name}” {sentence}"))
