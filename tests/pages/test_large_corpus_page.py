@@ -233,7 +233,7 @@ def test_no_pointer_has_all_vectors_looked_at(
     wait_until(lambda: runs[-1].is_over, 60)
     page.run()
     assert not page.exception
-    assert {name for _, name in searched} == {"neuralviz-callbacks"}  # of runs, not of the page
+    assert {name for _, name in searched} == {"neuralviz-callbacks_0"}  # of runs, not of the page
     assert searched[-1][0] == 1
     (sampling,) = page.session_state[f"corpus-sampling-{kept.map.id}-runs"]
     for run in (sampling, runs[-1]):
