@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
-from neuralviz.maps.settings import METRICS
+from neuralviz.maps.projection import METRICS
 
 pytestmark = pytest.mark.compiles
 

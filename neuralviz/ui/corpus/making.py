@@ -16,7 +16,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
-from neuralviz.maps.settings import (
+from neuralviz.maps.projection import (
     METRICS,
     MOST_NEIGHBORS,
     REDUCERS,
