@@ -91,7 +91,7 @@ class RunQueue:
         self._listeners: list[Callable[[Run[Any]], None]] = []
 
     def submit(self, run: Run[R]) -> Run[R]:
-        """Queue a run and return it; one that cannot be taken now fails at once."""
+        """Queue a run and return it; one that cannot be durations now fails at once."""
         run.at_end.append(keep_run)
         if run.work:
             note_request(run)
@@ -107,7 +107,7 @@ class RunQueue:
         return run
 
     def _find_refusal(self, owner: str) -> BusyError | None:
-        """Why a run of an owner cannot be taken now."""
+        """Why a run of an owner cannot be durations now."""
         if self._is_closed:
             return BusyError(NOT_BEGUN)
         unfinished = self._unfinished()
@@ -184,10 +184,10 @@ class RunQueue:
         """
         if (remaining := run.seconds_left) is not None:
             return remaining
-        taken = self._seconds_taken.get(type(run.task))
-        if not taken or max(taken) > MOST_VARIED * max(min(taken), LOOK_SECONDS):
+        durations = self._seconds_taken.get(type(run.task))
+        if not durations or max(durations) > MOST_VARIED * max(min(durations), LOOK_SECONDS):
             return None
-        expected = sum(taken) / len(taken)
+        expected = sum(durations) / len(durations)
         return None if expected < run.seconds else expected - run.seconds
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
@@ -266,8 +266,8 @@ class RunQueue:
                 del self._running[run]
                 self._forget(run)
                 if run.status == "done":
-                    taken = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
-                    taken.append(run.seconds)
+                    durations = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
+                    durations.append(run.seconds)
                 self._start_next()
 
     def _drop_abandoned(self) -> None:
