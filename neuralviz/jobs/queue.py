@@ -91,7 +91,7 @@ class RunQueue:
         self._listeners: list[Callable[[Run[Any]], None]] = []
 
     def submit(self, run: Run[R]) -> Run[R]:
-        """Queue a run and return it; one that cannot be durations now fails at once."""
+        """Queue a run and return it; one that cannot be taken now fails at once."""
         run.at_end.append(keep_run)
         if run.work:
             note_request(run)
@@ -107,7 +107,7 @@ class RunQueue:
         return run
 
     def _find_refusal(self, owner: str) -> BusyError | None:
-        """Why a run of an owner cannot be durations now."""
+        """Why a run of an owner cannot be taken now."""
         if self._is_closed:
             return BusyError(NOT_BEGUN)
         unfinished = self._unfinished()
