@@ -82,8 +82,8 @@ class TextLines:
     """The lines of a text file with their numbers, read as they are asked for.
 
     Lines end at ``\\n``, ``\\r\\n`` and ``\\r``; other separators are part of a line. The encoding
-    is that of the mark at the head of the file, or else told by its first 16 MB: UTF-8, UTF-16 and
-    UTF-32 surely, others by the letters that are frequent in the languages written in them, with a
+    is that of the mark at the head of the file, or else told by its first 16 MB: UTF-8 and UTF-16
+    surely, others by the letters that are frequent in the languages written in them, with a
     note that says so.
 
     Raises:
@@ -209,19 +209,12 @@ def _is_wide(head: bytes, encoding: str) -> bool:
 
 
 def _detect_wide(head: bytes) -> str | None:
-    """The kind of UTF-16 or UTF-32 that this is, without saying so; None if it is none.
+    """The kind of UTF-16 that this is, without saying so; None if it is none.
 
-    A character of UTF-32 begins with a zero byte, and in nearly all the next one is zero, too. Half
-    of the characters of UTF-16, or more, have a byte that is zero, always the same one.
+    Half of the characters, or more, have a byte that is zero, always the same one.
     """
-    if len(head) % 4 == 0:
-        zeros = [head[place::4].count(0) * 4 for place in range(4)]
-        for encoding, high, letters in (("utf-32-le", (3, 2), 0), ("utf-32-be", (0, 1), 3)):
-            high_zeros = min(zeros[high[0]], 1.2 * zeros[high[1]])
-            if high_zeros >= len(head) and zeros[letters] < len(head) / 4:
-                return encoding
     first, second = head[::2].count(0), head[1::2].count(0)
-    if len(head) % 2 or max(first, second) < len(head) / 4:
+    if len(head) % 2 or max(first, second) < len(head) / 4 or min(first, second) > len(head) / 8:
         return None
     return "utf-16-le" if second >= first else "utf-16-be"
 
