@@ -18,6 +18,7 @@ from neuralviz.words import name_lines
 Line = tuple[int, str]  # with its number, from 1
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_UNREADABLE_RUN = re.compile(f"{_UNREADABLE.pattern}++")
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
 _FEW_CONTROLS = 10  # that any text may have, however short
@@ -195,13 +196,14 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
 
 def _count_control_share(text: str, but: int) -> float:
     """The share of unreadable characters, a few of which do not count."""
-    return (len(_UNREADABLE.findall(text)) - but) / max(len(text), 1)
+    n_unreadable = sum(map(len, _UNREADABLE_RUN.findall(text)))
+    return (n_unreadable - but) / max(len(text), 1)
 
 
 def _is_wide(head: bytes, encoding: str) -> bool:
     """Whether a file that looks binary is text in UTF-16, in a script of few zero bytes."""
     try:
-        text = head.decode(encoding)
+        text = head[:_DETECTED].decode(encoding)
     except UnicodeDecodeError:
         return False
     odd = sum(not character.isprintable() and not character.isspace() for character in text)
