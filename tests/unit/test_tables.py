@@ -426,7 +426,7 @@ def test_objects_one_after_the_other_are_rows(name: str, content: str) -> None:
         ("t.json", b"[" * 100_000, "nested too deeply"),
         ("t.csv", b",".join([b"a"] * 3000), "more than 2,000 columns"),
         ("t.json", json.dumps([dict.fromkeys(map(str, range(3000)), 1)]).encode(), "more than 2,0"),
-        ("t.json", b'{"text": "One"}\n{\n"text": Two\n}', "Skipped 3 lines"),
+        ("t.json", b'{\n "text": "One"\n}\n{\n "text": Two\n}\n', "has an error in line 5"),
         ("t.json", b'{"data": [{"paragraphs": [{"context": "A", "qas": []}]}]}', "as SQuAD has"),
         ("t.csv", b"# Rivers\n\n| text | n |\n| :-- | --- |\n| One | 1 |\n", "Markdown table"),
         ("t.csv", b"text|label\n:--|--:\nOne|a\n", "Markdown table"),
