@@ -532,11 +532,7 @@ class _Faults:
         return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
 
     def refuse(self, name: str) -> None:
-        """Refuse a table that has no other rows.
-
-        Raises:
-            TextError: some are left out.
-        """
+        """Refuse a table that has no other rows."""
         reason = ""
         if self._too_long:
             reason = f"its rows have more fields than its header. {self._advice}"
