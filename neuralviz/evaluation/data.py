@@ -53,7 +53,6 @@ class DataSet(ABC):
     """What all kinds have.
 
     Attributes:
-        name: for people.
         texts: the different texts, in the order in which they first come.
         notes: sentences on what was left out, or not taken as it may have been meant.
         columns: role to column, of the table that was read.
@@ -69,7 +68,6 @@ class DataSet(ABC):
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What can be measured on it."""
         return MEASURES[self.kind]
 
     @property
@@ -79,7 +77,6 @@ class DataSet(ABC):
 
     @cached_property
     def digest_of_texts(self) -> str:
-        """Hash of the different texts in their order."""
         return digest_texts(self.texts)
 
     @cached_property
@@ -104,11 +101,9 @@ class DataSet(ABC):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Which scored pairs are similar and which dissimilar.
+    """Scores from which a pair is similar, and up to which it is dissimilar.
 
-    Attributes:
-        similar, dissimilar: scores of at least, and of at most, this; None stands for 80% and 40%
-            of the scale: 4 and 2 from 0 to 5.
+    None stands for 80% and 40% of the scale: 4 and 2 from 0 to 5.
     """
 
     similar: float | None = None
@@ -144,13 +139,9 @@ BY_RANGE = Thresholds()
 
 @dataclass(frozen=True, eq=False)
 class ScoredData(DataSet):
-    """Pairs of texts with a score by people.
+    """Pairs of texts with a score by people; the larger, the more alike.
 
-    Attributes:
-        first, second: [pair] places in ``texts``.
-        scores: [pair]; the larger, the more alike.
-        similar, dissimilar: pairs with at least, and with at most, this score are similar, and
-            dissimilar.
+    ``first`` and ``second`` are [pair] places in ``texts``.
     """
 
     first: np.ndarray
@@ -169,12 +160,10 @@ class ScoredData(DataSet):
 
     @property
     def is_similar(self) -> np.ndarray:
-        """[pair] whether it scores high."""
         return self.scores >= self.similar
 
     @property
     def is_dissimilar(self) -> np.ndarray:
-        """[pair] whether it scores low."""
         return self.scores <= self.dissimilar
 
     @cached_property
@@ -228,12 +217,7 @@ class ScoredData(DataSet):
 
 @dataclass(frozen=True, eq=False)
 class GroupedData(DataSet):
-    """Texts in groups that mean the same.
-
-    Attributes:
-        rows: [row] places in ``texts``.
-        grouping: of the rows.
-    """
+    """Texts in groups that mean the same; ``rows`` are places in ``texts``."""
 
     rows: np.ndarray
     grouping: Grouping
@@ -263,12 +247,7 @@ class GroupedData(DataSet):
 
 @dataclass(frozen=True, eq=False)
 class LabelledData(DataSet):
-    """Texts with a label.
-
-    Attributes:
-        rows: [row] places in ``texts``.
-        labels: [row].
-    """
+    """Texts with a label; ``rows`` are places in ``texts``."""
 
     rows: np.ndarray
     labels: tuple[str, ...]
@@ -297,8 +276,7 @@ class ParaphraseData(DataSet):
 
     Attributes:
         original, generated: [phrase] places in ``texts``.
-        varies: [phrase] which quality.
-        values: [phrase] its value.
+        varies, values: [phrase] which quality, and its value.
         fixed1, fixed2: [phrase] values of the two others.
     """
 

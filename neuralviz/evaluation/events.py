@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 
 
+def _empty() -> np.ndarray:
+    return np.zeros(0)
+
+
+def _no_hits() -> np.ndarray:
+    return np.zeros(0, dtype=bool)
+
+
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was measured; None where it was not asked for, is not defined, or failed.
+    """What was measured of one method on one data set; None where it is missing or undefined.
 
     Attributes:
-        correlations, intervals: of products with scores, and where they would lie in other samples.
-        pairs: similar against dissimilar pairs (Eq. 4).
-        triplets: anchor, positive, negative (Eq. 2).
         worst_triplets: the most broken, their rows places in ``data.texts``.
-        neighbours: accuracy of the nearest neighbours' labels.
         hits: [text with a label] whether its nearest neighbours vote for its own label, the same
-            texts for all methods; empty where that was not measured.
+            texts for all methods.
         votes: which labels the nearest neighbours vote for.
-        probe: how often a probe tells the labels.
-        told: [text that the probe was asked for] whether it is right, as of ``hits``.
+        told: [text that the probe was asked for] whether it is right.
         outvoted: texts with another label than their neighbours', by place in ``data.texts``.
-        uniformity: alignment and uniformity.
-        paraphrases: a map of tau-c for each quality.
         failed: measure to why there is none.
-        notes: what is to be minded besides.
         resampled: the coefficients by name, the errors of ``pairs`` and ``triplets``: [resample]
-            each, in resamples that are the same for all methods; what was not resampled is missing.
-        products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
+            each, in resamples that are the same for all methods.
+        products: [pair] or [phrase] of scored pairs and paraphrases.
         same, diff: products of what is alike and what is not, a sample where there are many.
     """
 
@@ -55,19 +55,19 @@ class Measured:
     triplets: BrokenCount | None = None
     worst_triplets: WorstTriplets | None = None
     neighbours: KnnAccuracy | None = None
-    hits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    hits: np.ndarray = field(default_factory=_no_hits)
     votes: Confusion | None = None
     outvoted: tuple[Outvoted, ...] = ()
     probe: Probed | None = None
-    told: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    told: np.ndarray = field(default_factory=_no_hits)
     uniformity: Uniformity | None = None
     paraphrases: tuple[QualityMap, ...] = ()
     failed: dict[Measure, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     resampled: Mapping[str, np.ndarray] = field(default_factory=dict)
-    products: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    same: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    products: np.ndarray = field(default_factory=_empty)
+    same: np.ndarray = field(default_factory=_empty)
+    diff: np.ndarray = field(default_factory=_empty)
 
     def accuracy_of(self, measure: str) -> KnnAccuracy | Probed | None:
         """The share of texts that a measure finds right; None for measures of another kind."""
@@ -80,20 +80,15 @@ class Measured:
 
     def right(self, measure: str) -> np.ndarray:
         """[text with a label] whether it is right by a measure; empty where nobody knows."""
-        return {"neighbours": self.hits, "probe": self.told}.get(measure, np.zeros(0, dtype=bool))
+        return {"neighbours": self.hits, "probe": self.told}.get(measure, _no_hits())
 
     def as_json(self) -> dict[str, Any]:
         """The numbers by the names that scripts know; None where one is undefined."""
         numbers: dict[str, Any] = {}
         if self.correlations is not None:
-            c = self.correlations
-            numbers |= {
-                "spearman": _or_none(c.spearman),
-                "kendall_c": _or_none(c.kendall_c),
-                "kendall_b": _or_none(c.kendall_b),
-                "pearson": _or_none(c.pearson),
-                "n": c.n,
-            }
+            values = asdict(self.correlations)
+            names = ("spearman", "kendall_c", "kendall_b", "pearson", "n")
+            numbers |= {name: _or_none(values[name]) for name in names}
         if self.intervals is not None:
             numbers["intervals"] = asdict(self.intervals)
         for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
@@ -122,11 +117,12 @@ class Measured:
 
 
 def _map_json(quality_map: QualityMap) -> dict[str, Any]:
+    taus = quality_map.kendall_c.tolist()
     return {
         "quality": quality_map.quality,
         "fixed1": quality_map.fixed1.tolist(),
         "fixed2": quality_map.fixed2.tolist(),
-        "kendall_c": [[_or_none(value) for value in row] for row in quality_map.kendall_c.tolist()],
+        "kendall_c": [[_or_none(value) for value in row] for row in taus],
         "n": quality_map.n.tolist(),
     }
 
@@ -140,11 +136,10 @@ class Progress:
     """How far a cell is, or the comparison that follows all cells of a data set.
 
     Attributes:
-        data, row: numbers; the row is None for overlaps.
+        data, row: numbers; the row is None while rows are compared.
         doing: ``embedding``, ``measuring`` or ``comparing``.
         done, total: texts embedded, of all rows that are embedded at once.
-        at_once: numbers of the rows that are embedded in one run, this one among them; empty when
-            it is alone.
+        at_once: rows that are embedded in one run, this one among them; empty when it is alone.
     """
 
     __repr__ = short_repr
@@ -163,7 +158,7 @@ class Cell:
 
     Attributes:
         data, row: numbers.
-        measured: what was; None when it failed as a whole.
+        measured: None when it failed as a whole.
         error: why it failed; empty when it did not.
         n_rose: texts whose loss rose while they were learnt, or ceased to be a number.
         dim: values of a vector.
@@ -186,13 +181,11 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """What the rows break in common on a data set.
+    """What the rows break in common on a data set, by measure.
 
     Attributes:
-        data: number.
         rows: numbers, in the order of the matrices.
-        overlaps: by measure.
-        failed: measure to why there is none.
+        failed: measure to why there is no overlap.
         left_out: rows that are finished, and not compared, because there are so many.
     """
 

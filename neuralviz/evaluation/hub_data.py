@@ -30,8 +30,6 @@ _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of se
 
 @dataclass(frozen=True)
 class HubData:
-    """Where a known data set is, and the split that the paper measures."""
-
     repo: str
     config: str | None
     split: str

@@ -45,10 +45,7 @@ MAX_OVERLAPPED = 12  # rows whose shared errors are computed
 
 
 def kept_vectors(folder: Path | None = None) -> KeptVectors:
-    """Where vectors of evaluations are kept.
-
-    Args:
-        folder: made when something is first kept in it; by default the user's own.
+    """Where vectors of evaluations are kept: in ``folder``, by default the user's own.
 
     Raises:
         StoreError: a newer neuralviz wrote the folder, or it cannot be read.
@@ -70,11 +67,9 @@ def evaluate(
     where it was stopped.
 
     Args:
-        plan: data sets, ways to embed, and how to measure.
         vectors: where they are kept; by default `kept_vectors`. Those that were imported may also
             be kept beside saved corpora.
         loaders: where models come from; each is loaded once.
-        should_stop: asked again and again.
 
     Yields:
         `Progress` while something is done, a `Cell` for every row and data set, and, where
@@ -206,6 +201,5 @@ def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def _unreadable(text: str, embedder: Embedder, error: UnreadableTextError) -> str:
-    """Why an embedder cannot read a text, with its beginning."""
     start = " ".join(text.split())[:60]
     return f"Cannot embed “{start}” by {embedder.name}: the text {error.reason}"

@@ -64,15 +64,10 @@ MOST_TUNED_ON = 400  # texts; each is a micro-tuning
 def own_embeddings(
     model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
 ) -> list[tuple[str, Embedder]]:
-    """What a model makes of a sentence by itself.
+    """What a model makes of a sentence by itself, to compare the rungs with.
 
     A sentence encoder's own embedding; of a masked language model the neural embedding, where there
-    are not too many texts. Models that predict the next token have none.
-
-    Args:
-        model: loaded.
-        split: of which the texts of dev and test pairs are embedded.
-        loaders: where models come from, by kind.
+    are not too many texts in dev and test pairs. Models that predict the next token have none.
     """
     if isinstance(model, LanguageModel):
         if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
@@ -129,12 +124,7 @@ def measure_cosines(
 ) -> Generator[FeatureProgress | LayerCosines]:
     """How the cosine at each layer follows people's scores, for each pooling (FREEZE, Figure 1).
 
-    Args:
-        model: any; it stays as it is.
-        pairs: with scores.
-        store: where features are found and kept.
-        poolings: by default all that the model has.
-        should_stop: asked again and again.
+    The model's own poolings by default. Features are found and kept in ``store``.
 
     Raises:
         As `look_up`.
@@ -158,12 +148,8 @@ def train_ladder(
     """Train every rung on the features of a frozen model, and test each once.
 
     Args:
-        model: any; it stays as it is.
-        split: train, dev and test pairs.
-        settings: rungs and seeds.
         store: where features are found and kept.
         own_embedders: names of `BASELINES` and embedders whose cosines the rungs are compared with.
-        should_stop: asked again and again.
 
     Yields:
         Progress of the features, the train pairs' layers, the test pairs, baselines, then every
@@ -221,7 +207,6 @@ def train_ladder(
 
 
 def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> LayerCosines:
-    """The cosines at every layer, and how they follow the scores."""
     cosines = _cosines(features)
     correlations = [correlate(column, features.scores) for column in cosines.T]
     return LayerCosines(
@@ -235,11 +220,7 @@ def layer_cosines(pooling: str, features: PairFeatures, numbers: np.ndarray) -> 
 
 
 def _cosines(features: PairFeatures) -> np.ndarray:
-    """[pair, layer] the same on every machine.
-
-    Raises:
-        ModelError: one is not finite.
-    """
+    """[pair, layer] the same on every machine; ModelError where one is not finite."""
     cosines: np.ndarray = np.round(features.cosines.astype(float), DIGITS)
     if not np.isfinite(cosines).all():
         raise ModelError("The model's features are infinite or NaN. Choose another model.")

@@ -12,11 +12,7 @@ import numpy as np
 
 from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
-from neuralviz.evaluation.bootstrap import (
-    bootstrap_spearman,
-    interval,
-    paired_interval,
-)
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
 from neuralviz.evaluation.data import digest_texts
 from neuralviz.evaluation.tables import STS_TEST
 from neuralviz.reading.pairs import number_pairs
@@ -36,20 +32,23 @@ if TYPE_CHECKING:
     from neuralviz.layers.settings import PoolingName
     from neuralviz.training.similarity.settings import Rung, SimilarityEvent
 
-
 DEFAULT_SEED = 42
+FLOOR = "mean pooling"
+LINEAR = "linear regression"
+SENTENCE = "sentence embedding"
+NEURAL = "neural embedding"
+BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
+PUBLISHED_OF = "gpt2-medium"
+WORST = 20  # predictions
+DRAWN = 1000  # normal samples
+_BLOM = 3 / 8
+
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class LadderSettings:
-    """The settings of a ladder of similarity models.
-
-    Attributes:
-        pooling: of the features.
-        rungs: in this order.
-        seeds: every rung is trained once with each.
-        max_epochs: of a rung; None for the default of `SimilaritySettings`.
-    """
+    """Which rungs are trained, each with every seed; by default as of `SimilaritySettings`."""
 
     pooling: PoolingName = "mean"
     rungs: tuple[Rung, ...] = RUNGS
@@ -62,11 +61,7 @@ class LadderSettings:
         self.list_trainings()
 
     def list_trainings(self) -> list[SimilaritySettings]:
-        """The trainings, in their order.
-
-        Raises:
-            SettingsError: a setting makes no sense.
-        """
+        """The trainings, in their order; SettingsError where a setting makes no sense."""
         trainings = [
             SimilaritySettings(rung=rung, pooling=self.pooling, seed=seed)
             for rung in self.rungs
@@ -77,11 +72,7 @@ class LadderSettings:
         return [replace(training, max_epochs=self.max_epochs) for training in trainings]
 
 
-FLOOR = "mean pooling"
-LINEAR = "linear regression"
-SENTENCE = "sentence embedding"
-NEURAL = "neural embedding"
-BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
+# --- events ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +80,7 @@ class LayerCosines:
     """How the cosines at the layers follow people's scores (FREEZE, Figure 1).
 
     Attributes:
-        pooling: of the vectors.
-        cosines: [pair, layer] of all pairs.
+        cosines: [pair, layer].
         scores: [pair] by people.
         numbers: [pair] as of `number_pairs`.
         spearman, pearson: [layer] -1 … 1, NaN where undefined.
@@ -108,13 +98,7 @@ class LayerCosines:
 
 @dataclass(frozen=True, eq=False)
 class FeatureProgress:
-    """How far the features are.
-
-    Attributes:
-        done, total: different texts.
-        found: of those done, how many had been kept before.
-        source: whose features they are: the pooling, or a baseline.
-    """
+    """Texts whose features are there, ``found`` of them kept before, of a pooling or a baseline."""
 
     done: int
     total: int
@@ -127,10 +111,8 @@ class TestPairs:
     """The pairs that everything is tested on.
 
     Attributes:
-        sentences1, sentences2: of the pairs.
         scores: [pair] by people.
         scale: of people's scores, by the train pairs.
-        n_train, n_dev: how many train and dev pairs there are.
         notes: sentences on how the pairs were divided.
         fingerprint: of the frozen model.
     """
@@ -171,12 +153,7 @@ class Baseline:
 
 @dataclass(frozen=True, eq=False)
 class RungEvent:
-    """Something in the training of a rung.
-
-    Attributes:
-        rung, seed: which.
-        event: what.
-    """
+    """An event in the training of a rung with a seed."""
 
     __repr__ = short_repr
 
@@ -190,8 +167,6 @@ class RungResult:
     """A trained rung on the test pairs, which it has not seen.
 
     Attributes:
-        rung, seed: which.
-        trained: its weights and how they were learnt.
         predicted: [pair] scores of the test pairs on people's scale.
         spearman, pearson: of the test pairs.
         seconds: that the training took.
@@ -209,6 +184,9 @@ class RungResult:
 
 
 LadderEvent = FeatureProgress | LayerCosines | TestPairs | Baseline | RungEvent | RungResult
+
+
+# --- what is known so far -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,15 +214,9 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """All that is known of a ladder.
+    """All that is known of a ladder, in the order it came: by pooling, by name, by rung and seed.
 
-    Attributes:
-        progress: of the features; None before.
-        layers: by pooling.
-        test: pairs; None until the features are there.
-        baselines: by name, in the order they came.
-        curves: by rung and seed, in the order they came.
-        results: likewise.
+    ``test`` is None until the features are there.
     """
 
     progress: FeatureProgress | None = None
@@ -276,9 +248,18 @@ class Ladder:
                     results[event.rung, event.seed] = event
         return Ladder(progress, layers, test, baselines, curves, results)
 
+    @property
+    def rungs(self) -> list[Rung]:
+        """The rungs with results."""
+        return list(dict.fromkeys(rung for rung, _ in self.results))
+
     def of_rung(self, rung: Rung) -> list[RungResult]:
         """The results of a rung, a seed each."""
         return [result for (name, _), result in self.results.items() if name == rung]
+
+    def dev_of(self, rung: Rung) -> float:
+        """Mean Spearman of a rung on the dev pairs."""
+        return _mean([result.trained.dev for result in self.of_rung(rung)])
 
 
 LADDER_FORMAT = RecordFormat(
@@ -291,10 +272,7 @@ LADDER_FORMAT = RecordFormat(
 )  # fmt: skip
 
 
-PUBLISHED_OF = "gpt2-medium"
-WORST = 20  # predictions
-
-Bounds = tuple[float, float]
+# --- the table ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -302,7 +280,6 @@ class LadderLine:
     """A baseline or a rung on the test pairs; of several seeds, the mean.
 
     Attributes:
-        name: of it.
         rung: None for a baseline.
         dev: Spearman on the dev pairs.
         spearman, pearson: on the test pairs; NaN where they are undefined.
@@ -333,7 +310,8 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
     test = ladder.test
     if test is None:
         return []
-    is_published = is_sts_test(test)
+    texts = dict.fromkeys([*test.sentences1, *test.sentences2])
+    is_published = digest_texts(texts) == STS_TEST
     lines = [
         LadderLine(
             baseline.name, None, baseline.dev, baseline.spearman, baseline.pearson, (),
@@ -341,26 +319,18 @@ def ladder_lines(ladder: Ladder) -> list[LadderLine]:
         )
         for baseline in ladder.baselines.values()
     ]  # fmt: skip
-    for rung in dict.fromkeys(rung for rung, _ in ladder.results):
+    for rung in ladder.rungs:
         results = ladder.of_rung(rung)
+        spearman = tuple(result.spearman for result in results)
+        pearson = _mean([result.pearson for result in results])
+        published = PUBLISHED[rung][1] if is_published else None
         lines.append(
             LadderLine(
-                RUNG_NAMES[rung],
-                rung,
-                _mean([result.trained.dev for result in results]),
-                _mean([result.spearman for result in results]),
-                _mean([result.pearson for result in results]),
-                tuple(result.spearman for result in results),
-                _bounds(_resampled(results, test)),
-                PUBLISHED[rung][1] if is_published else None,
+                RUNG_NAMES[rung], rung, ladder.dev_of(rung), _mean(spearman), pearson, spearman,
+                _bounds(_resampled(results, test)), published,
             )
-        )
+        )  # fmt: skip
     return lines
-
-
-def is_sts_test(test: TestPairs) -> bool:
-    """Whether these are the test pairs of STS-B, of which figures are published."""
-    return digest_texts(dict.fromkeys([*test.sentences1, *test.sentences2])) == STS_TEST
 
 
 def best_rung(ladder: Ladder) -> Rung | None:
@@ -368,25 +338,13 @@ def best_rung(ladder: Ladder) -> Rung | None:
 
     The test pairs have no say in it, so that they can tell how good it is.
     """
-    dev: dict[Rung, float] = {
-        rung: _mean([result.trained.dev for result in ladder.of_rung(rung)])
-        for rung in dict.fromkeys(rung for rung, _ in ladder.results)
-    }
-    defined = {rung: value for rung, value in dev.items() if np.isfinite(value)}
-    if not defined:
-        return None
-    return max(defined, key=defined.__getitem__)
+    defined = [rung for rung in ladder.rungs if np.isfinite(ladder.dev_of(rung))]
+    return max(defined, key=ladder.dev_of, default=None)
 
 
 def best_baseline(ladder: Ladder) -> str:
-    """The name of the baseline that the dev pairs choose, the first of equals.
-
-    Raises:
-        ValueError: the ladder has none.
-    """
-    return max(
-        ladder.baselines, key=lambda name: np.nan_to_num(ladder.baselines[name].dev, nan=-np.inf)
-    )
+    """The name of the baseline that the dev pairs choose, the first of equals."""
+    return max(ladder.baselines.values(), key=lambda baseline: _or_lowest(baseline.dev)).name
 
 
 def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
@@ -396,26 +354,14 @@ def best_line(lines: Sequence[LadderLine]) -> LadderLine | None:
 
 
 def best_result(ladder: Ladder, rung: Rung) -> RungResult:
-    """The result of a rung, among its seeds, that is best on the dev pairs.
-
-    Raises:
-        ValueError: the rung has none.
-    """
-    return max(
-        ladder.of_rung(rung), key=lambda result: np.nan_to_num(result.trained.dev, nan=-np.inf)
-    )
+    """The result of a rung, among its seeds, that is best on the dev pairs."""
+    return max(ladder.of_rung(rung), key=lambda result: _or_lowest(result.trained.dev))
 
 
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
     """The 95% interval of how far a rung is above a baseline, in the same resamples of the pairs.
 
-    Args:
-        ladder: with results of the rung.
-        rung: of several seeds, their mean counts.
-        baseline: one of `BASELINES` that the ladder has.
-
-    Returns:
-        Of the difference of Spearman; None where it is undefined or there are too few test pairs.
+    Of several seeds the mean counts. None where it is undefined or there are too few test pairs.
     """
     test = ladder.test
     assert test is not None
@@ -426,13 +372,7 @@ def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A test pair, and what a rung makes of it.
-
-    Attributes:
-        sentences: the two.
-        score: by people.
-        predicted: by the rung, on people's scale.
-    """
+    """A test pair, its score by people, and what a rung makes of it, on people's scale."""
 
     sentences: tuple[str, str]
     score: float
@@ -445,13 +385,7 @@ class Prediction:
 
 
 def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) -> list[Prediction]:
-    """The predictions that are furthest from people's scores, the worst first.
-
-    Args:
-        test: pairs.
-        predicted: [pair] of them.
-        n: at most so many.
-    """
+    """The predictions that are furthest from people's scores, the worst first, ``n`` at most."""
     order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
     return [
         Prediction(
@@ -461,6 +395,10 @@ def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) ->
         )
         for row in order
     ]
+
+
+def _or_lowest(value: float) -> float:
+    return value if np.isfinite(value) else -np.inf
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -475,43 +413,28 @@ def _bounds(resampled: np.ndarray) -> Bounds | None:
 
 def _resampled(predictions: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
     """[resample] mean Spearman of some predictions; empty where it is undefined."""
-    drawn = [
-        resampled
-        for prediction in predictions
-        if len(resampled := _resampled_once(prediction, test))
-    ]
-    return np.mean(drawn, axis=0) if drawn else np.zeros(0)
-
-
-def _resampled_once(prediction: Baseline | RungResult, test: TestPairs) -> np.ndarray:
-    arrays = prediction.predicted, test.scores.astype(float), _numbers(test)
-    return _resampled_as_bytes(*(values.tobytes() for values in arrays))
-
-
-@lru_cache(maxsize=4)
-def _numbers(test: TestPairs) -> np.ndarray:
-    return number_pairs(test.sentences1, test.sentences2)
+    scores = test.scores.astype(float).tobytes()
+    numbers = number_pairs(test.sentences1, test.sentences2).tobytes()
+    drawn = [_resample_bytes(each.predicted.tobytes(), scores, numbers) for each in predictions]
+    defined = [resampled for resampled in drawn if len(resampled)]
+    return np.mean(defined, axis=0) if defined else np.zeros(0)
 
 
 @lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
-def _resampled_as_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarray:
+def _resample_bytes(predicted: bytes, scores: bytes, numbers: bytes) -> np.ndarray:
     """The resampled correlation of float64 values; keeps nothing alive but these."""
     cluster = np.frombuffer(numbers, np.int64)
     return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores), cluster=cluster)
 
 
-_BLOM = 3 / 8
-DRAWN = 1000  # samples
+# --- errors beside a normal distribution ----------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class NormalPlot:
-    """Values in order, beside those that a standard normal distribution would have.
+    """The Q–Q plot: [value] in order, beside those expected by Blom's approximation.
 
-    Attributes:
-        normal: [value] expected, by Blom's approximation.
-        values: in order.
-        straight: correlation of both, at most 1; NaN where all values are equal.
+    ``straight`` is the correlation of both; NaN where all values are equal.
     """
 
     normal: np.ndarray
@@ -521,11 +444,9 @@ class NormalPlot:
 
 def normal_plot(values: np.ndarray) -> NormalPlot:
     """The plot of at least two values."""
-    normal = expected(len(values))
-    ordered = np.sort(np.asarray(values, float))
-    straight = float("nan")
-    if np.ptp(ordered) > 0:
-        straight = float(np.corrcoef(normal, ordered)[0, 1])
+    normal, ordered = expected(len(values)), np.sort(np.asarray(values, float))
+    varies = np.ptp(ordered) > 0
+    straight = float(np.corrcoef(normal, ordered)[0, 1]) if varies else float("nan")
     return NormalPlot(normal, ordered, straight)
 
 
@@ -540,6 +461,9 @@ def least_straight(n: int) -> float:
 
 
 def expected(n: int) -> np.ndarray:
-    """[value] of a standard normal sample of ``n``, in order; their mean is 0."""
+    """[value] of a standard normal sample of ``n``, in order; their mean is 0.
+
+    Not by `scipy.stats`, which cannot be imported while another thread imports torch.
+    """
     shares = (np.arange(1, n + 1) - _BLOM) / (n + 1 - 2 * _BLOM)
     return np.array([NormalDist().inv_cdf(share) for share in shares])

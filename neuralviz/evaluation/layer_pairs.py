@@ -29,12 +29,9 @@ DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at
 
 @dataclass(frozen=True, eq=False)
 class LayerPairs:
-    """A model's layers, measured on the first of some pairs.
+    """A model's layers, measured on the first of ``total`` pairs.
 
     Attributes:
-        model_id, fingerprint: the model.
-        pairs: those that were measured.
-        total: pairs there are; when all are measured, this is the result.
         by_layer: for each pooling that the model has, its layers 0 … n_blocks (frozen features,
             Figure 1).
         ablation: for each variant of SBERT-WK, its parts alone and together (Table VII).
@@ -59,11 +56,6 @@ def measure_layers(
 
     Each event is the result of the pairs so far, the last one that of all. Every sentence passes
     through the model once.
-
-    Args:
-        model: any.
-        pairs: of sentences, with scores.
-        should_stop: asked after every pass through the model.
 
     Raises:
         TextError: a sentence has no token that the model can read; the message says which.
@@ -115,10 +107,7 @@ def _poolings(model: TextModel) -> list[Pooling]:
 
 
 def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerPairs:
-    """Name what was measured.
-
-    ``cosines`` is [pooling, pair] of the first so many pairs.
-    """
+    """Name what was measured: ``cosines`` is [pooling, pair] of the first so many pairs."""
     measured_pairs = pairs.first(cosines.shape[1])
     numbers = measured_pairs.numbers
     measured = iter(
@@ -150,7 +139,6 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
 
 
 def _names(model: TextModel) -> list[PoolingName]:
-    """The poolings that the model has tokens for."""
     lacking = {
         name for name, ids in (("cls", model.prefix_ids), ("sep", model.suffix_ids)) if not ids
     }

@@ -57,10 +57,6 @@ WORST = 20  # triplets, and texts, that are listed
 def check_measures(data: DataSet, settings: MeasureSettings) -> tuple[Measure, ...]:
     """The chosen measures, checked against the data before anything is embedded.
 
-    Args:
-        data: to measure on.
-        settings: what is to be measured.
-
     Raises:
         SettingsError: the data are not made for one that is wanted.
         NeuralvizError: none of them can be had from the data, whatever the vectors; the message
@@ -89,15 +85,9 @@ def measure(
     *,
     should_stop: ShouldStop = never,
 ) -> Measured:
-    """Measure a method on a data set.
+    """Measure a method on a data set by its [text, dim] vectors, of any length.
 
     A measure that fails does not take the others with it: ``failed`` says why.
-
-    Args:
-        data: what is measured on.
-        vectors: [text, dim] of ``data.texts``, of any length.
-        settings: what is measured, and how.
-        should_stop: asked again and again.
 
     Raises:
         NeuralvizError: a vector is not finite, or there is not one a text.
@@ -136,9 +126,7 @@ def overlaps(
     """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
 
     Args:
-        data: what is measured on.
         vectors: by method [text, dim] of ``data.texts``.
-        settings, should_stop: as of `measure`.
 
     Returns:
         The overlaps; and, where there is none because there are too many relations to be compared
@@ -211,13 +199,7 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    """What a measure is computed from.
-
-    Attributes:
-        data: of the kind that the measure is for.
-        units: [text, dim] vectors of length 1, of ``data.texts``.
-        settings, should_stop: as of `measure`.
-    """
+    """What a measure is computed from; ``units`` are [text, dim] vectors of length 1."""
 
     data: Any
     units: np.ndarray
@@ -235,7 +217,6 @@ class _Inputs:
 
 
 def _resampled(measured: Measured, values: Mapping[str, np.ndarray]) -> Measured:
-    """A copy of ``measured`` with the resampled values that are defined."""
     defined = {
         name: draws for name, draws in values.items() if len(draws) and np.isfinite(draws).any()
     }

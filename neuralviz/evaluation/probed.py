@@ -18,9 +18,7 @@ MOST_LABELS = 12  # in a matrix that is read; the rarest of more are put togethe
 class Confusion:
     """How often each label was predicted for the texts of each label.
 
-    Attributes:
-        labels: the most frequent first, those of equal numbers in their order.
-        counts: [own label, predicted label] texts.
+    ``labels`` has the most frequent first; ``counts`` is [own label, predicted label].
     """
 
     labels: tuple[str, ...]
@@ -28,12 +26,7 @@ class Confusion:
 
     @classmethod
     def from_predictions(cls, labels: Sequence[str], predicted: Sequence[str]) -> Confusion:
-        """Count the predictions of some texts.
-
-        Args:
-            labels: [text] labels.
-            predicted: [text] labels, each the own one of some text.
-        """
+        """Count the predictions of some texts, each the own label of some text."""
         frequent = sorted(Counter(labels).items(), key=lambda entry: (-entry[1], entry[0]))
         place = {label: index for index, (label, _) in enumerate(frequent)}
         counts = np.zeros((len(place), len(place)), dtype=np.int64)
@@ -82,16 +75,13 @@ class Probed:
     """How often a probe tells the label of a text that it has not seen.
 
     Attributes:
-        accuracy: share of the texts, 0 … 1.
-        n: texts that it was asked for: each once.
-        n_labels: different labels.
-        folds: of cross-validation.
+        accuracy: share of the texts, 0 … 1; each was asked for once.
         baseline: 0 … 1 share of the most frequent label, which guessing it reaches.
         tfidf: 0 … 1 what logistic regression on the TF-IDF of the texts' words reaches in the same
             folds; None where the texts have no words.
         interval: bounds of the accuracy, Wilson's interval at 95% (Wilson 1927).
         left_out: labels of too few texts, which were not asked for.
-        confusion: which labels were taken for which; None in results of versions before.
+        confusion: which labels were taken for which.
     """
 
     accuracy: float
@@ -108,20 +98,14 @@ class Probed:
 def rare_labels(labels: Sequence[str], texts: Sequence[Hashable]) -> dict[str, int]:
     """Labels that fewer than `FOLDS` different texts have, and how many have them.
 
-    Args:
-        labels: one a text.
-        texts: or their places among different ones; one that is there twice counts once.
+    Texts, one a label, may be given by their places among different ones.
     """
     counts = Counter(label for label, _ in dict.fromkeys(zip(labels, texts, strict=True)))
     return {label: count for label, count in counts.items() if count < FOLDS}
 
 
 def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
-    """Why a probe cannot be asked for labels; empty where it can be.
-
-    Args:
-        labels, texts: as of `rare_labels`.
-    """
+    """Why a probe cannot be asked for labels of texts; empty where it can be."""
     if len(set(labels)) < 2:
         return "All texts have the same label. At least two different labels are needed."
     rare = rare_labels(labels, texts)
@@ -139,11 +123,7 @@ def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
 
 
 def left_out_in_words(rare: Mapping[str, int]) -> str:
-    """A sentence on the labels that were left out of a probe; empty where none was.
-
-    Args:
-        rare: as of `rare_labels`.
-    """
+    """A sentence on the `rare_labels` that were left out of a probe; empty where none was."""
     if not rare:
         return ""
     named = [f"“{label[:40]}” ({count})" for label, count in list(rare.items())[:MOST_NAMED]]

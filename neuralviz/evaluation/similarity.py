@@ -30,7 +30,6 @@ class Similarity:
     """How similar a method finds texts.
 
     Attributes:
-        method: its label.
         texts: in the order of rows and columns.
         products: [text, text] of vectors of length 1, -1 … 1; 0 with a vector of zeros, NaN where a
             text has no vector yet.
@@ -44,7 +43,6 @@ class Similarity:
 
     @property
     def has_vector(self) -> np.ndarray:
-        """[text] true where the text has a vector."""
         return np.isfinite(np.diagonal(self.products))
 
     @cached_property
@@ -78,12 +76,7 @@ class Similarity:
 
 
 def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Similarity:
-    """The products of texts.
-
-    Args:
-        method: its label.
-        texts: one a vector.
-        vectors: [text, dim] of any length; rows of NaN for texts that have none yet.
+    """The products of [text, dim] vectors, with rows of NaN for texts that have none yet.
 
     Raises:
         NeuralvizError: a vector is infinite, or NaN in part.

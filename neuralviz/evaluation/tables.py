@@ -156,9 +156,6 @@ def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
 
     Names count first. Else two columns of texts and one of numbers are scored pairs; a column of
     texts and one whose values come again and again are texts with labels.
-
-    Args:
-        table: read already; its first rows are looked at.
     """
     likely: tuple[Kind, ...] = (_by_name(table.columns), "pairs", "labels")
     named = find_role_columns(likely[0], table.columns)
@@ -172,12 +169,7 @@ def guess_roles(table: Table) -> tuple[Kind, dict[str, str]]:
 
 
 def guess_columns(kind: Kind, table: Table) -> dict[str, str]:
-    """The columns of a kind's roles, by their names or else by what is in them; some have none.
-
-    Args:
-        kind: of data.
-        table: read already; its first rows are looked at.
-    """
+    """The columns of a kind's roles, by their names or else by what is in them; some have none."""
     named = find_role_columns(kind, table.columns)
     if not _lacking(kind, named):
         return named
@@ -262,14 +254,9 @@ CorpusKind = Literal["labels", "groups"]
 def corpus_data(
     store: CorpusStore, corpus: Corpus, column: str, kind: CorpusKind, *, max_rows: int
 ) -> DataSet:
-    """The texts of a corpus with a column of labels.
+    """The texts of a corpus with a label in a column, as ``kind`` of data.
 
-    Args:
-        store: that keeps it.
-        corpus: any.
-        column: of labels; texts without one are left out, with a note.
-        kind: ``labels`` for k-NN accuracy, ``groups`` for triplets.
-        max_rows: texts behind are left out, with a note.
+    Texts without a label, and those behind ``max_rows``, are left out with a note.
 
     Raises:
         StoreError: there is no such column, or the corpus is gone.

@@ -32,13 +32,11 @@ def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
 def unlike_pairs(
     group: np.ndarray, anchor: np.ndarray | None, *, limit: int = DRAWN_PRODUCTS, seed: int = 0
 ) -> np.ndarray:
-    """[pair, 2] texts of two groups, the first an anchor: all, or ``limit`` of them.
+    """[pair, 2] texts of two groups: all, or ``limit`` of them, drawn.
 
     Args:
         group: [text] number of its group.
         anchor: [text] whether it is an anchor, first in a pair and never second; None: all are.
-        limit: pairs, at most.
-        seed: of what is drawn.
     """
     n = len(group)
     first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
@@ -61,12 +59,9 @@ def unlike_pairs(
 def alike_pairs(
     group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE, seed: int = 0
 ) -> np.ndarray:
-    """[pair, 2] all pairs of one group; ``limit`` of them, drawn, where there are more.
+    """[pair, 2] all pairs of one group, or ``limit`` of them, drawn, as of `unlike_pairs`.
 
     Where there are anchors, those of an anchor and another text.
-
-    Args:
-        group, anchor, limit, seed: as of `unlike_pairs`.
     """
     if anchor is not None:
         members = np.flatnonzero(~anchor)
@@ -122,13 +117,7 @@ class Uniformity:
 def alignment_and_uniformity(
     vectors: ArrayLike, alike: np.ndarray, *, seed: int = 0, should_stop: ShouldStop = never
 ) -> Uniformity:
-    """Alignment of pairs that are alike, and uniformity of all texts.
-
-    Args:
-        vectors: [text, dim] of different texts, of any length.
-        alike: [pair, 2] texts that should be near each other.
-        seed: of the sample of texts where there are too many.
-        should_stop: asked after every so many texts.
+    """Alignment of [pair, 2] texts that should be near, and uniformity of [text, dim] vectors.
 
     Raises:
         NeuralvizError: a vector is not finite, or there are fewer than two texts.

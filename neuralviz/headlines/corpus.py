@@ -91,10 +91,16 @@ def describe_landing(
     for method, labels_near in zip(methods, labels, strict=True):
         (label, n), *_ = Counter(filter(None, labels_near)).most_common(1) or [("", 0)]
         if n > 0 and n >= REAL * len(labels_near):
-            share = f"({n} of its {_nearest(len(labels_near))})"
-            near.append(f"{name} **{label}** by {method} {share}")
+            share = _count_nearest(n, len(labels_near))
+            near.append(f"{name} **{label}** by {method} ({share})")
     return f"“{sentence}” lands near {joined(near)}." if near else ""
 
 
 def _nearest(k: int) -> str:
     return "nearest text" if k == 1 else f"{counted(k)} nearest texts"
+
+
+def _count_nearest(n: int, k: int) -> str:
+    if n == k:
+        return "its nearest text" if k == 1 else f"all of its {_nearest(k)}"
+    return f"{counted(n)} of its {_nearest(k)}"

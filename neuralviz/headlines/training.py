@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from neuralviz.headlines import LEVEL, Entry, Headline, Measured, begin, rank_hits, voters
+from neuralviz.headlines import LEVEL, UNSURE, Entry, Headline, Measured, begin, rank_hits, voters
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.training.record import kept_neighbours
 from neuralviz.words import joined, many
@@ -80,18 +80,13 @@ def _rank_lessons(
     """The headline of lessons and of no training; nothing is decided before all are over."""
     last = [lesson.snapshots[-1] for lesson in lessons]
     hits = [snapshot.right for snapshot in (*last, lessons[0].snapshots[0])]
-    kept_hits = [right for right in hits if right is not None]
-    are_over = all(lesson.is_over for lesson in lessons)
+    known = [right for right in hits if right is not None]
     are_as_long = len({snapshot.step for snapshot in last}) == 1
-    if are_over and are_as_long and len(kept_hits) == len(hits):
-        return rank_hits(measured, [entry.name for entry in entries], kept_hits)
+    are_over = all(lesson.is_over for lesson in lessons)
+    if are_over and are_as_long and len(known) == len(hits):
+        return rank_hits(measured, [entry.name for entry in entries], known)
     ranked = sorted(entries, key=lambda entry: -entry.value)
-    reason = ""
-    if are_over:
-        reason = "these texts do not say how sure that is"
-        if not are_as_long:
-            reason = "the trainings ended after different numbers of steps"
-    return Headline.rank(measured, ranked, lambda *_: None, reason)
+    return Headline.rank(measured, ranked, lambda *_: None, UNSURE if are_over else "")
 
 
 def _describe_loss(lesson: Lesson, part: str) -> str:

@@ -263,7 +263,7 @@ def _word_shares(
     return tuple(
         (
             tuple(text.text[start:end] for start, end in text.word_spans),
-            np.bincount(text.words, weights=shares.by_token()),
+            np.bincount(text.words, weights=shares.token_shares()),
         )
         for text, shares in zip(texts, result.shares, strict=True)
     )

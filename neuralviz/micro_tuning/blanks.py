@@ -160,10 +160,16 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     return " ".join(sentences)
 
 
-def describe_deltas(scaled: Sequence[tuple[float, int]]) -> str:
-    """The change of the weights, by scales and numbers of texts, in words after *after*."""
+def describe_deltas(scaled: Sequence[tuple[float, int]], n_texts: int) -> str:
+    """The change of the weights, by scales and numbers of texts, in words after *after*.
+
+    Of a run on one text (``n_texts``), the text has no number.
+    """
     used = [(scale, text) for scale, text in scaled if scale] or list(scaled[:1])
     if len(used) == 1 and used[0][0] == 1:
-        return f"micro-tuning on text {used[0][1] + 1}"
-    listed = [f"{number(scale)} × the delta of text {text + 1}" for scale, text in used]
+        return f"micro-tuning on text {used[0][1] + 1}" if n_texts > 1 else "micro-tuning"
+    listed = [
+        f"{number(scale)} × the delta" + (f" of text {text + 1}" if n_texts > 1 else "")
+        for scale, text in used
+    ]
     return f"adding {' and '.join(listed)}"

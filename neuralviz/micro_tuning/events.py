@@ -27,7 +27,7 @@ class TokenShares:
     tokens: tuple[np.ndarray, ...]
     decay: tuple[np.ndarray, ...]  # per layer, [dim] the part that came from weight decay
 
-    def by_token(self) -> np.ndarray:
+    def token_shares(self) -> np.ndarray:
         """[token] share of the delta: its part's projection on the delta, mean over layers.
 
         Layers that did not move are left out. Shares and the decay's share sum to 1, unless nothing
@@ -35,7 +35,7 @@ class TokenShares:
         """
         return self._shares()[:-1]
 
-    def of_decay(self) -> float:
+    def decay_share(self) -> float:
         """Weight decay's share of the delta."""
         return float(self._shares()[-1])
 
@@ -74,7 +74,7 @@ class MicroTuning:
     diverged: np.ndarray
     shares: tuple[TokenShares, ...] | None = None
 
-    def of_texts(self, texts: slice) -> MicroTuning:
+    def select_texts(self, texts: slice) -> MicroTuning:
         """The result of some of the texts."""
         return replace(
             self,
@@ -119,14 +119,14 @@ class TuningEvent:
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None  # the finished run, on the last event
 
-    def of_texts(self, texts: slice) -> TuningEvent:
+    def select_texts(self, texts: slice) -> TuningEvent:
         """The epoch of some of the texts."""
         return replace(
             self,
             loss=self.loss[texts],
             delta_norm=self.delta_norm[texts],
             deltas=None if self.deltas is None else tuple(delta[texts] for delta in self.deltas),
-            result=None if self.result is None else self.result.of_texts(texts),
+            result=None if self.result is None else self.result.select_texts(texts),
         )
 
 

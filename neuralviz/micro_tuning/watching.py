@@ -159,8 +159,8 @@ def report_on(
     return TextReport(
         index=index,
         text=text,
-        shares=None if shares is None else shares.by_token(),
-        decay_share=0.0 if shares is None else shares.of_decay(),
+        shares=None if shares is None else shares.token_shares(),
+        decay_share=0.0 if shares is None else shares.decay_share(),
         predictions=Predictions(
             input=before.input,
             token=before.token,
@@ -242,13 +242,13 @@ def watch_together(
     ends = [sum(map(len, texts[: number + 1])) for number in active]
     all_texts = [text for watched in texts for text in watched]
 
-    def leaving() -> WatcherEvents:
+    def list_leavers() -> WatcherEvents:
         leavers = [number for number in active if should_stop[number]()]
         for number in leavers:
             active.remove(number)
         return [(number, None) for number in leavers]
 
-    def slice_of(number: int) -> slice:
+    def find_slice(number: int) -> slice:
         return slice(ends[number] - len(texts[number]), ends[number])
 
     result: MicroTuning | None = None
@@ -262,14 +262,17 @@ def watch_together(
             should_stop=lambda: all(should_stop[number]() for number in active),
         ):
             result = event.result
-            yield [*leaving(), *((n, WatchedEvent(0, event.of_texts(slice_of(n)))) for n in active)]
+            yield [
+                *list_leavers(),
+                *((n, WatchedEvent(0, event.select_texts(find_slice(n)))) for n in active),
+            ]
     if result is None:
         yield [(number, None) for number in active]
         return
     for number in range(len(texts)):
-        own_result = result.of_texts(slice_of(number))
+        own_result = result.select_texts(find_slice(number))
         for index in range(len(texts[number])):
-            yield leaving()
+            yield list_leavers()
             if number not in active:
                 continue
             try:

@@ -2,7 +2,7 @@
 
 A text's vector may depend on the text and the weights alone. Not every network keeps to that: some
 look at the padding beside a text, some change with what they read before, some draw random numbers.
-`trial.probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
+`probe_encoder` finds out with a few short inputs; `encode_ids` then runs each pass so that
 nothing but the text counts. What cannot be helped is refused with a sentence.
 """
 

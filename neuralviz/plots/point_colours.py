@@ -65,10 +65,14 @@ class PointColour:
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
 
 
+UNNAMED = "no typical words"  # of a cluster
+
+
 def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """A name for every cluster: its number, from 1, and its first words."""
     return tuple(
-        f"{number} {', '.join(words[:2])}".strip() for number, words in enumerate(cluster_words, 1)
+        f"{number} {', '.join(words[:2]) or UNNAMED}"
+        for number, words in enumerate(cluster_words, 1)
     )
 
 

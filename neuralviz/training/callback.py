@@ -49,8 +49,7 @@ class SnapshotCallback(TrainerCallback):
         folder: new or empty; or that of the same training, which goes on from a checkpoint.
         texts: to be watched; of more than ``n_texts``, a sample.
         labels: one a text, ``""`` for none; None where there are none at all.
-        every: steps between two snapshots; None for ten snapshots in all.
-        n_texts: texts that are watched.
+        every_steps: between two snapshots; None for ten snapshots in all.
         pairs: what the training's pairs are most like, which the page calls it by.
 
     Raises:
@@ -271,7 +270,6 @@ def _plain(model: Any) -> SentenceTransformer:
 
 
 def _settings(settings: TrainingSettings, args: TrainingArguments) -> TrainingSettings:
-    """What the page says of a training."""
     return replace(
         settings,
         batch_size=min(max(2, args.per_device_train_batch_size), LARGEST_BATCH),

@@ -35,9 +35,7 @@ MARGIN = 0.25  # in nats and as a share of the first loss: batches alone differ 
 class BestWeights:
     """A copy of the trained weights from where the loss was lowest, looked at every few steps.
 
-    Attributes:
-        weights: by name.
-        loss: mean of the steps that led to them, or the first step's.
+    ``loss`` is the mean of the steps that led to ``weights``, or the first step's.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -85,13 +83,9 @@ def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings)
 
 
 class Checkpoints:
-    """The newest checkpoint of one training, in a folder of its own.
+    """The newest checkpoint of one training (its `identity`), in a folder of its own.
 
     Written beside and moved into place: whenever the process is killed, there is a whole one.
-
-    Args:
-        folder: made when it is needed.
-        training: what `identity` gave.
     """
 
     def __init__(self, folder: Path, training: str) -> None:
@@ -102,12 +96,6 @@ class Checkpoints:
         self, learner: Learner, adam: torch.optim.Adam, best: BestWeights, loss: Sequence[float]
     ) -> None:
         """Write where the training is, and delete the checkpoint before.
-
-        Args:
-            learner: as it is now.
-            adam: its optimiser.
-            best: weights so far.
-            loss: of all steps so far.
 
         Raises:
             StoreError: there is no room, or no right to write; what was there is kept.

@@ -26,12 +26,10 @@ _FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class RecordedTraining:
-    """What a folder of snapshots holds.
+    """A training in a folder of snapshots, and the beginnings of the texts that are watched.
 
     Attributes:
-        lesson: as far as the training is.
-        texts: the beginnings of those that are watched.
-        labels: of each, ``""`` for none; None where there are none at all.
+        labels: of each text, ``""`` for none; None where there are none at all.
         model: what was trained, in its owner's words; may be empty.
     """
 
@@ -44,11 +42,7 @@ class RecordedTraining:
 def write_texts(
     folder: Path, texts: Sequence[str], labels: Sequence[str] | None, model: str
 ) -> None:
-    """Write what stays the same while a training goes on.
-
-    Raises:
-        StoreError: the folder cannot be written.
-    """
+    """Write what stays the same while a training goes on; StoreError where that cannot be."""
     header = {
         "format": _FORMAT,
         "model": model,
@@ -59,16 +53,11 @@ def write_texts(
 
 
 def write_lesson(folder: Path, lesson: Lesson) -> None:
-    """Write how far a training is, in place of what was there.
-
-    Raises:
-        StoreError: the folder cannot be written; what was there is kept.
-    """
+    """Write how far a training is; StoreError where that cannot be, and what was there is kept."""
     _write(folder / _TRAINING, LESSONS_FORMAT.pack([lesson]))
 
 
 def has_snapshots(folder: Path) -> bool:
-    """Whether somebody's training has been recorded there."""
     return (folder / _TRAINING).exists()
 
 

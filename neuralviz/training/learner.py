@@ -68,10 +68,7 @@ class Learner(nn.Module, ABC):
     ) -> Tensor:
         """[text, dim] of texts; those of like length go through together, to spare padding.
 
-        Args:
-            texts: at least one.
-            masked: share of the texts' own tokens that ``[MASK]`` replaces.
-            draw: which; only read where some are masked.
+        ``[MASK]`` replaces the share ``masked`` of the texts' own tokens, as ``draw`` says.
         """
         rows = self._read(texts)
         if masked and draw is not None:
@@ -88,14 +85,8 @@ class Learner(nn.Module, ABC):
     ) -> np.ndarray:
         """[layer, text, dim] float32 vectors without dropout, of every layer.
 
-        Args:
-            texts: those that are longer than the window are read in chunks; one without a token
-                has zeros.
-            should_stop: asked after every pass.
-            is_whole: False cuts off what is behind the window, as `vectors` does.
-
-        Raises:
-            Stopped: ``should_stop`` said so.
+        Texts that are longer than the window are read in chunks, or cut off where not ``is_whole``;
+        one without a token has zeros. Raises Stopped where ``should_stop`` said so.
         """
         was_training = self.training
         self.eval()
@@ -129,10 +120,6 @@ class Learner(nn.Module, ABC):
 
 class TransformerLearner(Learner):
     """A copy of a model with its dropout on, pooled as the settings say.
-
-    Args:
-        model: it is copied, never changed.
-        settings: of the training.
 
     Raises:
         SettingsError: all its blocks are frozen, or more than it has.
@@ -192,14 +179,10 @@ class TransformerLearner(Learner):
 
 
 class TableLearner(Learner):
-    """A model's table of token embeddings alone: a text's vector is the mean of its tokens'.
+    """A copy of a model's token embeddings alone: a text's vector is the mean of its tokens'.
 
     Special tokens do not count. A table has no dropout of its own; where dropout alone tells pairs
     apart, a tenth of the values read from it are left out while it is trained.
-
-    Args:
-        model: its table is copied, never changed.
-        settings: of the training.
     """
 
     def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
@@ -305,11 +288,7 @@ def measure_untrained(
     """10-NN accuracy of the whole model by mean pooling of its last layer, before any training.
 
     Args:
-        model: that a training begins with.
-        settings: of the training.
-        watch: of the texts that are measured.
         store: where vectors are found and kept: they are the same for all trainings.
-        should_stop: asked again and again.
 
     Returns:
         0 … 1; None without labels, and where the training itself begins with that.
@@ -326,12 +305,7 @@ def measure_untrained(
 
 
 class _LastLayer:
-    """The last layer of a model as it is.
-
-    Args:
-        model: that reads the texts.
-        store: of their vectors.
-    """
+    """The last layer of a model as it is."""
 
     def __init__(self, model: TextModel, store: VectorStore) -> None:
         self._model, self._store = model, store

@@ -25,8 +25,6 @@ class Trained:
     """What a training leaves behind.
 
     Attributes:
-        learner: with the trained weights.
-        settings: how.
         step, steps: steps that were made, and those that were asked for.
         loss: [step] of all steps made.
         diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
@@ -77,10 +75,8 @@ class TrainingStep:
     """One step.
 
     Attributes:
-        step, steps: this step and how many there are in all, counted from 1.
-        epoch, epochs: likewise.
+        step, steps, epoch, epochs: this one, counted from 1, and how many there are in all.
         loss: of the batch before the step, in nats; the logarithm of the batch size is guessing.
-        learning_rate: of the step.
         alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
         uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
         snapshot: of the encoder after the step; None but every so many steps, and where its weights
@@ -102,12 +98,7 @@ class TrainingStep:
 
 @dataclass(frozen=True, eq=False)
 class TrainingEnded:
-    """After the last step, also where the training was stopped or had ended before.
-
-    Attributes:
-        result: what is left behind.
-        snapshot: of the encoder that is left behind; None unless asked for.
-    """
+    """After the last step, also where the training was stopped or had ended before."""
 
     __repr__ = short_repr
 
@@ -152,22 +143,14 @@ class SnapshotRecord:
 
 @dataclass(frozen=True)
 class EndRecord:
-    """The end of a training, without its weights.
-
-    Attributes:
-        diverged: whether the loss did.
-    """
+    """The end of a training, without its weights."""
 
     diverged: bool
 
 
 @dataclass(frozen=True)
 class UntrainedRecord:
-    """Accuracy of the whole untrained model, where only a part of it is trained.
-
-    Attributes:
-        accuracy: 0 … 1, at the last layer.
-    """
+    """Accuracy, 0 … 1, of the whole untrained model, where only a part of it is trained."""
 
     accuracy: float
 
@@ -193,16 +176,12 @@ class Lesson:
     """The training of one encoder so far.
 
     Attributes:
-        settings: how.
         n_pairs: texts that a pair is made of; 0 before the start is known.
-        skipped: what to know of all others, in words.
-        measured: what snapshots are of, in words; empty where that is not known.
+        skipped, measured: as of `TrainingStarted`.
         first: steps that were made before, of which only the loss is known.
-        steps: in all.
         loss, learning_rate, alignment, uniformity: [step] made so far; the last three are NaN for
             those before ``first``.
         snapshots: in the order of their steps.
-        diverged: whether the loss did.
         is_over: whether the last step was made, or the training stopped.
         untrained: 0 … 1 accuracy of the whole model as it is; None without labels, and where the
             training begins with it.
@@ -344,13 +323,7 @@ LESSONS_FORMAT = RecordFormat(
 
 @dataclass(frozen=True)
 class NewNeighbours:
-    """A text that has other neighbours than before.
-
-    Attributes:
-        text: number among those that are watched.
-        kept: of its ten nearest, how many it had before.
-        before, after: its nearest text before and after.
-    """
+    """A watched text: how many of its ten nearest it kept, and its nearest before and after."""
 
     text: int
     kept: int

@@ -53,10 +53,7 @@ _PROBES = (
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
     """Write a SentenceTransformer folder, beside and moved into place.
 
-    Args:
-        trained: the training.
-        model: that it began with; its tokenizer goes with the encoder.
-        folder: that is made.
+    The tokenizer of the ``model`` that it began with goes with the encoder.
 
     Raises:
         NeuralvizError: there is such a folder, or as of `check_can_be_saved`.

@@ -25,10 +25,9 @@ FEWEST_TEXTS = 100  # that are watched where there are so many, however long the
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """An encoder after some steps.
+    """An encoder after some steps; 0 is before.
 
     Attributes:
-        step: how many; 0 is before.
         accuracy: [layer] 0 … 1 share of the labelled texts whose 10 nearest vote for their label;
             None without labels. Layer 0 is the embedding output.
         right: [labelled text] whether its neighbours vote for its label at the last layer; None
@@ -66,12 +65,10 @@ class Watch:
         texts: the corpus.
         labels: one a text, ``""`` for none; None where there are none at all. Fewer than two
             different ones tell nothing apart, and are as none.
-        n_texts: texts that are watched, drawn from those with a label where there are labels; all,
-            where there are no more.
+        n_texts: texts that are watched, drawn from those with a label where there are labels.
         characters: of all watched texts together, at most; None for any number.
         is_whole: False cuts off what is behind the learner's window.
         k: neighbours that vote.
-        seed: of the draw.
 
     Attributes:
         watched: [watched text] numbers of the texts, ascending.

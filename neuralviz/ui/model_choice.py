@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel, TextModel
     from neuralviz.models.shared import ModelKind
 
+OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
 _log = logging.getLogger(__name__)
@@ -82,6 +83,26 @@ def offline_models(kind: ModelKind) -> list[str]:
 def chosen_model_id() -> str:
     """``bundled``, a trained encoder, a Hub ID or a folder, as chosen in the sidebar."""
     return st.session_state.get("model") or BUNDLED
+
+
+def choose_text_model(
+    key: str = "layers-model",
+    hint: str = (
+        "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The "
+        "model in the sidebar is the one used for micro-tuning."
+    ),
+) -> str:
+    """A box with encoders and the sidebar's model; the id of the chosen model."""
+    choice = st.selectbox(
+        "Model",
+        [MINILM, *trained_names("text"), OF_SIDEBAR],
+        key=key,
+        bind="query-params",
+        accept_new_options=not effective_settings().demo,
+        persist_state="session",
+        help=hint,
+    )
+    return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
 
 
 def load_model_or_stop(model_id: str) -> LanguageModel:

@@ -256,5 +256,5 @@ def import_pages_soon() -> None:
 
 
 def open_large_map() -> None:
-    """Read a large map ahead: see `neuralviz.ui.corpus.kept.open_ahead`."""
-    import_module(f"{ui.__name__}.corpus.kept").open_ahead()
+    """Read a large map ahead: see `neuralviz.ui.corpus.opened.open_ahead`."""
+    import_module(f"{ui.__name__}.corpus.opened").open_ahead()

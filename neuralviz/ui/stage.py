@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 import streamlit.components.v2
 
+from neuralviz.ui.headline import show_headline
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -82,12 +84,13 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
 
 
 @contextmanager
-def slide(key: str) -> Iterator[None]:
-    """A slide of the stage: a main sentence and the figures that prove it.
+def slide(key: str, headline: str = "") -> Iterator[None]:
+    """A slide of the stage: a headline (see `show_headline`) and the figures that prove it.
 
     Off the stage it is a part of the page like any other. On the stage slides follow each other in
     the order of the page; widgets, captions and downloads within them are not seen, and their
     figures share the height of the screen.
     """
     with st.container(key=f"slide-{key}"):
+        show_headline(headline, key=key)
         yield

@@ -23,10 +23,11 @@ from neuralviz.ui.limits import (
 )
 from neuralviz.ui.links import View, open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.stage import show_on_stage
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from neuralviz.reading.texts import Mode
 
@@ -209,78 +210,67 @@ def _ask_upload(key: str) -> ReadTexts:
 # --- fields side by side -------------------------------------------------------------------------
 
 
-def ask_text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> list[str]:
+def ask_text_fields(
+    page: str,
+    fields: Mapping[str, str],
+    examples: Mapping[str, Mapping[str, str]] | None = None,
+    *,
+    height: int = 68,
+) -> list[str]:
     """A text area for each field, side by side; typed text outlives a visit to another page.
 
     Args:
         page: names the page; the key of a field is ``page-label`` in lower case.
         fields: label to the text that is in it at first.
+        examples: by name, what they put into widgets, by key; offered above the fields.
         height: px.
 
     Returns:
         What is in the fields, as typed.
     """
-    keys = field_keys(page, fields)
+    keys = [f"{page}-{label}".lower() for label in fields]
     if (view := open_view(page)) is not None:
         st.session_state.update(zip(keys, view.texts, strict=False))
-    texts = []
-    for column, key, (label, text) in zip(st.columns(len(keys)), keys, fields.items(), strict=True):
+    for key, text in zip(keys, fields.values(), strict=True):
         st.session_state.setdefault(key, text)
-        with column:
-            texts.append(
-                st.text_area(
-                    label,
-                    height=height,
-                    max_chars=character_limit(len(keys)),
-                    key=key,
-                    on_change=keep_texts,
-                    args=(page, keys),
-                    persist_state="session",
-                )
+    if examples:
+        _show_examples(page, examples, keys)
+    texts = []
+    with show_on_stage(page):
+        for column, key, label in zip(st.columns(len(keys)), keys, fields, strict=True):
+            text = column.text_area(
+                label,
+                height=height,
+                max_chars=character_limit(len(keys)),
+                key=key,
+                on_change=_keep_texts,
+                args=(page, keys),
+                persist_state="session",
             )
+            texts.append(text)
     return texts
 
 
-def show_example_pills(
-    page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]
-) -> None:
-    """Examples that fill a page's widgets; the example that they hold is marked.
-
-    Call it after the widgets, whose values tell which example that is; a container puts the pills
-    above them.
-
-    Args:
-        page: names the page.
-        examples: by name, the values of widgets, by key.
-        keys: of the page's text fields.
-    """
-    key, held = f"{page}-example", None
+def _show_examples(page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]) -> None:
+    """Examples that fill a page's widgets; the example that they hold is marked."""
+    key = f"{page}-example"
+    st.session_state[key] = None
     for name, values in examples.items():
         if all(st.session_state.get(widget_key) == value for widget_key, value in values.items()):
-            held = name
-    st.session_state[key] = held
+            st.session_state[key] = name
 
     def open_example() -> None:
         name = st.session_state[key]
         if name is not None:  # None after a second click on the same example
             st.session_state.update(examples[name])
-            keep_texts(page, keys)
+            _keep_texts(page, keys)
 
     st.pills(
-        "Example",
-        list(examples),
-        key=key,
-        on_change=open_example,
-        label_visibility="collapsed",
+        "Example", list(examples), key=key, on_change=open_example, label_visibility="collapsed"
     )
 
 
-def field_keys(page: str, labels: Iterable[str]) -> list[str]:
-    """The session-state keys of a page's fields."""
-    return [f"{page}-{label}".lower() for label in labels]
-
-
-def keep_texts(page: str, keys: list[str]) -> None:
+def _keep_texts(page: str, keys: list[str]) -> None:
     """Save the fields' texts on this machine and put their id into the address."""
     texts = tuple(st.session_state.get(key, "") for key in keys)
     put_in_address(page, View(texts), overwrite=True)

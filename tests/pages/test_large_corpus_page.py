@@ -21,9 +21,8 @@ from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.ui.corpus import choose, large
-from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_ahead
-from neuralviz.ui.corpus.opened import OpenCorpus
+from neuralviz.ui.corpus import choose, show
+from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_ahead
 from tests.support.large_corpus import keep_large, points_of, topics_of
 from tests.support.waiting import wait_until
 
@@ -44,7 +43,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     for module in (settings, choose):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
-    monkeypatch.setattr(large, "MOST_DRAWN", DRAWN)
+    monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
     monkeypatch.setattr(shared, "_models", {})  # a loaded one would see that it made no vector here
     _open_corpus.clear()
@@ -64,7 +63,6 @@ def never_read_whole(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
             return read(self, corpus, rows)
 
         monkeypatch.setattr(CorpusStore, name, some)
-    monkeypatch.setattr(OpenCorpus, "categories", property(lambda _: pytest.fail("all labels")))
 
 
 def opened(kept: Kept, **query: str) -> AppTest:
@@ -142,7 +140,7 @@ def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_wh
 
 
 def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_whole) -> None:
-    page = opened(kept, text="8", list="text")
+    page = opened(kept, text="8", **{"corpus-list": "Text"})
     assert "Made-up text about topic <b>& (7)" in [one.value for one in page.text]
     assert "ID 8" in said(page)
     assert re.search(r"for the right topic of \d+\.\d% of \d+ texts drawn at random", said(page))
@@ -190,14 +188,14 @@ def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
     page = opened(kept)
     points = points_of(N)
     left, right = np.quantile(points[:, 0], [0.4, 0.5]).tolist()
-    page.session_state[large.WINDOWS] = {kept.map.id: Window(left, right, -99, 99)}
+    page.session_state[show.WINDOWS] = {kept.map.id: Window(left, right, -99, 99)}
     page.run()
     assert not page.exception
     within = (points[:, 0] >= np.float32(left)) & (points[:, 0] <= np.float32(right))
     assert f"of the {within.sum()} texts in this part" in said(page)
     assert within[rows_drawn(page)].all()
     assert parts(page)[0]["window"] == [left, right, -99, 99]
-    page.session_state[large.WINDOWS] = {kept.map.id: Window(500, 501, 500, 501)}
+    page.session_state[show.WINDOWS] = {kept.map.id: Window(500, 501, 500, 501)}
     page.run()
     assert not page.exception
     assert len(rows_drawn(page)) == 0
@@ -217,7 +215,7 @@ def test_no_pointer_has_all_vectors_looked_at(
         return search(*args, **settings)
 
     monkeypatch.setattr(searching, "nearest_in_corpus", note)
-    page = opened(kept, text=str(clicked + 1), list="text")
+    page = opened(kept, text=str(clicked + 1), **{"corpus-list": "Text"})
     assert not page.exception
     assert {n for n, _ in searched} <= {1000}  # the sample
     assert "No index finds them: finding neighbours compares all 2,500 different texts." in (

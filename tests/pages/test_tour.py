@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.ui.corpus.searching import MEANING, WORDS
+from neuralviz.ui.corpus.search import MEANING, WORDS
 from neuralviz.ui.tour import STOPS
 
 ROOT = Path(__file__).parents[2]

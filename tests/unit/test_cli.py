@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -132,14 +131,6 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_written(
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 
-def test_a_learning_rate_that_is_too_high_is_said(run: Callable[..., Result]):
-    Path("texts.txt").write_text("The boats came back.\nNobody was there.\n")
-    options = ["--option", "learning_rate=1e6", "--option", "epochs=3"]
-    result = run("embed", "texts.txt", "-o", "out.parquet", "--batch-size", "1", *options)
-    assert result.exit_code == 0
-    assert "The run diverged on 2 of 2 texts" in result.stderr
-
-
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, text: str, embedder: type = NeuralEmbedder):
     """Press Ctrl-C when an embedder comes to a batch with ``text``."""
     embed = embedder._embed
@@ -256,19 +247,6 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     assert any(line.split() == ["mean", *(f"{v:.3f}" for v in (
         products[1].mean(), products[1].std(), products[1].min(), products[1].max()))]
         for line in lines)  # fmt: skip
-
-
-def test_the_figure_says_which_texts_it_draws(run: Callable[..., Result]):
-    Path("texts.txt").write_text("".join(f"text {i}\n" for i in range(310)))
-    result = run("similarity", "texts.txt", "-o", "a/b", "--method", "mean")
-    assert result.exit_code == 0, result.stderr
-    assert (
-        "The figure shows the first 300 of 310 texts; the tables contain all of them."
-        in result.stderr
-    )
-    page = Path("a/b/similarity.html").read_text("utf-8")
-    assert "Cosine similarity of the first 300 of 310 texts" in page
-    assert len(Path("a/b/products.csv").read_text().splitlines()) == 1 + 310 * 309 // 2
 
 
 @pytest.mark.parametrize(
@@ -470,10 +448,10 @@ def test_options_are_named_outside_quotations(capsys: pytest.CaptureFixture[str]
     )
 
 
-@pytest.mark.parametrize("command", ["embed", "similarity", "corpus add"])
+@pytest.mark.parametrize("command", ["similarity", "corpus add"])
 def test_texts_of_unknown_tokens_are_named(command: str, run: Callable[..., Result]):
     Path("signs.txt").write_text("😀\nA dog barks.\n🎉\n", encoding="utf-8")
-    output = {"embed": ("-o", "out.csv"), "similarity": ("-o", "out")}.get(command, ())
+    output = ("-o", "out") if command == "similarity" else ()
     result = run(*command.split(), "signs.txt", "--method", "mean", *output)
     assert result.exit_code == 0, result.stderr
     assert "half of the words of texts 1, 3 are unknown to the model" in result.stderr
@@ -615,19 +593,3 @@ def test_a_value_of_another_kind_is_refused_in_a_sentence(
 ):
     result = run(*words.split())
     assert (result.exit_code, result.stderr) == (2, sentence)
-
-
-def test_a_command_that_there_is_not(run: Callable[..., Result]):
-    result = run("emed", "texts.txt")
-    assert result.exit_code == 2
-    assert "Did you mean 'embed'" in result.output
-
-
-def test_a_text_of_900_000_words_is_refused_in_seconds(run: Callable[..., Result]):
-    Path("texts.txt").write_text(" ".join(f"word{number % 977}" for number in range(900_000)))
-    start = time.monotonic()
-    result = run("embed", "texts.txt", "-o", "out.csv")
-    assert time.monotonic() - start < 20
-    assert result.exit_code != 0
-    assert "1 text with more than 1,000,000 characters" in " ".join(result.stderr.split())
-    assert not Path("out.csv").exists()

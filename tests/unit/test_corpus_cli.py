@@ -147,34 +147,6 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     assert methods == {"mean": 3, "neural, fast, 1 epoch": 3, "neural+mean, fast, 1 epoch": 3}
 
 
-def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..., Result]):
-    neural = ["--method", "neural", "--option", "epochs=1"]
-    exact, looser = ["--option", "precision=exact"], ["--option", "tolerance=0.01"]
-    assert "Embedded by neural, fast, 1 epoch: 6 embeddings" in done(
-        run("corpus", "add", "rows.csv", *neural)
-    )
-    for words, how in ((exact, "exact"), (looser, "fast (tolerance 0.01)")):
-        label = f"neural, {how}, 1 epoch"
-        before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
-        assert f"no embeddings by “{label}” with these options" in before.stderr
-        said = done(run("corpus", "embed", "rows.csv", *neural, *words))
-        assert f"Embedded by {label}: 6 embeddings" in said
-    (entry,) = json.loads(run("corpus", "list", "--json").stdout)
-    methods = sorted(one["method"] for one in entry["embedders"])
-    assert methods == [
-        "neural, exact, 1 epoch",
-        "neural, fast (tolerance 0.01), 1 epoch",
-        "neural, fast, 1 epoch",
-    ]
-    assert "to out.csv (neural, fast, 1 epoch)." in done(
-        run("project", "rows.csv", "-o", "out.csv", *neural, *PCA)
-    )
-    done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
-    assert "rows.csv, neural, exact, 1 epoch" in Path("map.html").read_text("utf-8")
-    kept = KeptMaps(CorpusStore()).list_maps(CorpusStore().corpus("rows.csv"))
-    assert len({one.embedder for one in kept}) == 2
-
-
 def test_the_same_file_goes_on_where_it_was_interrupted(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):
@@ -274,22 +246,6 @@ def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run: Callable[..., R
         assert "alert(1)" in page and "alert(2)" in page
         assert "<script>alert" not in page
         assert page.count("</script>") == page.count("<script")
-
-
-def test_points_are_the_same_in_every_file_and_every_time(run: Callable[..., Result]):
-    done(run("corpus", "add", "rows.csv"))
-    for name in ("points.parquet", "points.csv", "points.jsonl"):
-        assert f"Wrote a map of 6 texts with 0 clusters to {name}." in done(
-            run("project", "rows.csv", "-o", name, "--dimensions", "3", *PCA)
-        )
-    assert len(KeptMaps(CorpusStore()).list_maps(CorpusStore().corpus("rows.csv"))) == 1
-    exact = parquet.read_table("points.parquet").to_pylist()
-    lines = [json.loads(line) for line in Path("points.jsonl").read_text("utf-8").splitlines()]
-    assert lines[0]["x (label)"] == 1 and lines[0]["cluster"] == -1
-    for others in (rows_of("points.csv"), lines):
-        for row, other in zip(exact, others, strict=True):
-            for axis in "xyz":
-                assert np.float32(row[axis]) == np.float32(other[axis])
 
 
 def test_a_page_of_a_large_corpus_reads_labels_of_its_points_alone(

@@ -164,24 +164,6 @@ def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
     assert "pairs: shared errors (I)" in result.stdout  # 9 of them are compared
 
 
-def test_memory_that_runs_out_costs_one_cell(run, monkeypatch) -> None:
-    from neuralviz.embedders.pooled import PooledEmbedder
-
-    real = PooledEmbedder._embed
-
-    def embed(self, read, should_stop):
-        if self.name == "cls":
-            raise RuntimeError("out of memory")
-        return real(self, read, should_stop)
-
-    monkeypatch.setattr(PooledEmbedder, "_embed", embed)
-    result = run("--data", "groups.csv", "--method", "cls", "--method", "mean", "--json")
-    assert result.exit_code == 1
-    printed = json.loads(result.stdout)
-    assert "RuntimeError: out of memory" in printed["cls"]["error"]
-    assert printed["mean"]["triplets"]["total"] > 0
-
-
 def test_sample_data_by_name_and_roles(run) -> None:
     printed = found(run("--data", "topics.csv", "--method", "mean", "--role", "label=form",
                         "--limit", "60", "--json"))  # fmt: skip
@@ -295,19 +277,6 @@ def test_tasks_are_made_from_the_texts_of_any_file(run) -> None:
     assert of_length["baseline"] == 20 / 60
     assert 0 <= of_length["tfidf"] <= 1
     assert len(of_length["interval"]) == 2
-
-
-def test_a_task_says_which_column_it_is_made_from_and_takes_another(run) -> None:
-    rows = [f"{'n' * (i + 1)} ran{' on' * (i % 2)},{'n' * (i + 1)} sat" for i in range(40)]
-    Path("two.csv").write_text("\n".join(["sentence1,other", *rows]), "utf-8")
-    words = ["--data", "two.csv", "--task", "length", "--method", "mean", "--model", "bundled"]
-    result = run(*words)
-    assert result.exit_code == 0, result.output
-    assert "two.csv: the texts are those of the column “sentence1”." in result.stderr
-    assert "20 of each of 2 labels (2 words, 3 words)" in " ".join(result.stderr.split())
-    other = run(*words, "--role", "text=other")
-    assert other.exit_code == 2
-    assert "two.csv cannot be probed for length" in " ".join(other.stderr.split())
 
 
 def test_rare_labels_are_measured_alike_and_left_out_of_a_probe_by_name(run) -> None:

@@ -101,15 +101,15 @@ def test_few_columns_of_a_large_corpus_are_held(
             return whole(self, corpus, name) if rows is None else whole(self, corpus, name, rows)
 
         monkeypatch.setattr(CorpusStore, method, note)
-    corpus.prepare()
-    offered = {*corpus.filtered_labels, *corpus.filtered_numbers}
+    corpus.read_filters()
+    offered = {name for names in corpus.filters for name in names}
     assert len(offered) == 2 * MOST_FILTERS
     assert +n_read == dict.fromkeys(offered, 1)
     assert corpus.span("n0") == Span(0.0, 14.5, is_whole=False)
     assert corpus.sizes("t0") == {"a": 15, "b": 15}
     for name in (*numbers, *topics):
-        _ = corpus.labels(name) if name in numbers else corpus.codes(name)
-    held = [value for lazy in (corpus._parts, corpus._columns) for value in lazy._values.values()]
+        _ = corpus.numbers(name) if name in numbers else corpus.codes(name)
+    held = [value for lazy in (corpus.parts, corpus.columns) for value in lazy._values.values()]
     parts = [one for value in held for one in (value if isinstance(value, tuple) else (value,))]
     assert sum(isinstance(one, np.ndarray) and len(one) == n for one in parts) == HELD
     assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again

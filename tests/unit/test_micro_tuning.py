@@ -118,7 +118,7 @@ def test_tokens_and_decay_sum_to_the_delta(choice: str, order: int, tiny: Langua
     followed = tuned(tiny, texts, layers=layers, weight_decay=0.5, with_token_shares=True)
     assert plain.shares is None
     for index, shares in enumerate(followed.shares):
-        assert len(shares.by_token()) == len(followed.texts[index])
+        assert len(shares.token_shares()) == len(followed.texts[index])
         check_shares_sum(shares, [delta[index] for delta in followed.deltas])
         for decay in shares.decay:
             assert np.abs(decay).max() > 1e-4  # decay is not lost in the tolerance
@@ -129,12 +129,12 @@ def test_shares_of_known_parts() -> None:
     """A delta (4, 0): tokens wrote 3 and 2 of it, decay took 1 off; a layer that did not move."""
     moved = np.array([[3.0, 5.0], [2.0, -5.0]])
     shares = TokenShares(tokens=(moved,), decay=(np.array([-1.0, 0.0]),))
-    np.testing.assert_allclose(shares.by_token(), [0.75, 0.5])
-    assert shares.of_decay() == pytest.approx(-0.25)
+    np.testing.assert_allclose(shares.token_shares(), [0.75, 0.5])
+    assert shares.decay_share() == pytest.approx(-0.25)
     still = TokenShares(tokens=(np.zeros((2, 2)),), decay=(np.zeros(2),))
-    assert (still.by_token().tolist(), still.of_decay()) == ([0, 0], 0)
+    assert (still.token_shares().tolist(), still.decay_share()) == ([0, 0], 0)
     both = TokenShares(tokens=(moved, np.zeros((2, 2))), decay=(np.array([-1.0, 0]), np.zeros(2)))
-    np.testing.assert_allclose([*both.by_token(), both.of_decay()], [0.75, 0.5, -0.25])
+    np.testing.assert_allclose([*both.token_shares(), both.decay_share()], [0.75, 0.5, -0.25])
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from neuralviz.ui.layers.blocks import _describe_change
 from neuralviz.words import about_seconds, joined, number, percent, why_above_100
 
 
@@ -30,19 +28,6 @@ def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
     assert not why_above_100([0.7, 0.4, -0.1])
     assert not why_above_100([1.0004, -0.0004])  # both are shown without the difference
     assert "exceed 100%" in why_above_100([41.2, -40.0, -0.2])
-
-
-@pytest.mark.parametrize(
-    ("losses", "said"),
-    [
-        ([6.13, 3.0, 1.6], ("4.53 since epoch 0", "down", True)),
-        ([1.0, 2.5], ("1.50 since epoch 0", "up", False)),
-        ([1.001, 1.0], ("unchanged since epoch 0", "off", True)),  # not −0.00
-        ([1.0], ("", "off", True)),
-    ],
-)
-def test_a_change_of_the_loss_has_an_arrow_or_a_sign_but_not_both(losses, said) -> None:
-    assert _describe_change(np.array(losses)) == said
 
 
 def test_names_are_listed_as_one_would() -> None:

@@ -17,7 +17,6 @@ from typer.testing import CliRunner, Result
 
 from neuralviz import cli
 from neuralviz.errors import SettingsError
-from neuralviz.models import load_text_model
 from neuralviz.models import trained as trained_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
@@ -374,14 +373,3 @@ def test_a_damaged_file_says_so(spoilt: str, pairs: Path, bert_folder: Path) -> 
     assert result.exit_code == 2
     said = "Update neuralviz" if spoilt == "newer" else "is damaged. Train it again."
     assert said in " ".join(result.stderr.split())
-
-
-@pytest.mark.usefixtures("kept")
-def test_python_users_need_no_store(bert_folder: Path, pairs: Path) -> None:
-    model = load_similarity_model(NAME)
-    frozen = load_text_model(bert_folder, device="cpu")
-    same = ScoredPairs(("The dog barks.",), ("The dog barks.",))
-    other = ScoredPairs(("The dog barks.",), ("A letter.",))
-    assert model.score(same, model=frozen)[0] > model.score(other, model=frozen)[0]
-    with pytest.raises(SettingsError, match="already a model called"):
-        save_similarity_model(model, NAME)

@@ -34,14 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityModel:
-    """A trained similarity model, with all that it needs to score pairs.
-
-    Attributes:
-        trained: settings and weights of the network.
-        scale: of people's scores that it learnt from.
-        model: id of the frozen language model.
-        fingerprint: revision or hash of that model's weights.
-    """
+    """A trained similarity model, its scale, and id and weights' hash of the frozen one."""
 
     trained: SimilarityEnded
     scale: Scale
@@ -57,17 +50,12 @@ class SimilarityModel:
         on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
         should_stop: ShouldStop = never,
     ) -> np.ndarray:
-        """Score pairs.
+        """[pair] scores of pairs, whose own scores are not looked at, on people's scale.
 
         Args:
-            pairs: of texts; their own scores are not looked at.
             store: where features are found and kept; by default they are forgotten.
             model: the frozen language model, if it is loaded already.
             on_progress: called with how far the features are.
-            should_stop: asked again and again.
-
-        Returns:
-            [pair] scores on people's scale.
 
         Raises:
             ModelError: the language model cannot be loaded, or is not the one that this was
@@ -91,19 +79,7 @@ def score_pairs(
     on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
-    """Score pairs by several similarity models of one frozen model and pooling.
-
-    Args:
-        trained: one at least.
-        pairs, store, on_progress, should_stop: as of `SimilarityModel.score`.
-        model: the frozen language model.
-
-    Returns:
-        Of each, [pair] scores on people's scale.
-
-    Raises:
-        As `SimilarityModel.score`.
-    """
+    """As `SimilarityModel.score`, by several similarity models of one frozen model and pooling."""
     for member in trained:
         if model.fingerprint != member.fingerprint:
             raise ModelError(

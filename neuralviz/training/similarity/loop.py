@@ -157,8 +157,6 @@ def fit(
     Args:
         train: features of the train pairs, with scores from 0 to 1.
         dev: of those by which the epoch is chosen, of the same model.
-        settings: which rung, and how.
-        should_stop: asked before every step.
 
     Yields:
         An event an epoch, and the trained model at last.
@@ -167,7 +165,7 @@ def fit(
         TextError: a vector or a score is not a finite number, there are fewer than two pairs, or
             the scores of the dev pairs are all the same.
         NeuralvizError: the training diverged, or its predictions are all the same.
-        Stopped: ``should_stop`` said so.
+        Stopped: ``should_stop`` said so before a step.
     """
     for part, role in ((train, "train"), (dev, "dev")):
         _check(part, role)

@@ -37,14 +37,11 @@ class SimilaritySettings:
             learnt as autoencoders first; ``log-variance``, as the last, with the logarithm of the
             variance of the errors as loss in place of their mean square.
         pooling: of a text's vector at a layer from those of its tokens.
-        seed: of random weights and batches.
         batch_size: pairs of a step; the autoencoders have as many texts as these pairs.
-        max_epochs: passes over the pairs at most.
         patience: epochs without a better Spearman on the dev pairs after which training ends.
         autoencoder_epochs: passes over the texts before, where encoders are autoencoders first.
         autoencoder_steps: of few texts there are more passes, until so many steps are made.
-        learning_rate: of Adam, for the MLP.
-        encoder_rate: of Adam, for the encoders and autoencoders.
+        learning_rate, encoder_rate: of Adam, for the MLP, and for encoders and autoencoders.
         hidden: units of the MLP.
     """
 
@@ -118,10 +115,8 @@ RUNG_MEANS: dict[Rung, str] = {
 class AutoencoderEpoch:
     """One pass of the autoencoders over the texts (FREEZE, section 4.2.3).
 
-    Attributes:
-        epoch, epochs: this one and how many there are, counted from 1.
-        losses: [layer] share of the variance of the dev texts' vectors that the code loses, 0 for
-            none; above 1 the mean of all vectors would be closer.
+    ``losses`` is the [layer] share of the variance of the dev texts' vectors that the code loses, 0
+    for none; above 1 the mean of all vectors would be closer.
     """
 
     __repr__ = short_repr
@@ -136,7 +131,6 @@ class SimilarityEpoch:
     """One pass over the pairs.
 
     Attributes:
-        epoch, epochs: this one, counted from 1, and how many there are at most.
         loss: mean over the steps: mean squared error, or the logarithm of the errors' variance, of
             scores as shares of their range.
         dev: Spearman of predictions and scores of the dev pairs, -1 … 1; NaN where it is undefined.
@@ -157,7 +151,6 @@ class SimilarityEnded:
     """A trained similarity model: what there was at the best epoch.
 
     Attributes:
-        settings: how it was trained.
         n_layers, d_model: of the features that it takes.
         weights: of its network, as safetensors.
         losses: [layer] as of the last `AutoencoderEpoch`; None without autoencoders.

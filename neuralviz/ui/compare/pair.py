@@ -14,7 +14,6 @@ from neuralviz.jobs.comparing import FollowPair
 from neuralviz.plots.compare import layer_products_figure
 from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.compare.selection import PAIR, choose_pair, chosen_pair
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
@@ -29,10 +28,29 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.jobs.comparing import Comparison, NeuralPair
 
-COSINE = "cosine"
+PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
+METHODS = ("compare-a", "compare-b")  # session state: the methods that are compared
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
+
+
+def forget_pair() -> None:
+    """Forget the chosen pair and methods, so that those with the least agreement are shown."""
+    for key in (*PAIR, *METHODS):
+        st.session_state.pop(key, None)
+
+
+def choose_pair(first: int, second: int) -> None:
+    """Choose a pair of texts."""
+    st.session_state.update(zip(PAIR, (first, second), strict=True))
+
+
+def chosen_pair(n_texts: int) -> tuple[int, int] | None:
+    """The chosen pair; None where there is none among these texts."""
+    a, b = (st.session_state.get(key, -1) for key in PAIR)
+    texts = range(n_texts)
+    return (int(a), int(b)) if a in texts and b in texts else None
 
 
 def choose_texts(texts: Sequence[str]) -> None:
@@ -55,14 +73,11 @@ def show_framed(texts: Sequence[str], key: str) -> None:
     """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
     pair = chosen_pair(len(texts))
     if pair is not None:
+        beginnings = (
+            f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}" for i in dict.fromkeys(pair)
+        )
         with show_only_on_stage(f"framed-{key}"):
-            st.markdown(describe_framed(texts, pair))
-
-
-def describe_framed(texts: Sequence[str], pair: tuple[int, int]) -> str:
-    """The beginnings of two texts with their numbers, a line each; the same text has one line."""
-    lines = (f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}" for i in dict.fromkeys(pair))
-    return "Framed: " + "  \n".join(lines)
+            st.markdown("Framed: " + "  \n".join(beginnings))
 
 
 def show_products(results: Sequence[Similarity]) -> None:
@@ -73,15 +88,11 @@ def show_products(results: Sequence[Similarity]) -> None:
         return
     rows = []
     for result in results:
-        is_measured = np.isfinite(result.products[a, b])
-        n_pairs = int(np.isfinite(result.of_pairs).sum())
-        rows.append(
-            {
-                "method": result.method,
-                COSINE: number(float(result.products[a, b]), ".3f") if is_measured else "",
-                "rank": f"{result.ranks[a, b]:,.0f} of {n_pairs:,}" if is_measured else "",
-            }
-        )
+        cosine, rank = "", ""
+        if np.isfinite(result.products[a, b]):
+            cosine = number(float(result.products[a, b]), ".3f")
+            rank = f"{result.ranks[a, b]:,.0f} of {np.isfinite(result.of_pairs).sum():,}"
+        rows.append({"method": result.method, "cosine": cosine, "rank": rank})
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
 
 
@@ -89,31 +100,28 @@ def show_neural_pairs(specs: Sequence[EmbedderSpec], comparison: Comparison) -> 
     """Show each neural method's similarity of the two texts by layer and by word."""
     texts = comparison[0].texts
     a, b = chosen_pair(len(texts)) or (0, 1)
-    if a == b:
-        return
     names = short_labels([embedded.method for embedded in comparison])
     for place, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
         vectors = embedded.vectors
-        if (
-            spec.method in ("neural", "neural-1")
-            and vectors is not None
-            and np.isfinite(vectors[[a, b]]).all()
-        ):
-            runs = SessionRuns(f"compare-pair-{place}")
-            pair_vectors = vectors[a].tobytes(), vectors[b].tobytes()
-            run = runs.start(FollowPair(spec, (texts[a], texts[b]), pair_vectors))
-            st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
-            show_run_panel(
-                runs,
-                run,
-                partial(_show_neural_pair, place, embedded.method, (a, b)),
-                sentences=RunSentences(start="Computing word shares …", describe_done=lambda _: ""),
-                patience=PATIENCE,
-            )
+        if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
+            continue
+        if not np.isfinite(vectors[[a, b]]).all():
+            continue
+        runs = SessionRuns(f"compare-pair-{place}")
+        pair_vectors = vectors[a].tobytes(), vectors[b].tobytes()
+        run = runs.start(FollowPair(spec, (texts[a], texts[b]), pair_vectors))
+        st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
+        show_run_panel(
+            runs,
+            run,
+            partial(_show_neural_pair, place, embedded.method, (a, b)),
+            sentences=RunSentences(start="Computing word shares …", describe_done=lambda _: ""),
+            patience=PATIENCE,
+        )
 
 
 def _show_neural_pair(
-    place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, live: bool
+    place: int, method: str, pair: tuple[int, int], neural_pair: NeuralPair | None, _live: bool
 ) -> None:
     """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
     if neural_pair is None:
@@ -133,13 +141,14 @@ def _show_neural_pair(
             "Micro-tuning page."
         )
         return
-    for column, text, (spelt, shares) in zip(st.columns(2), pair, neural_pair.words, strict=True):
-        side = "one" if text == pair[0] else "other"
-        with column, allow_swiping(f"compare-words-wide-{place}-{side}", shares_width(spelt)):
+    sides = zip(st.columns(2), pair, neural_pair.words, ("first", "second"), strict=True)
+    for column, text, (words, shares), side in sides:
+        key = f"compare-words-{place}-{side}"
+        with column, allow_swiping(f"{key}-wide", shares_width(words)):
             show_figure(
-                shares_figure(spelt, shares, f"Word shares in text {text + 1}: {method}"),
-                key=f"compare-words-{place}-{side}",
-                numbers=pd.DataFrame({"word": spelt, "share": shares}),
+                shares_figure(words, shares, f"Word shares in text {text + 1}: {method}"),
+                key=key,
+                numbers=pd.DataFrame({"word": words, "share": shares}),
                 name=f"word-shares-{text + 1}",
                 height=360,
             )

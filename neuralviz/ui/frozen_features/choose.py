@@ -21,8 +21,7 @@ from neuralviz.layers.settings import POOLING_NAMES, POOLINGS
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.model_choice import may_load
+from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.tables import choose_pairs
@@ -55,7 +54,7 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     with right_column:
         model_place, pooling_place = st.columns(2)
         with model_place:
-            model_id = followed_model_id(f"{KEY}-model", _MODEL_HELP)
+            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP)
         if pairs is None or not may_load(model_id):
             return None, None, False
         model = ModelRef.from_id(model_id)

@@ -23,7 +23,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import character_limit
-from neuralviz.ui.micro_tuning.choose import texts_key
+from neuralviz.ui.micro_tuning.choose import digest_texts
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
@@ -31,6 +31,8 @@ from neuralviz.ui.stage import show_on_stage, slide
 from neuralviz.ui.tour import is_tour_at
 
 if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
     from neuralviz.micro_tuning.blanks import FilledBlank
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.models.shared import ModelRef
@@ -52,8 +54,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         key: begins the keys of the widgets.
         text: the one that is looked at.
     """
-    started = record.started()
-    if text not in started:
+    if text not in record.started():
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
     is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
@@ -65,7 +66,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
                 max_chars=character_limit(),
-                key=f"sentence-{texts_key(record)}-{text}",
+                key=f"sentence-{digest_texts(record)}-{text}",
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
@@ -88,26 +89,26 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
     """Sliders for the deltas to add: pairs of a scale and a text."""
-    other_texts = [i for i in record.started() if i != text]
-    a, b, c = st.columns([2, 2, 2], vertical_alignment="bottom")
-    scaled = [(_scale(a, f"× the delta of text {text + 1}", "delta-scale"), text)]
-    if other_texts:
-        second = b.selectbox(
+    first, middle, last = st.columns(3, vertical_alignment="bottom")
+    names = {NO_OTHER: "no other text"}
+    names |= {i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started() if i != text}
+    label = "× the delta" if len(record.texts) == 1 else f"× the delta of text {text + 1}"
+    scaled = [(_ask_scale(first, label, "delta-scale"), text)]
+    if len(names) > 1:
+        second = middle.selectbox(
             "Add the delta of",
-            [NO_OTHER, *other_texts],
-            format_func=lambda i: (
-                "no other text" if i == NO_OTHER else f"{i + 1}. {shorten(record.texts[i], 40)}"
-            ),
-            key=f"other-delta-{texts_key(record)}-{text}",
+            list(names),
+            format_func=names.__getitem__,
+            key=f"other-delta-{digest_texts(record)}-{text}",
             persist_state="session",
         )
         if second != NO_OTHER:
             label = f"× the delta of text {second + 1}"
-            scaled.append((_scale(c, label, "other-delta-scale"), second))
+            scaled.append((_ask_scale(last, label, "other-delta-scale"), second))
     return scaled
 
 
-def _scale(place: st.delta_generator.DeltaGenerator, label: str, key: str) -> float:
+def _ask_scale(place: DeltaGenerator, label: str, key: str) -> float:
     return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
 
 
@@ -121,26 +122,24 @@ def _draw_blanks(
 ) -> None:
     if blanks is None:
         return
-    deltas_name = describe_deltas(scaled)
-    show_headline(plain(describe_blanks(blanks, deltas_name)), key=f"{key}-try")
-    run_provenance = describe_run(record)
+    action = describe_deltas(scaled, len(record.texts))
+    show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
+    of_run = describe_run(record)
     provenance = About(
         "What does it know now?",
-        {"sentence": sentence, "after": deltas_name, **run_provenance.settings},
-        files=(sentence, *run_provenance.files[1:]),
+        {"sentence": sentence, "after": action, **of_run.settings},
+        files=(sentence, *of_run.files[1:]),
     )
-    for number, blank in enumerate(blanks, 1):
-        title = "What the model puts into the blank"
-        if len(blanks) > 1:
-            title = f"What the model puts into blank {number}"
+    for place, blank in enumerate(blanks, 1):
+        name = f"blank {place}" if len(blanks) > 1 else "the blank"
         show_figure(
-            blank_figure(blank, title),
-            key=f"{key}-blank-{number}",
+            blank_figure(blank, f"What the model puts into {name}"),
+            key=f"{key}-blank-{place}",
             numbers=pd.DataFrame(
                 [(row.token, row.before, row.after, row.change) for row in blank.candidates],
                 columns=["token", "before", "after", "change"],
             ),
-            name=f"blank {number}",
+            name=f"blank {place}",
             height=blank_height(blank),
             provenance=provenance,
         )

@@ -1,8 +1,9 @@
-"""The ten steps from a text to its cosine similarity with others, and their figures."""
+"""The How it works page below its title: ten steps from a text to its cosine similarities."""
 
 from __future__ import annotations
 
 import html
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,9 +11,21 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.headlines import how_it_works as headlines
+from neuralviz.jobs.micro_tuning import WalkThrough
+from neuralviz.models.shared import ModelRef
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.headline import show_headline
+from neuralviz.ui.model_choice import chosen_model_id, may_load
+from neuralviz.ui.questions import show_questions
+from neuralviz.ui.run_panel import RunSentences, show_run_panel
+from neuralviz.ui.session import is_served
+from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.stage import slide
+from neuralviz.ui.texts import ask_text_fields
+from neuralviz.ui.tour import show_start_button
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -23,22 +36,32 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 PAGE = "walk"
+RUNS = SessionRuns(PAGE, kept=8)
+PATIENCE = 0.5  # seconds
 NEURONS = 16
 _POSITION = f"{PAGE}-position"
+FIELDS = ("First text", "Second text", "Unrelated text")
+EXAMPLES = {
+    "Similar": (
+        "A dog chased the ball across the park.",
+        "The dog ran after a ball in the park.",
+        "Our train to the coast was an hour late.",
+    ),
+    "One word, two meanings": (
+        "The bank raised its interest rates.",
+        "They sat on the bank of the river.",
+        "My sister plays the violin every evening.",
+    ),
+    "Same words": (
+        "A dog chased the ball across the park.",
+        "The ball chased a dog across the park.",
+        "Our train to the coast was an hour late.",
+    ),
+}
 
 
 class Step(NamedTuple):
-    """One of the ten steps.
-
-    Attributes:
-        title: in a word or two.
-        headline: what its numbers show, as a sentence.
-        sentence: what happens.
-        show: draws its picture.
-        formula: in markdown.
-        source: where the paper has it.
-        show_more: draws a second slide, if there is one.
-    """
+    """One of the ten steps: what happens, and what shows it; its second slide, if there is one."""
 
     title: str
     headline: Callable[[Walkthrough], str]
@@ -49,6 +72,104 @@ class Step(NamedTuple):
     show_more: Callable[[Walkthrough], None] | None = None
 
 
+def show() -> None:
+    """Draw the page, one step at a time."""
+    with st.container(horizontal=True):
+        show_start_button()
+        show_questions()
+    place = st.container()
+    number = _show_navigation()
+    body = st.container()
+    with place, st.expander("Edit the texts", icon=":material/edit:"):
+        keys = [f"{PAGE}-{label}".lower() for label in FIELDS]
+        examples = {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()}
+        fields = dict(zip(FIELDS, EXAMPLES["Similar"], strict=True))
+        texts = ask_text_fields(PAGE, fields, examples)
+    with body:
+        model_id = chosen_model_id()
+        if not may_load(model_id):
+            return
+        run = RUNS.start(WalkThrough(ModelRef.from_id(model_id), tuple(texts)))
+        walks = [earlier.result for earlier in RUNS.list_runs() if earlier.result is not None]
+        last: Walkthrough | None = walks[-1] if walks else None
+        sentences = RunSentences(
+            start="The model is training on the texts …",
+            error_advice="Showing the last valid texts." if last is not None else "",
+            describe_done=lambda _: "",
+        )
+        is_first_visit = last is None and is_served()  # it reads the sentence at once
+        show_run_panel(
+            RUNS,
+            run,
+            partial(_show_step, STEPS[number - 1], number, last),
+            sentences=sentences,
+            patience=0.0 if is_first_visit else PATIENCE,
+        )
+
+
+def _show_step(
+    step: Step, number: int, last: Walkthrough | None, result: Walkthrough | None, live: bool
+) -> None:
+    """Draw a step: its words at once, its numbers when the model has them."""
+    walk = last if live else result or last  # drawn once
+    with slide("step"):
+        st.subheader(f"{number}. {step.title}", anchor=False)
+        if walk is not None:
+            show_headline(step.headline(walk), key=f"{PAGE}-step")
+        st.markdown(step.sentence)
+        if walk is not None:
+            step.show(walk)
+    if walk is not None and step.show_more is not None:
+        with slide("step-more"):
+            step.show_more(walk)
+    with st.expander("The formula", icon=":material/function:"):
+        st.markdown(step.formula)
+        st.caption(f"Neural Embeddings for Text, {step.source}")
+
+
+def _show_navigation() -> int:
+    """Buttons for the steps; the number of the chosen step."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        buttons = st.container(horizontal=True, width="content")  # filled when the step is known
+        st.session_state.setdefault("step", 1)
+        number = choose_one(
+            st.pills,
+            "Step",
+            range(1, len(STEPS) + 1),
+            key="step",
+            label_visibility="collapsed",
+            wrap=True,  # on a phone
+        )
+    buttons.button(
+        "Back",
+        icon=":material/arrow_back:",
+        on_click=_move,
+        args=(-1,),
+        shortcut="Left",
+        disabled=number == 1,
+        key="stage-back",
+    )
+    buttons.button(
+        "Next",
+        icon=":material/arrow_forward:",
+        on_click=_move,
+        args=(1,),
+        shortcut="Right",
+        type="primary",
+        disabled=number == len(STEPS),
+        key="stage-next",
+    )
+    return number
+
+
+def _move(n_steps: int) -> None:
+    step = st.session_state["step"] or 1  # as in `choose_one`
+    st.session_state["step"] = min(max(step + n_steps, 1), len(STEPS))
+
+
+# --- what each step shows ------------------------------------------------------------------------
+
+
 def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440) -> None:
     show_figure(
         figure,
@@ -56,7 +177,6 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440)
         numbers=numbers,
         name=f"how-it-works-{key}",
         height=height,
-        alt=key.replace("-", " "),
     )
 
 
@@ -93,14 +213,10 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>embedding</b> of length 1",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
-    plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
-    numbers = pd.DataFrame({"step": range(1, 11), "result": plain})
-    _draw(
-        plots.overview_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]),
-        "overview",
-        numbers,
-        480,
-    )
+    results = [station.replace("<b>", "").replace("</b>", "") for station in stations]
+    numbers = pd.DataFrame({"step": range(1, 11), "result": results})
+    figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
+    _draw(figure, "overview", numbers, 480)
 
 
 def _show_tokens(walk: Walkthrough) -> None:
@@ -139,12 +255,13 @@ def _show_loss(walk: Walkthrough) -> None:
         return f"“{tokens[before.token[position]]}” in masked input {i + 1} {blueprint}"
 
     improved = int((after.probability - before.probability).argmax())
-    if st.session_state.get(_POSITION) not in range(len(before)):
-        st.session_state[_POSITION] = improved
-    position = st.selectbox("Masked token", range(len(before)), format_func=name, key=_POSITION)
+    position = st.selectbox(
+        "Masked token", range(len(before)), improved, format_func=name, key=_POSITION
+    )
     masked = walk.inputs.masked[before.input[position]]
-    _show_tiles(["?" if i == before.token[position] else "▢" if is_masked else token
-            for i, (token, is_masked) in enumerate(zip(tokens, masked, strict=True))])  # fmt: skip
+    shown = ["▢" if is_masked else token for token, is_masked in zip(tokens, masked, strict=True)]
+    shown[before.token[position]] = "?"
+    _show_tiles(shown)
 
     label = tokens[before.token[position]]
     guesses, guesses_after = walk.words_before[position], walk.words_after[position]
@@ -169,9 +286,7 @@ def _show_losses(walk: Walkthrough) -> None:
     position = st.session_state.get(_POSITION) or 0
     st.markdown(
         f"The loss at this position is $-\\ln({_tex(before.probability[position])}) = "
-        f"{before.loss[position]:.2f}$ nats. The mean over all {len(before)} masked positions is "
-        f"**{before.mean_loss:.2f}** nats before and **{after.mean_loss:.2f}** nats after "
-        "micro-tuning."
+        f"{before.loss[position]:.2f}$ nats before micro-tuning."
     )
     losses = pd.DataFrame(
         {
@@ -299,10 +414,7 @@ STEPS = (
     Step(
         "Tokens",
         headlines.describe_tokens,
-        (
-            "The model reads tokens: words of its vocabulary, or pieces of words. The number is "
-            "the token's ID in the vocabulary."
-        ),
+        "A token is a word of the model's vocabulary, or a piece of one. The number is its ID.",
         _show_tokens,
         r"$$\text{text} \;\to\; (t_0, t_1, \dots, t_{N-1}), \qquad t_j \in \{0 \dots V - 1\}$$",
         "section 2",
@@ -359,7 +471,7 @@ STEPS = (
     Step(
         "Concatenation",
         headlines.describe_concatenated,
-        "The normalised deltas of all layers are concatenated into one vector.",
+        "Every layer's normalised delta has its own colour.",
         _show_concatenated,
         r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
         r"\text{number of layers}$$",
@@ -385,10 +497,3 @@ STEPS = (
         "section 3",
     ),
 )
-
-
-def introduce(text: str) -> None:
-    """Show the text and all steps in words, while there are no numbers yet."""
-    _show_tiles(text.split())
-    steps = [f"{number}. **{step.title}.** {step.sentence}" for number, step in enumerate(STEPS, 1)]
-    st.markdown("\n".join(steps[1:]))
