@@ -8,7 +8,7 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -390,11 +390,7 @@ class ModelEmbedder(Embedder):
     @property
     def depends_on_model(self) -> dict[str, Any]:
         """The model as a part of `depends_on`."""
-        model = self.model
-        types = {} if model.token_types is None else {"token_types": asdict(model.token_types)}
-        key = {"model": model.id, "fingerprint": model.fingerprint}
-        case = {"lower_case": True} if model.lower_case else {}
-        return {**key, **model.behaviour.cache_key, **types, **case}
+        return {"model": self.model.id, "fingerprint": self.model.fingerprint}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
         """Also with the model's own prompts; its default prompt only where it is asked for."""

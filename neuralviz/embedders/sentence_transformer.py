@@ -75,8 +75,7 @@ class SentenceTransformerEmbedder(Embedder):
 
     @property
     def depends_on(self) -> Mapping[str, Any]:
-        key = {"method": "sentence-transformer", "fingerprint": self._fingerprint}
-        return {**key, **self._habits.cache_key}
+        return {"method": "sentence-transformer", "fingerprint": self._fingerprint}
 
     def _with_prompt(self, prompt: str | None, name: str | None, task: str | None) -> Self:
         if prompt is None and name is not None and name not in self.encoder.prompts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -81,10 +81,10 @@ class DataSet(ABC):
 
     @cached_property
     def digest(self) -> str:
-        """Hash of all that a measure depends on."""
-        parts = [self.kind, *(_content(value) for value in self._contents())]
-        content = "\x1e".join([*parts, *self.texts])
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        """Hash of all that a measure depends on: the texts and a kind's own fields."""
+        shared = {each.name for each in fields(DataSet)}
+        values = [getattr(self, each.name) for each in fields(self) if each.name not in shared]
+        return digest_texts([self.kind, *_contents(values), *self.texts])
 
     @abstractmethod
     def describe(self) -> str:
@@ -93,10 +93,6 @@ class DataSet(ABC):
     def problem(self, measure: Measure) -> str:
         """Why it cannot be measured at all, whatever the vectors; empty where it can be."""
         return ""
-
-    @abstractmethod
-    def _contents(self) -> Iterable[object]:
-        """All that a measure depends on besides the texts."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +171,7 @@ class ScoredData(DataSet):
         )
 
     @cached_property
-    def similar_rows(self) -> np.ndarray:
+    def rows(self) -> np.ndarray:
         """[row] places in ``texts`` of the similar pairs' texts, the two of a pair together.
 
         A text that is in several pairs comes as often: every pair is a group of its own.
@@ -185,8 +181,8 @@ class ScoredData(DataSet):
 
     @cached_property
     def grouping(self) -> Grouping:
-        """Of ``similar_rows``, for triplets."""
-        return Grouping(np.arange(len(self.similar_rows)) // 2)
+        """Of ``rows``, for triplets."""
+        return Grouping(np.arange(len(self.rows)) // 2)
 
     def describe(self) -> str:
         return (
@@ -210,9 +206,6 @@ class ScoredData(DataSet):
                 f"{number(self.dissimilar)} or less; both kinds are needed. Change the thresholds."
             )
         return ""
-
-    def _contents(self) -> Iterable[object]:
-        return self.first, self.second, self.scores, self.similar, self.dissimilar
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,9 +234,6 @@ class GroupedData(DataSet):
                 return str(error)
         return ""
 
-    def _contents(self) -> Iterable[object]:
-        return self.rows, self.grouping.group, self.grouping.anchor
-
 
 @dataclass(frozen=True, eq=False)
 class LabelledData(DataSet):
@@ -265,9 +255,6 @@ class LabelledData(DataSet):
         if measure == "neighbours":
             return why_no_votes(self.labels)
         return why_not_probed(self.labels, self.rows.tolist()) if measure == "probe" else ""
-
-    def _contents(self) -> Iterable[object]:
-        return self.rows, self.labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,11 +289,6 @@ class ParaphraseData(DataSet):
             "The values never vary within a pair of fixed values, so there is nothing to "
             "correlate with."
         )
-
-    def _contents(self) -> Iterable[object]:
-        return (
-            self.original, self.generated, self.varies, self.values, self.fixed1, self.fixed2
-        )  # fmt: skip
 
 
 def scored_data(
@@ -402,7 +384,14 @@ def with_notes(notes: Sequence[str]) -> str:
     return "".join(f" {note}" for note in notes)
 
 
-def _content(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-    return repr(value)
+def _contents(values: Iterable[object]) -> list[str]:
+    """What a hash is made of, of values and of the fields of those that are dataclasses."""
+    contents = []
+    for value in values:
+        if is_dataclass(value):
+            contents += _contents(getattr(value, each.name) for each in fields(value))
+        elif isinstance(value, np.ndarray):
+            contents.append(hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
+        else:
+            contents.append(repr(value))
+    return contents

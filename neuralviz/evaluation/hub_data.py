@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
 from neuralviz.evaluation.tables import MAX_ROWS, make_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
@@ -130,11 +130,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
             "be downloaded from the Hub. Use a folder with a copy of it, or a CSV file."
         ) from error
     except Exception as error:  # whatever a format of theirs may run into
-        reason = (
-            str(error).strip().splitlines()[0][:200].rstrip(".")
-            if str(error).strip()
-            else ("unknown reason")
-        )
+        reason = shorten_reason(error)
         raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 PAIRS_AT_ONCE = 32
 WINDOWS = (1, 2, 3, 4)
+Place = tuple[str, str, int | str]
+"""Kind, pooling or variant, and layer, part, window or first layer."""
 DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at 1
 
 
@@ -76,7 +79,9 @@ def measure_layers(
         batch = list(zip(pairs.sentences1[start:end], pairs.sentences2[start:end], strict=True))
         new = [s for s in dict.fromkeys(s for pair in batch for s in pair) if s not in vectors]
         if new:
-            pooled = pool_texts(model, [tokens[s] for s in new], poolings, should_stop=should_stop)
+            pooled = pool_texts(
+                model, [tokens[s] for s in new], list(poolings.values()), should_stop=should_stop
+            )
             by_text = np.stack(pooled, axis=1).astype(np.float64)
             vectors |= dict(zip(new, by_text, strict=True))
         for number, (first, second) in enumerate(batch, start):
@@ -86,56 +91,44 @@ def measure_layers(
                 f"The model “{model.id}” outputs infinite or NaN values. Choose another model."
             )
         vectors = {s: v for s, v in vectors.items() if last_use[s] >= end}
-        yield _result(model, pairs, cosines[:, :end])
+        yield _result(model, pairs, poolings, cosines[:, :end])
 
 
-def _poolings(model: TextModel) -> list[Pooling]:
-    """All that is measured, in the order in which `_result` takes it apart."""
+def _poolings(model: TextModel) -> dict[Place, Pooling]:
+    """All that is measured."""
     layers = range(model.n_blocks + 1)
-    poolings = [make_pooling(model, name, (layer,)) for name in _names(model) for layer in layers]
+    poolings: dict[Place, Pooling] = {
+        ("by_layer", name, layer): make_pooling(model, name, (layer,))
+        for name in _names(model)
+        for layer in layers
+    }
     for variant in VARIANTS:
-        poolings += ablation(check_sbert_wk(model, variant=variant)).values()
-        poolings += [
-            sbert_wk_pooling(check_sbert_wk(model, variant=variant, window=window))
-            for window in WINDOWS
-        ]
-        poolings += [
-            sbert_wk_pooling(check_sbert_wk(model, variant=variant, layer_start=start))
-            for start in range(model.n_blocks)
-        ]
+        parts = ablation(check_sbert_wk(model, variant=variant))
+        poolings |= {("ablation", variant, part): pooling for part, pooling in parts.items()}
+        for window in WINDOWS:
+            settings = check_sbert_wk(model, variant=variant, window=window)
+            poolings["windows", variant, window] = sbert_wk_pooling(settings)
+        for start in range(model.n_blocks):
+            settings = check_sbert_wk(model, variant=variant, layer_start=start)
+            poolings["layer_starts", variant, start] = sbert_wk_pooling(settings)
     return poolings
 
 
-def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerPairs:
+def _result(
+    model: TextModel, pairs: ScoredPairs, places: Iterable[Place], cosines: np.ndarray
+) -> LayerPairs:
     """Name what was measured: ``cosines`` is [pooling, pair] of the first so many pairs."""
-    measured_pairs = pairs.first(cosines.shape[1])
-    numbers = measured_pairs.numbers
-    measured = iter(
-        [MeasuredPooling(row.copy(), measured_pairs.scores, numbers) for row in cosines]
-    )
-
-    def take(n: int) -> tuple[MeasuredPooling, ...]:
-        return tuple(next(measured) for _ in range(n))
-
-    by_layer = {str(name): take(model.n_blocks + 1) for name in _names(model)}
-    parts: dict[Variant, Mapping[str, MeasuredPooling]] = {}
-    windows: dict[Variant, tuple[MeasuredPooling, ...]] = {}
-    layer_starts: dict[Variant, tuple[MeasuredPooling, ...]] = {}
-    for variant in VARIANTS:
-        labels = ablation(check_sbert_wk(model, variant=variant))
-        parts[variant] = dict(zip(labels, take(len(labels)), strict=True))
-        windows[variant] = take(len(WINDOWS))
-        layer_starts[variant] = take(model.n_blocks)
-    return LayerPairs(
-        model.id,
-        model.fingerprint,
-        measured_pairs,
-        len(pairs),
-        by_layer,
-        parts,
-        windows,
-        layer_starts,
-    )
+    first = pairs.first(cosines.shape[1])
+    groups: dict[str, dict[Any, dict[Any, MeasuredPooling]]] = defaultdict(dict)
+    for (kind, name, place), row in zip(places, cosines, strict=True):
+        measured = MeasuredPooling(row.copy(), first.scores, first.numbers)
+        groups[kind].setdefault(name, {})[place] = measured
+    ablations = groups.pop("ablation")
+    rows = {
+        kind: {name: tuple(group.values()) for name, group in by_name.items()}
+        for kind, by_name in groups.items()
+    }
+    return LayerPairs(model.id, model.fingerprint, first, len(pairs), ablation=ablations, **rows)
 
 
 def _names(model: TextModel) -> list[PoolingName]:

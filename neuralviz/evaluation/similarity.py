@@ -6,22 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import scipy  # its parts are loaded when they are first used
-from pyarrow import csv as arrow_csv
-from pyarrow import parquet
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.broken import TIE
-from neuralviz.store.writing import escape_formula, write_beside
+from neuralviz.store.writing import write_pieces
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
+PAIRS_AT_A_TIME = 100_000
 MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 
@@ -180,7 +174,7 @@ def order_by_cluster(similarity: Similarity) -> np.ndarray:
 
 def order_by_label(labels: Sequence[str]) -> np.ndarray:
     """[text] an order in which texts of one label stand together, labels as they first come."""
-    first = {label: place for place, label in reversed(list(enumerate(labels)))}
+    first = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     return np.argsort([first[label] for label in labels], kind="stable")
 
 
@@ -237,49 +231,31 @@ def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | N
     return int(i[widest]), int(j[widest])
 
 
-PAIRS_AT_A_TIME = 100_000
-
-
 def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence[str]) -> None:
-    """Write a row for every method and every pair of different texts, ``.parquet`` or ``.csv``.
+    """Write a row for every method and every pair of different texts, as of `write_pieces`.
 
     The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
     ``rank``, 1 for the most similar pair of the method; equal products share the best of their
     ranks.
 
-    Args:
-        similarities: of the same texts, all of them done.
-        ids: one a text.
-
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
-    names = ("method", "id1", "id2", "text1", "text2")
-    columns = [(name, pa.string()) for name in names]
-    schema = pa.schema([*columns, ("product", pa.float32()), ("rank", pa.int64())])
-    writers = {".parquet": parquet.ParquetWriter, ".csv": arrow_csv.CSVWriter}
-    safe = escape_formula if path.suffix.lower() == ".csv" else str
-    id_column = pa.array(map(safe, ids), pa.string())
-    with write_beside(path) as file, writers[path.suffix.lower()](file, schema) as writer:
-        for similarity in similarities:
-            text_column = pa.array(map(safe, similarity.texts), pa.string())
-            for rows in _product_rows(similarity, id_column, text_column, schema):
-                writer.write_table(rows)
+    write_pieces(path, (piece for each in similarities for piece in _product_pieces(each, ids)))
 
 
-def _product_rows(
-    similarity: Similarity, id_column: pa.Array, text_column: pa.Array, schema: pa.Schema
-) -> Iterator[pa.Table]:
+def _product_pieces(similarity: Similarity, ids: Sequence[str]) -> Iterator[pa.Table]:
+    id_column, texts = pa.array(ids, pa.string()), pa.array(similarity.texts, pa.string())
     first, second = pair_indices(len(similarity.texts))
     for start in range(0, len(first), PAIRS_AT_A_TIME):
         i, j = (indices[start : start + PAIRS_AT_A_TIME] for indices in (first, second))
-        columns = [
-            pa.repeat(pa.scalar(similarity.method), len(i)),
-            id_column.take(pa.array(i)),
-            id_column.take(pa.array(j)),
-            text_column.take(pa.array(i)),
-            text_column.take(pa.array(j)),
-            pa.array(similarity.products[i, j], pa.float32()),
-            pa.array(similarity.ranks[i, j].astype(np.int64)),
-        ]
-        yield pa.table(columns, schema=schema)
+        columns = {
+            "method": pa.repeat(pa.scalar(similarity.method), len(i)),
+            "id1": id_column.take(pa.array(i)),
+            "id2": id_column.take(pa.array(j)),
+            "text1": texts.take(pa.array(i)),
+            "text2": texts.take(pa.array(j)),
+            "product": pa.array(similarity.products[i, j], pa.float32()),
+            "rank": pa.array(similarity.ranks[i, j].astype(np.int64)),
+        }
+        yield pa.table(columns)

@@ -26,14 +26,15 @@ UNREADABLE = 0.5  # share of a text's tokens that stand for what the vocabulary 
 
 def describe_learning(record: RunRecord, text: int) -> str:
     """What the run has done, from its losses until the text is finished, then from predictions."""
+    name = _name_text(record, text)
     if text in record.diverged:
         rate = record.settings.learning_rate
-        return f"Micro-tuning on text {text + 1} diverged at a learning rate of {rate:g}."
+        return f"Micro-tuning on {name} diverged at a learning rate of {rate:g}."
     if text not in record.reports:
         return _describe_losses(record, text)
     if record.reports[text].text.unknown.mean() > UNREADABLE:
         return (
-            f"The model cannot read text {text + 1}: it has no token for most of it. All it learnt "
+            f"The model cannot read {name}: it has no token for most of it. All it learnt "
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
     predictions = [r.predictions for i, r in record.reports.items() if i not in record.diverged]
@@ -57,33 +58,38 @@ def describe_learning(record: RunRecord, text: int) -> str:
 
 def _describe_losses(record: RunRecord, text: int) -> str:
     """The first and the last losses of the texts that are under way, as ``text`` is."""
+    name = _name_text(record, text)
     if not record.epochs_done(text):
-        return f"Text {text + 1} has not been started."
+        return begin(f"{name} has not been started.")
     all_curves = [record.loss_curve(i) for i in record.alike(text)]
     curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
     if not curves:
-        return f"Text {text + 1} has not finished its first epoch."
+        return begin(f"{name} has not finished its first epoch.")
     first, last = (write_range([curve[i] for curve in curves]) for i in (0, -1))
     subject = "the loss is" if len(curves) == 1 else f"the losses of {len(curves):,} texts are"
     epochs = many(record.settings.epochs, "epoch")
     return f"After {max(map(len, curves)) - 1:,} of {epochs}, {subject} {last}; at first {first}."
 
 
+def _name_text(record: RunRecord, text: int) -> str:
+    return f"text {text + 1}" if len(record.texts) > 1 else "the text"
+
+
 def describe_words(record: RunRecord, text: int) -> str:
     """Which words have the largest shares of a text's embedding; empty where they are not known."""
-    report = record.reports[text]
+    report, name = record.reports[text], _name_text(record, text)
     largest = _largest_words(record, text)
     if report.shares is None or not largest:
         return ""
     if float(-report.shares[report.shares < 0].sum()) > CANCELLED:
         names = joined([f"“{word}”" for word, _ in largest[:2]])
         return (
-            f"The words of text {text + 1} pull the weights in opposite directions: {names} "
+            f"The words of {name} pull the weights in opposite directions: {names} "
             "pushed most, and others pulled back."
         )
     named = joined([f"“{word}” ({percent(share)})" for word, share in largest])
     return (
-        f"In text {text + 1}, punctuation aside, the largest shares of the change in the weights "
+        f"In {name}, punctuation aside, the largest shares of the change in the weights "
         f"come from {named}."
     )
 
@@ -148,7 +154,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
             [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
             for i in range(len(record.texts))
         ]
-        ends = [[curve[-1] for curve in both] for both in curves if all(map(len, both))]
+        ends = [[curve[-1] for curve in pair] for pair in curves if all(map(len, pair))]
         if ends:
             loss, loss_before = map(_format_loss, np.mean(ends, axis=0))
             sentence += f" Its mean loss is {loss}, against {loss_before}."

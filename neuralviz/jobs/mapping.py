@@ -5,11 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from abc import abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.models.shared import ModelRef
-    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
@@ -276,77 +275,47 @@ class NeighbourSearch:
 
 
 @dataclass(frozen=True)
-class FindingTask(LatestTask[NeighbourSearch]):
-    """Find the neighbours of some texts of a large corpus by one of its maps.
+class FindNeighbours(LatestTask[NeighbourSearch]):
+    """Find the neighbours of one text of a large corpus by one of its maps, or of a sample.
 
     Attributes:
         corpus_id, map_id: of them.
         k: neighbours.
+        row: of the text; None for the sample by which maps are measured.
     """
+
+    lane = "short"
 
     corpus_id: str
     map_id: str
     k: int
+    row: int | None = None
 
     def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:
-        def find(
-            report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
-        ) -> SampledNeighbours:
-            store = CorpusStore()
-            corpus = store.corpus(self.corpus_id)
-            rows = self._rows(corpus)
-            near = neighbours_of_rows(
-                store,
-                corpus,
-                KeptMaps(store).by_id(corpus, self.map_id),
-                rows,
-                self.k,
-                on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
-                should_stop=should_stop,
-            )
-            return SampledNeighbours(rows, near)
+        yield NeighbourSearch(neighbours=(yield from stream_events(self._find, should_stop)))
 
-        yield NeighbourSearch(neighbours=(yield from stream_events(find, should_stop)))
-
-    @abstractmethod
-    def _rows(self, corpus: Corpus) -> np.ndarray:
-        """[text] rows of the texts."""
+    def _find(
+        self, report: Callable[[NeighbourSearch], None], should_stop: ShouldStop
+    ) -> SampledNeighbours:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus_id)
+        rows = sampled_rows(corpus) if self.row is None else np.array([self.row])
+        near = neighbours_of_rows(
+            store,
+            corpus,
+            KeptMaps(store).by_id(corpus, self.map_id),
+            rows,
+            self.k,
+            on_progress=lambda n_compared, total: report(NeighbourSearch(n_compared, total)),
+            should_stop=should_stop,
+        )
+        return SampledNeighbours(rows, near)
 
     def progress(self, result: NeighbourSearch | None) -> Progress:
         if result is None or not result.total:
             return Progress()
         counted = f"{result.n_compared:,} of {many(result.total, 'different text')} compared"
         return Progress(result.n_compared, result.total, doing=counted)
-
-
-@dataclass(frozen=True)
-class SampleNeighbours(FindingTask):
-    """Find the neighbours of some texts of a large corpus, by which its maps are measured.
-
-    Attributes:
-        n: texts.
-    """
-
-    lane = "short"
-
-    n: int
-
-    def _rows(self, corpus: Corpus) -> np.ndarray:
-        return sampled_rows(corpus, self.n)
-
-
-@dataclass(frozen=True)
-class FindNeighbours(FindingTask):
-    """Find the neighbours of one text of a large corpus.
-
-    Attributes:
-        row: of the text.
-    """
-
-    row: int
-
-    def _rows(self, corpus: Corpus) -> np.ndarray:
-        return np.array([self.row])
 
 
 E = TypeVar("E")
@@ -369,31 +338,14 @@ def stream_events(
     Raises:
         What ``work`` raises.
     """
-    messages: queue.SimpleQueue[tuple[str, object]] = queue.SimpleQueue()
-    is_closed = threading.Event()
-
-    def run() -> None:
+    reported: queue.SimpleQueue[E | object] = queue.SimpleQueue()
+    is_closed, end = threading.Event(), object()
+    with ThreadPoolExecutor(1, "neuralviz-callbacks") as pool:
+        working = pool.submit(work, reported.put, lambda: is_closed.is_set() or should_stop())
+        working.add_done_callback(lambda _: reported.put(end))
         try:
-            result = work(
-                lambda event: messages.put(("event", event)),
-                lambda: is_closed.is_set() or should_stop(),
-            )
-        except BaseException as error:
-            messages.put(("error", error))
-        else:
-            messages.put(("result", result))
-
-    thread = threading.Thread(target=run, name="neuralviz-callbacks", daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, value = messages.get()
-            if kind == "event":
-                yield value  # type: ignore[misc]
-            elif kind == "error":
-                raise value  # type: ignore[misc]
-            else:
-                return value  # type: ignore[return-value]
-    finally:
-        is_closed.set()
-        thread.join()
+            while (event := reported.get()) is not end:
+                yield cast("E", event)
+        finally:
+            is_closed.set()
+    return working.result()

@@ -204,7 +204,7 @@ class TuneBlocks(Task["TuningEvent", BlockChanges]):
         if not (n_done := result.epochs_known):
             return Progress(doing=_describe_start(self.model, self.settings.epochs))
         epochs = self.settings.epochs
-        return Progress(n_done, epochs, doing=f"Epoch {n_done:,} of {epochs:,}")
+        return Progress(n_done, epochs, "epochs", f"Epoch {n_done:,} of {epochs:,}")
 
 
 def _describe_start(model: ModelRef, epochs: int) -> str:

@@ -29,7 +29,27 @@ _AUTO_CLASSES = (
 _TRANSFORMERS = ("Transformer", "CLIPModel")
 _TABLES = ("StaticEmbedding", "WordEmbeddings", "BoW")
 _WITH_SETTINGS = ("Pooling", "Dense")  # modules of sentence-transformers that no default fits
-_SCORERS = r"For(SequenceClassification|MultipleChoice)$|CrossEncoder"
+# By package of sentence-transformers: names of its kinds, classes that tell it, and what is said.
+_OTHER_KINDS = {
+    "cross_encoder": (
+        ("CrossEncoder",),
+        r"For(SequenceClassification|MultipleChoice)$|CrossEncoder",
+        "a cross-encoder or a classifier ({}): it gives scores or classes, no vector of a text. "
+        "Use an encoder, or save the encoder inside it with "
+        "`AutoModel.from_pretrained(…).save_pretrained(…)`.",
+    ),
+    "sparse_encoder": (
+        ("SparseEncoder",),
+        "splade",
+        "a sparse encoder ({}), whose vectors are almost all zeros. Use a dense encoder.",
+    ),
+    "multi_vector_encoder": (
+        ("MultiVectorEncoder", "ColBERT"),
+        r"ColBERT|ForRetrieval$",
+        "a multi-vector encoder ({}): it gives a vector of each token, not of a text. Use an "
+        "encoder that gives one vector.",
+    ),
+}
 _TWINS = ({"roberta", "camembert", "xlm_roberta"}, {"t5", "mt5"})  # packages alike in all but name
 _ADAPTERS = ("adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
              "pytorch_adapter.bin")  # fmt: skip
@@ -187,37 +207,20 @@ def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
     kind = str(library_config.get("model_type") or "SentenceTransformer")
     paths = [module.path for module in modules]
     packages = {path.split(".")[1]: path for path in paths if path.startswith(_LIBRARY)}
-    if name := (
-        "CrossEncoder" * (kind == "CrossEncoder")
-        or packages.get("cross_encoder")
-        or _find_first(names, _SCORERS)
-        or _find_first(config, r"^sbert_ce_|^sentence_transformers$")
-    ):
-        raise ModelError(
-            f"{model_id} is a cross-encoder or a classifier ({_tail(name)}): it gives scores or "
-            "classes, no vector of a text. Use an encoder, or save the encoder inside it with "
-            "`AutoModel.from_pretrained(…).save_pretrained(…)`."
+    other_signs = {
+        "cross_encoder": _find_first(config, r"^sbert_ce_|^sentence_transformers$"),
+        "multi_vector_encoder": _find_first(paths, r"^pylate\.")
+        or _find_token_projection(modules, model_id),
+    }
+    for package, (kinds, classes, description) in _OTHER_KINDS.items():
+        name = (
+            kind * (kind in kinds)
+            or packages.get(package)
+            or _find_first(names, classes)
+            or other_signs.get(package)
         )
-    if name := (
-        "SparseEncoder" * (kind == "SparseEncoder")
-        or packages.get("sparse_encoder")
-        or _find_first(names, r"splade")
-    ):
-        raise ModelError(
-            f"{model_id} is a sparse encoder ({_tail(name)}), whose vectors are almost all zeros. "
-            "Use a dense encoder."
-        )
-    if name := (
-        kind * (kind in ("MultiVectorEncoder", "ColBERT"))
-        or packages.get("multi_vector_encoder")
-        or _find_first(paths, r"^pylate\.")
-        or _find_first(names, r"ColBERT|ForRetrieval$")
-        or _find_token_projection(modules, model_id)
-    ):
-        raise ModelError(
-            f"{model_id} is a multi-vector encoder ({_tail(name)}): it gives a vector of each "
-            "token, not of a text. Use an encoder that gives one vector."
-        )
+        if name:
+            raise ModelError(f"{model_id} is {description.format(_tail(name))}")
     if kind != "SentenceTransformer":
         raise ModelError(
             f"{model_id} is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder."

@@ -28,13 +28,10 @@ _LAST_BLOCK_SUFFIXES = (
     ("output.LayerNorm.weight", "output.LayerNorm.bias", "output.dense.bias"),  # BERT and kin
     ("output_layer_norm.weight", "output_layer_norm.bias", "ffn.lin2.bias"),  # DistilBERT
     ("mlp_norm.weight", "mlp_norm.bias", "mlp.Wo.bias"),  # ModernBERT
-    tuple(  # ALBERT, whose blocks are one and the same
-        f"albert_layers.0.{name}"
-        for name in (
-            "full_layer_layer_norm.weight",
-            "full_layer_layer_norm.bias",
-            "ffn_output.bias",
-        )
+    (  # ALBERT, whose blocks are one and the same
+        "albert_layers.0.full_layer_layer_norm.weight",
+        "albert_layers.0.full_layer_layer_norm.bias",
+        "albert_layers.0.ffn_output.bias",
     ),
 )
 
@@ -121,8 +118,7 @@ class TextModel:
     window: int  # most tokens of one input, special tokens included
     behaviour: Behaviour  # what its encoder was seen to do in a forward pass
     token_types: TokenTypes | None = None  # those of a text, where they are not all 0
-    prompts: Mapping[str, str] = field(default_factory=dict)
-    lower_case: bool = False  # whether such a model reads all texts in lower case
+    prompts: Mapping[str, str] = field(default_factory=dict)  # of sentence-transformers, by name
 
     def __repr__(self) -> str:
         network = type(self.network).__name__

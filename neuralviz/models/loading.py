@@ -73,7 +73,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     _check_masked(model_id, *_read_config(folder, model_id))
     network, tokenizer = load_folder(folder, model_id, "AutoModelForMaskedLM")
     model = assemble(model_id, fingerprint, network, tokenizer, device)
-    return _add_library_settings(model, whole, folder)
+    return _add_prompts(model, whole)
 
 
 def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
@@ -108,7 +108,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
     network, tokenizer = load_folder(folder, model_id, kind)
     model = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
-    return _add_library_settings(model, whole, folder)
+    return _add_prompts(model, whole)
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
@@ -176,14 +176,14 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error
 
 
-def _add_library_settings(model: M, whole: Path, transformer: Path) -> M:
-    """The model with what sentence-transformers would read of its folder: prompts, lower case."""
-    settings = read_mapping(whole / "config_sentence_transformers.json", model.id)
+def _add_prompts(model: M, folder: Path) -> M:
+    """The model with the prompts that sentence-transformers would read in its folder."""
+    settings = read_mapping(folder / "config_sentence_transformers.json", model.id)
     prompts = settings.get("prompts")
-    if isinstance(prompts, dict):
-        strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
-        model = replace(model, prompts={"query": "", "document": "", **strings})
-    return replace(model, lower_case=_is_lower_case(transformer, model.id))
+    if not isinstance(prompts, dict):
+        return model
+    strings = {name: prompt for name, prompt in prompts.items() if isinstance(prompt, str)}
+    return replace(model, prompts={"query": "", "document": "", **strings})
 
 
 def _is_lower_case(folder: Path, model_id: str) -> bool:

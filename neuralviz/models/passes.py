@@ -53,11 +53,6 @@ class Habits:
         """Whether a pass neither changes the network nor draws random numbers."""
         return not (self.keeps_state or self.draws)
 
-    @property
-    def cache_key(self) -> dict[str, int]:
-        """What of it is a part of the key of kept vectors: nothing of most networks."""
-        return {} if self.is_plain and self.batching == "padded" else {"passes": 2}
-
     def may_share_pass(self, first: int, length: int) -> bool:
         """Whether an input of ``length`` tokens may join a batch that begins with ``first``."""
         return self.batching == "padded" or (self.batching == "equal lengths" and first == length)
@@ -69,13 +64,7 @@ class Behaviour(Habits):
 
     n_layers: int = 0  # layers of hidden states, the embedding output included
     d_model: int = 0  # values of a hidden state
-    ends_with_norm: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)  # further arguments of every pass
-
-    @property
-    def cache_key(self) -> dict[str, int]:
-        """As of `Habits`; also where the last layer once was the output of the last block."""
-        return {"passes": 2} if self.ends_with_norm else super().cache_key
 
 
 @dataclass(frozen=True)
@@ -288,10 +277,7 @@ def probe_encoder(
     device = next(network.parameters()).device
     inputs = ProbeInputs(make_input(3, 0), make_input(LONG_PROBE, 0), make_input(LONG_PROBE, 1))
 
-    ends_with_norm = False
-
     def run(used: nn.Module, entries: Sequence[list[int]]) -> list[Tensor]:
-        nonlocal ends_with_norm
         width = max(map(len, entries))
         padded = [[*ids, *[pad_id] * (width - len(ids))] for ids in entries]
         lengths = torch.tensor([len(ids) for ids in entries], device=device)
@@ -305,7 +291,6 @@ def probe_encoder(
             **options,
         )
         layers = stack_layers(out, width)
-        ends_with_norm = differ(out.hidden_states[-1][:, :width], layers[-1])
         return [layers[:, row, : len(ids)] for row, ids in enumerate(entries)]
 
     prime = make_input(PRIME_LENGTH - len(make_input(0, 0)), 0)
@@ -338,7 +323,6 @@ def probe_encoder(
         draws=habits.draws,
         n_layers=len(before),
         d_model=before.shape[-1],
-        ends_with_norm=ends_with_norm,
         options=options,
     )
 

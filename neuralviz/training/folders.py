@@ -8,14 +8,13 @@ that a training can be looked at while it runs.
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError
+from neuralviz.store.writing import write_beside
 from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
 
 MOST_BYTES = 1 << 29  # of a file, unpacked
@@ -42,7 +41,7 @@ class RecordedTraining:
 def write_texts(
     folder: Path, texts: Sequence[str], labels: Sequence[str] | None, model: str
 ) -> None:
-    """Write what stays the same while a training goes on; StoreError where that cannot be."""
+    """Write what stays the same while a training goes on; NeuralvizError where that cannot be."""
     header = {
         "format": _FORMAT,
         "model": model,
@@ -53,7 +52,7 @@ def write_texts(
 
 
 def write_lesson(folder: Path, lesson: Lesson) -> None:
-    """Write how far a training is; StoreError where that cannot be, and what was there is kept."""
+    """Write how far a training is. Raises as `write_texts`; what was there is kept then."""
     _write(folder / _TRAINING, LESSONS_FORMAT.pack([lesson]))
 
 
@@ -102,13 +101,9 @@ def _unpacked(path: Path) -> int:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
     except OSError as error:
-        raise StoreError(f"Could not write {path}: {error.strerror or error}.") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
+        raise NeuralvizError(f"Could not write {path}: {error.strerror or error}.") from error
+    with write_beside(path) as file:
+        file.write(content)

@@ -262,58 +262,45 @@ def read_lessons(content: bytes) -> tuple[Lesson, ...]:
     try:
         if all(map(_is_valid, lessons)):
             return tuple(lessons)
-    except (AttributeError, TypeError, SettingsError) as error:
+    except (AttributeError, LookupError, TypeError, SettingsError) as error:
         raise ValueError("This is no file of a training.") from error
     raise ValueError("This is no file of a training.")
 
 
 def _is_valid(lesson: Lesson) -> bool:
     """Whether a lesson from a file, which may be somebody else's, can be shown."""
-    snapshots = lesson.snapshots
-    return (
-        _has_numbers(lesson) and all(map(_is_snapshot, snapshots)) and _fit(snapshots, lesson.maps)
-    )
-
-
-def _has_numbers(lesson: Lesson) -> bool:
-    """Whether curves and counts are what they are called."""
-    counts = (lesson.n_pairs, lesson.first, lesson.steps)
+    snapshots, maps = lesson.snapshots, lesson.maps
+    curves = [getattr(lesson, name) for name in _CURVES]
+    counts = [lesson.n_pairs, lesson.first, lesson.steps, *(each.step for each in snapshots)]
+    steps = [snapshot.step for snapshot in snapshots]
+    shapes = {(each.nearest.shape, _shape(each.accuracy)) for each in snapshots}
     return (
         all(type(count) is int and count >= 0 for count in counts)
-        and isinstance(lesson.skipped, str)
-        and isinstance(lesson.measured, str)
+        and all(isinstance(text, str) for text in (lesson.skipped, lesson.measured))
         and (lesson.untrained is None or 0 <= lesson.untrained <= 1)
         and all(type(flag) is bool for flag in (lesson.diverged, lesson.is_over))
-        and all(getattr(lesson, name).shape == (lesson.step,) for name in _CURVES)
-        and all(getattr(lesson, name).dtype.kind == "f" for name in _CURVES)
+        and all(curve.shape == (lesson.step,) and curve.dtype.kind == "f" for curve in curves)
+        and all(map(_is_snapshot, snapshots))
+        and steps == sorted(set(steps))
+        and len(shapes) <= 1  # of the same texts and layers
+        and (maps is None or maps.shape == (len(snapshots), len(snapshots[0].nearest), 2))
+        and (maps is None or maps.dtype.kind == "f")
     )
+
+
+def _shape(array: np.ndarray | None) -> tuple[int, ...]:
+    return () if array is None else array.shape
 
 
 def _is_snapshot(snapshot: SnapshotRecord) -> bool:
     """Whether arrays have the shapes and the numbers that a snapshot has."""
     accuracy, right = snapshot.accuracy, snapshot.right
-    if snapshot.step < 0 or snapshot.nearest.ndim != 2 or (accuracy is None) != (right is None):
+    if snapshot.nearest.ndim != 2 or (accuracy is None) != (right is None):
         return False
     if accuracy is None or right is None:
         return True
     is_share = accuracy.dtype.kind == "f" and ((accuracy >= 0) & (accuracy <= 1)).all()
     return bool(is_share) and accuracy.ndim == right.ndim == 1 and right.dtype == bool
-
-
-def _fit(snapshots: Sequence[SnapshotRecord], maps: np.ndarray | None) -> bool:
-    """Whether snapshots are of the same texts and layers, one after the other, and so are maps."""
-    shapes = {
-        (snapshot.nearest.shape, None if snapshot.accuracy is None else snapshot.accuracy.shape)
-        for snapshot in snapshots
-    }
-    steps = [snapshot.step for snapshot in snapshots]
-    if len(shapes) > 1 or steps != sorted(set(steps)):
-        return False
-    return maps is None or (
-        maps.dtype.kind == "f"
-        and bool(snapshots)
-        and maps.shape == (len(snapshots), len(snapshots[0].nearest), 2)
-    )
 
 
 LESSONS_FORMAT = RecordFormat(

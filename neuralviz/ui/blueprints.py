@@ -13,6 +13,7 @@ from neuralviz.headlines.micro_tuning import describe_masks
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
 from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.bundled import text_reader
+from neuralviz.models.shared import shared_model
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
@@ -67,7 +68,7 @@ def show() -> None:
         first_text = EXAMPLES["A sentence"][f"{PAGE}-text"]
         (typed_text,) = ask_text_fields(PAGE, {"Text": first_text}, EXAMPLES)
     model_id = chosen_model_id()
-    reader = text_reader() if model_id == BUNDLED else load_model_or_stop(model_id)
+    reader = text_reader() if model_id == BUNDLED else load_model_or_stop(model_id, shared_model)
     try:
         blueprints = parse_blueprints(typed or "")
         (text,) = tokenize(reader, [typed_text])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from streamlit import config
@@ -76,12 +77,8 @@ def n_within_limits(texts: Sequence[str]) -> int:
     n = len(texts) if most_texts is None else min(len(texts), most_texts)
     if most_characters is None:
         return n
-    remaining = most_characters
-    for place in range(n):
-        remaining -= len(texts[place])
-        if remaining < 0:
-            return place
-    return n
+    characters = accumulate(map(len, texts[:n]))
+    return sum(n_characters <= most_characters for n_characters in characters)
 
 
 def row_limit(limit: int, texts_in_row: int = 1) -> int:

@@ -241,6 +241,7 @@ class Warming:
 
 
 WARMING = Warming()
+PAGE_DEPTH = 2  # dots in the name of a page's package; its modules have more
 
 
 @cache
@@ -250,9 +251,10 @@ def import_pages_soon() -> None:
     Only after `neuralviz.ui.live_figure`, in a script run: Streamlit makes its files known to
     browsers only there.
     """
-    packages = (package.name for package in pkgutil.iter_modules(ui.__path__) if package.ispkg)
-    for module in ("lancedb", *(f"{ui.__name__}.{name}.main" for name in packages)):
-        WARMING.call_soon(partial(import_module, module))
+    modules = pkgutil.walk_packages(ui.__path__, f"{ui.__name__}.")
+    parts = [module.name for module in modules if module.name.count(".") > PAGE_DEPTH]
+    for name in ("lancedb", *parts):
+        WARMING.call_soon(partial(import_module, name))
 
 
 def open_large_map() -> None:

@@ -74,7 +74,7 @@ class Server:
                 spare_mb=settings.spare_memory_mb,
             )
         )
-        self._metrics = Metrics(self._queue, self._workers)
+        self.metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
         self.is_ending = False
         self._why_not_kept = ""
@@ -87,26 +87,21 @@ class Server:
         self._queue.at_every_end(log_run)
 
     def why_not_ready(self) -> str:
-        """Why the server cannot work yet, or any more; empty where it can."""
+        """Why the server cannot work yet, or any more; empty where it can.
+
+        Why nothing can be saved is logged once.
+        """
         if self.is_ending:
             return "The server is ending."
-        if self._cannot_keep():
-            return "The server cannot write to its data folder."
-        if self._workers is None:
-            return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
-        return "" if self._workers.is_ready() else "No worker is ready."
-
-    def _cannot_keep(self) -> bool:
-        """Whether nothing can be saved; logs the reason once."""
         reason = why_not_writable(home())
         if reason and reason != self._why_not_kept:
             _log.error("%s", reason)
         self._why_not_kept = reason
-        return bool(reason)
-
-    def metrics(self) -> bytes:
-        """The counts in Prometheus' text format."""
-        return self._metrics.text()
+        if reason:
+            return "The server cannot write to its data folder."
+        if self._workers is None:
+            return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
+        return "" if self._workers.is_ready() else "No worker is ready."
 
     def end(self, *, at_once: bool) -> None:
         """End all runs; running ones get their grace time unless ``at_once``."""
@@ -162,7 +157,7 @@ def _answer_ready(_request: Request) -> Response:
 
 
 def _answer_metrics(_request: Request) -> Response:
-    return Response(_server().metrics(), media_type=CONTENT_TYPE)
+    return Response(_server().metrics.text(), media_type=CONTENT_TYPE)
 
 
 def _heed_signals(server: Server) -> set[int]:

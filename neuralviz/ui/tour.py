@@ -1,46 +1,50 @@
-"""The tour: five stops over the pages, on one corpus, in ten minutes."""
+"""Cards at the top of pages: the five stops of the tour, and the answers to ten questions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import streamlit as st
 
 from neuralviz.paths import app_folder
-from neuralviz.ui.headline import show_headline
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import script, slide
 
-_STOP = "tour"  # query parameter: the number of a stop, during the tour
+_STOP, _QUESTION = "tour", "asked"  # query parameters: the number of a stop, of a question
 _OPENED = "tour-opened"  # session state: the number of the last opened stop
+_LIST = "questions"  # session state: whether the list of questions is open
+_HOW_IT_WORKS = "How it works"
+_pointer = script("pointer")
 
 
 @dataclass(frozen=True)
 class TourStop:
-    """A page of the tour.
+    """A page of the tour, the question that it answers, and what to say and to do there."""
 
-    Attributes:
-        page: its file.
-        title: as it is in the list of pages.
-        question: that the page answers.
-        instructions: what to say and to do there, in markdown.
-        address: what the page opens with.
-        texts: key of the page's texts, where it has some: its examples are shown.
-        fields: what is in fields of the page, by their keys.
-    """
-
-    page: str
-    title: str
+    title: str  # of the page
     question: str
-    instructions: str
-    address: Mapping[str, str] = field(default_factory=dict)
-    texts: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    instructions: str  # markdown
+    address: Mapping[str, str] = field(default_factory=dict)  # what the page opens with
+    texts: str = ""  # key of the page's texts, whose examples are shown
+    fields: Mapping[str, str] = field(default_factory=dict)  # what widgets hold, by their keys
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and where its answer is."""
+
+    sentence: str
+    answer: str  # what to look at on the page, or to do there; markdown
+    title: str  # of the page
+    selectors: tuple[str, ...]  # CSS: of the answer at first, then when ``answer`` is done
+    address: Mapping[str, str] = field(default_factory=dict)  # what the page opens with
+    session: Mapping[str, str | bool | int] = field(default_factory=dict)  # what widgets hold
 
 
 STOPS = (
     TourStop(
-        "pages/micro_tuning.py",
         "Micro-tuning",
         "What does a language model learn from a text?",
         "Three texts of a small corpus: two questions and a headline. The model trains on "
@@ -51,7 +55,6 @@ STOPS = (
         texts="micro-tuning",
     ),
     TourStop(
-        "pages/compare.py",
         "Compare",
         "Do all methods find the same texts similar?",
         "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
@@ -61,7 +64,6 @@ STOPS = (
         texts="compare",
     ),
     TourStop(
-        "pages/corpus_map.py",
         "Corpus map",
         "Do two methods sort a corpus alike?",
         "All 480 texts, each a point. By **mean**, nearly every text lies among texts on its "
@@ -70,7 +72,6 @@ STOPS = (
         fields={"corpus-how": "By meaning"},
     ),
     TourStop(
-        "pages/evaluation.py",
         "Evaluation",
         "Which method is better, and how sure is that?",
         "It depends on the question: here it is the **form**. The sentence says who is ahead and "
@@ -79,7 +80,6 @@ STOPS = (
         "epochs, the more the form counts.",
     ),
     TourStop(
-        "pages/layers.py",
         "Layer dynamics",
         "What does a layer do?",
         "A question of the corpus. Inside the model, each layer changes every word's vector. See "
@@ -91,13 +91,103 @@ STOPS = (
     ),
 )
 
+QUESTIONS = (
+    Question(
+        "What is a neural embedding?",
+        "The change in a model's weights after training on one text, as one vector.",
+        "How it works",
+        (".st-key-slide-step",),
+        session={"step": 9},
+    ),
+    Question(
+        "Which words changed the weights most?",
+        "The longest bars: each word has its share of the embedding.",
+        "Micro-tuning",
+        ("[class*='st-key-slide-'][class*='-words']",),
+    ),
+    Question(
+        "What does the model know now?",
+        "See how it fills in the blank, before and after training. Then write a sentence of your "
+        "own, with ___ for the blank, and press **Predict**.",
+        "Micro-tuning",
+        ("[class*='st-key-slide-'][class*='-try']",),
+        session={"try-delta-asked": True},
+    ),
+    Question(
+        "How do two methods differ on my texts?",
+        "Paste a few texts, one a line, and press **Compare**. A sentence then says what each "
+        "method puts together. Below it are the pairs on which two methods disagree.",
+        "Compare",
+        (".st-key-compare-pasted", ".st-key-slide-heatmaps"),
+        session={"compare-source": "Paste"},
+    ),
+    Question(
+        "Which one is better on my data, and how sure is that?",
+        "Upload a table and press **Evaluate**. A sentence then says which method is ahead, and "
+        "whether your data decide it.",
+        "Evaluation",
+        (".st-key-evaluation-file", ".st-key-slide-evaluation-verdict"),
+        {"evaluation-source": "Upload"},
+    ),
+    Question(
+        "What does a layer do?",
+        "It turns the vectors of the words. Where a line drops, that layer turns that word a lot.",
+        "Layer dynamics",
+        (".st-key-slide-layers-text",),
+        {"layers-view": "A text"},
+    ),
+    Question(
+        "Where does a new text land?",
+        "Type a sentence and press Enter: a mark on the maps shows where it lands.",
+        "Corpus map",
+        (".st-key-corpus-search", ".st-key-slide-maps"),
+        session={
+            "corpus-how": "By meaning",
+            "corpus-search": "My train was late, and nobody would give me my money back.",
+        },
+    ),
+    Question(
+        "What are the themes of my corpus?",
+        "Each cluster is a theme: its words are in the table. For texts of your own, press **Add "
+        "a corpus** at the top.",
+        "Corpus map",
+        (".st-key-slide-clusters",),
+        session={"corpus-list": "Clusters"},
+    ),
+    Question(
+        "How long does it take?",
+        "A sentence takes about a second; 1,000 take about a minute on two cores, with *fast*. "
+        "Press **Tune**: a line above the figures says how long yours took.",
+        "Micro-tuning",
+        (".st-key-on-stage-tune", "[class*='st-key-micro-tuning-state-']"),
+    ),
+    Question(
+        "Can I trust it?",
+        "Every lead has an interval. Where it includes 0, the data do not decide, and the sentence "
+        "says so. Further down: the pairs that each method gets wrong.",
+        "Evaluation",
+        (".st-key-slide-evaluation-verdict",),
+        {"evaluation-source": "Example", "example": "Scored pairs"},
+    ),
+)
 
-def show_tour_card(title: str) -> bool:
-    """Show the tour's card on the page with this title, with *Back* and *Next*.
 
-    Returns:
-        Whether the tour goes on, and the page is one of its stops.
-    """
+def find_page(title: str) -> Path:
+    """The file of the page with a title."""
+    name = "layers" if title == "Layer dynamics" else re.sub("[ -]", "_", title.lower())
+    return app_folder() / f"pages/{name}.py"
+
+
+def show_card(title: str) -> bool:
+    """Show the tour's card, or the question that the address names, on the page with this title."""
+    return _show_tour_card(title) or _show_question_card(title)
+
+
+# --- the tour ------------------------------------------------------------------------------------
+
+
+def _show_tour_card(title: str) -> bool:
+    """Show the tour's card, with *Back* and *Next*, if the page is one of its stops."""
     number = _number(title)
     if number is None:
         return False
@@ -107,8 +197,7 @@ def show_tour_card(title: str) -> bool:
         st.query_params.update({_STOP: str(number), **address})
         st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
-        with slide("tour"):
-            show_headline(f"{number}\\. {stop.question}", key="tour")
+        with slide("tour", f"{number}\\. {stop.question}"):
             st.markdown(stop.instructions)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
@@ -139,10 +228,9 @@ def show_start_button() -> None:
 def open_tour_stop(number: int) -> None:
     """Open a stop with its example; after the last stop, the How it works page."""
     if number > len(STOPS):
-        st.switch_page(app_folder() / "pages/how_it_works.py")
-    address = _prepare(number)
-    page = app_folder() / STOPS[number - 1].page
-    st.switch_page(page, query_params={_STOP: str(number), **address})
+        st.switch_page(find_page(_HOW_IT_WORKS))
+    address = {_STOP: str(number), **_prepare(number)}
+    st.switch_page(find_page(STOPS[number - 1].title), query_params=address)
 
 
 def _prepare(number: int) -> dict[str, str]:
@@ -180,3 +268,62 @@ def _number(title: str) -> int | None:
     if st.query_params.get(_STOP) not in numbers:
         return None
     return next((int(number) for number, page in numbers.items() if page == title), None)
+
+
+# --- the questions -------------------------------------------------------------------------------
+
+
+def show_questions() -> None:
+    """A popover with all questions, each with a link to its answer."""
+    with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
+        for number, question in enumerate(QUESTIONS, 1):
+            if st.button(
+                f"**{question.sentence}**",
+                type="tertiary",
+                on_click=_close_list,
+                help=question.answer,
+            ):
+                _open_answer(number, question)
+
+
+def _show_question_card(title: str) -> bool:
+    """Show the question that the address names, and point to its answer, if this page has it.
+
+    The card stays in sight until it is closed or another page is opened; what answers is framed,
+    and the page scrolls to it, also when it comes later.
+    """
+    typed = st.query_params.get(_QUESTION, "")
+    number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
+    if number is None or QUESTIONS[number - 1].title != title:
+        st.session_state.pop(_QUESTION, None)
+        return False
+    question = QUESTIONS[number - 1]
+    if st.session_state.get(_QUESTION) != number:
+        st.session_state[_QUESTION] = number
+        st.session_state.update(question.session)
+    with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{question.sentence}** {question.answer}")
+        if st.button("All questions", type="tertiary", key="asked-list"):
+            st.session_state[_LIST] = True
+            if title != _HOW_IT_WORKS:
+                st.switch_page(find_page(_HOW_IT_WORKS))
+            del st.query_params[_QUESTION]
+            st.rerun()
+        if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
+            del st.query_params[_QUESTION]
+            st.rerun()
+    _pointer(key="pointer", data={"at": list(question.selectors)})
+    return True
+
+
+def _open_answer(number: int, question: Question) -> None:
+    """Open the page that answers a question, with the question."""
+    if question.title == _HOW_IT_WORKS:  # the list is on this page
+        st.query_params[_QUESTION] = str(number)
+        st.rerun()
+    address = {_QUESTION: str(number), **question.address}
+    st.switch_page(find_page(question.title), query_params=address)
+
+
+def _close_list() -> None:
+    st.session_state[_LIST] = False

@@ -135,11 +135,6 @@ def refuses(page: AppTest) -> bool:
     return len(runs(page)) == before and "Choose data and at least one method" in said(page)
 
 
-def is_ready(page: AppTest) -> bool:
-    """Whether the button would start something."""
-    return " different texts, " in said(page) and not page.error
-
-
 def said(page: AppTest) -> str:
     """Errors, warnings and captions, without the backslashes that keep markup from working."""
     kinds = (page.error, page.warning, page.info, page.caption)
@@ -346,50 +341,23 @@ def column(page: AppTest, label: str):
 def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: AppTest) -> None:
     lines = "".join(f"{i},A dog {i},A cat {9 - i},{i % 6}\n" for i in range(10))
     upload(page, "nr,question,answer,rating\n" + lines)
-    assert not page.error
-    assert (
-        "Columns guessed from their content (first text: question, second text: answer, score: "
-        "rating). Correct them below."
-    ) in said(page)
-    assert "10 scored pairs" in said(page)
+    assert "(first text: question, second text: answer, score: rating)" in said(page)
     column(page, "Score").set_value("nr").run()
     assert "10 scored pairs, 2 of them similar (≥ 8)" in said(page)
     assert "The scores lie between 0 and 9" in said(page)
     page.number_input(key="similar-of-0-10").set_value(7.0).run()
     assert "10 scored pairs, 3 of them similar (≥ 7)" in said(page)
     assert "The scores lie between" not in said(page)
-    upload(page, "body,section\n" + "".join(f"Dog number {i} barks.,{i % 2}\n" for i in range(9)))
-    assert "(text: body, label: section)" in said(page)
-    assert "9 texts with 2 labels" in said(page)
-
-
-def test_a_table_can_be_read_as_another_kind(page: AppTest) -> None:
+    evaluate(page)
+    assert results(page).measured(0, 0).pairs.total == 3 * results(page).data[0].is_dissimilar.sum()
     upload(page, "text,group,topic,role\nA.,1,x,anchor\nB.,1,y,\nC.,2,y,\nD.,2,x,anchor\n")
+    assert "The results below are of other data or settings." in said(page)
     assert "4 texts in 2 groups, 2 of them anchors; 2 triplets" in said(page)
-    assert column(page, "Role").value == "role"
     column(page, "Role").set_value("").run()
     assert "4 texts in 2 groups; 8 triplets" in said(page)
     column(page, "The table contains").set_value("labels").run()
     assert column(page, "Label").value == "topic"
     assert "4 texts with 2 labels" in said(page)
-    lines = "".join(f"A dog {i},A cat {9 - i},t{i % 2},{i % 6}\n" for i in range(10))
-    upload(page, "question,answer,topic,rating\n" + lines.replace(",5\n", ",n/a\n"))
-    assert "9 scored pairs" in said(page)
-    column(page, "The table contains").set_value("groups").run()
-    assert (column(page, "Text").value, column(page, "Group").value) == ("question", "topic")
-
-
-def test_bounds_say_what_is_similar(page: AppTest) -> None:
-    evaluate(upload(page, SCORED))
-    assert results(page).measured(0, 0).pairs.total == 2 * 5
-    page.number_input(key="similar").set_value(3.0).run()
-    page.number_input(key="dissimilar").set_value(1.0).run()
-    assert len(runs(page)) == 1  # the button is waited for
-    assert "The results below are of other data or settings." in said(page)
-    assert "4 of them similar (≥ 3), 3 dissimilar (≤ 1)" in said(page)
-    evaluate(page)
-    assert results(page).measured(0, 0).pairs.total == 4 * 3
-    assert len(runs(page)) == 2
 
 
 def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,7 +449,7 @@ def test_a_file_that_cannot_be_used_gets_a_sentence(
     assert page.multiselect(key="methods").value == ["mean", "cls"]
     page.segmented_control(key="evaluation-source").set_value("Example").run()
     assert not page.error
-    assert is_ready(page)
+    assert " different texts, " in said(page)
 
 
 def test_what_cannot_be_measured_is_said_beside_what_can(page: AppTest) -> None:
@@ -588,13 +556,6 @@ def test_no_model_of_an_address_is_loaded_without_being_asked_for(
     monkeypatch.setitem(LOADERS, "masked", lambda name: asked.append(name) or _nowhere(name))
     opened(experiment="layers", evaluation_model="someone/else")
     assert asked == []
-
-
-def test_a_loss_that_rose_is_said_when_the_vectors_were_kept_before(opened) -> None:
-    for _ in range(2):
-        page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
-        evaluate(upload(page, GROUPS))
-    assert "neural, exact, 2 epochs: The run diverged on 5 of 5 texts" in said(page)
 
 
 # --- experiments and addresses -----------------------------------------------------------------

@@ -343,6 +343,7 @@ def test_three_thousand_words_are_cut_into_bounded_chunks(tiny: LanguageModel) -
 # --- long texts --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_short_last_chunk_has_the_say_of_its_tokens(bundled: LanguageModel) -> None:
     """A text in two chunks is as near to each of them as it is without chunks."""
     parts = [

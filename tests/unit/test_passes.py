@@ -149,7 +149,6 @@ def test_what_the_probe_finds(kind: str, batching: str, keeps_state: bool, tmp_p
     behaviour = load_text_model(save_model(kind, tmp_path / kind)).behaviour
     assert (behaviour.batching, behaviour.keeps_state) == (batching, keeps_state)
     assert not behaviour.draws
-    assert bool(behaviour.cache_key) == (kind not in ("bert", "xlnet"))
 
 
 @pytest.mark.sweep(1)

@@ -12,7 +12,7 @@ import streamlit as st
 
 from neuralviz.embedders.specs import method_labels, short_labels
 from neuralviz.headlines.corpus import describe_agreement, describe_clusters, describe_labels
-from neuralviz.jobs.mapping import SampleNeighbours
+from neuralviz.jobs.mapping import FindNeighbours
 from neuralviz.maps.neighbourhoods import K, common_neighbours, suggest_k
 from neuralviz.maps.searching import SAMPLED
 from neuralviz.maps.shares import wilson_interval
@@ -75,8 +75,8 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         st.rerun()
 
 
-def _sample_run(open_map: OpenMap) -> tuple[SessionRuns, SampleNeighbours]:
-    task = SampleNeighbours(open_map.corpus.id, open_map.kept.id, K, SAMPLED)
+def _sample_run(open_map: OpenMap) -> tuple[SessionRuns, FindNeighbours]:
+    task = FindNeighbours(open_map.corpus.id, open_map.kept.id, K)
     return SessionRuns(f"corpus-sampling-{open_map.kept.id}"), task
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
-from pandas.api.types import is_numeric_dtype
 
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.yardsticks import best_first, worst_cases, worst_in_words
@@ -25,13 +24,13 @@ from neuralviz.plots.results import (
     histograms,
     quality_figures,
 )
-from neuralviz.plots.theme import escape, shorten
+from neuralviz.plots.theme import escape
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, slide
-from neuralviz.words import number
+from neuralviz.ui.stage import slide
+from neuralviz.ui.worst_cases import list_worst, quote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
     from neuralviz.plots.standalone import About
 
 MAX_DRAWN_METHODS = 6  # with more, the user picks one
-VISIBLE_CASES = 3  # the others are in the expander
-QUOTE_LENGTH = 90  # characters of a text in the sentence
-CELL_LENGTH = 300  # characters of a text in the table
 
 
 def method_name(label: str) -> str:
@@ -90,7 +86,7 @@ def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> Non
     sentences = {
         label: sentence
         for _, label, measured in results.finished(0)
-        if (sentence := worst_in_words(data, measured, name(label), _quote))
+        if (sentence := worst_in_words(data, measured, name(label), quote))
     }
     if not sentences:
         return
@@ -111,26 +107,12 @@ def show_worst(results: Results, yardstick: Yardstick, provenance: About) -> Non
 def _show_cases(cases: Cases, place: str, label: str, provenance: About) -> None:
     """The table of one kind of cases, the worst first, and its download."""
     frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
-    key, visible_rows = f"evaluation-worst-{place}", frame.copy()
-    for name in frame.columns:
-        if is_numeric_dtype(frame[name]):
-            digits = ".3g" if name == "human score" else ".3f"
-            visible_rows[name] = [number(value, digits) for value in frame[name]]
-        else:
-            visible_rows[name] = [shorten(text, CELL_LENGTH) for text in frame[name]]
     st.markdown(f"**{cases.title}**")
-    st.table(visible_rows[:VISIBLE_CASES].map(plain), hide_index=True)
-    if len(frame) > VISIBLE_CASES:
-        with hide_on_stage(key), st.expander(f"The worst {len(frame)}"):
-            st.dataframe(visible_rows, hide_index=True, key=key)
+    list_worst(frame, f"evaluation-worst-{place}")
     key = f"evaluation-errors-{place}"
     with st.popover("Download", icon=":material/download:", type="tertiary", key=key):
         name = f"{provenance.title} errors of {label}"
         download_table("Errors", frame, name, key=key, provenance=provenance)
-
-
-def _quote(text: str) -> str:
-    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"
 
 
 # --- views -------------------------------------------------------------------------------------

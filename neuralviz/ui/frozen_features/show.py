@@ -41,7 +41,6 @@ from neuralviz.plots.ladder import (
 )
 from neuralviz.plots.pairs import layer_figure
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import shorten
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES
@@ -58,7 +57,8 @@ from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
 from neuralviz.ui.tables import put_upload_in_address
 from neuralviz.ui.visible_run import find_visible_run, show_visible_run
-from neuralviz.words import many, number
+from neuralviz.ui.worst_cases import list_worst, quote
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,9 +84,6 @@ PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loade
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder
 N_WORST = 20  # predictions in the table
-N_VISIBLE = 3  # of them; the others are in the expander
-QUOTE_LENGTH = 90  # characters of a text in a sentence
-CELL_LENGTH = 300  # characters of a text in the table
 _SILENT = RunSentences(start="Loading the model …", describe_done=lambda _: "")
 
 
@@ -119,11 +116,14 @@ def _draw(
     *,
     key: str = "",
     height: int = HEIGHT,
+    alt: str = "",
 ) -> None:
     """Draw a figure; ``name`` is that of its downloads, and the key by default."""
     provenance = About("Frozen features", {"model": model_id, **(settings or {})}, (model_id,))
     key = key or f"{KEY}-{name}"
-    show_figure(figure, key=key, numbers=numbers, name=name, height=height, provenance=provenance)
+    show_figure(
+        figure, key=key, numbers=numbers, name=name, height=height, alt=alt, provenance=provenance
+    )
 
 
 # --- the ladder and the layers -----------------------------------------------------------------
@@ -148,6 +148,7 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
                 curves_figure(ladder.curves), "learning-curves",
                 lambda: _tabulate_curves(ladder.curves), model_id,
                 key=f"{KEY}-{run.id}-curves", height=height,
+                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
             )  # fmt: skip
 
 
@@ -293,26 +294,14 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Callable[..., No
     pairs = worst_predictions(test, result.predicted, len(test.scores))
     numbers = _tabulate_pairs(pairs)
     with slide("frozen-predictions"):
-        show_headline(describe_worst(result.rung, pairs[0], _quote), key="frozen-predictions")
+        show_headline(describe_worst(result.rung, pairs[0], quote), key="frozen-predictions")
         left_column, right_column = wide_columns(2, "frozen-predictions")
         with left_column:
             figure = predictions_figure(result.rung, pairs)
             draw(figure, "predictions", lambda: numbers, height=HEIGHT + 100)
         with right_column:
             st.markdown("**The worst predictions**")
-            _list_worst(numbers[:N_WORST])
-
-
-def _list_worst(numbers: pd.DataFrame) -> None:
-    table = numbers.copy()
-    for name in ("text 1", "text 2"):
-        table[name] = [shorten(text, CELL_LENGTH) for text in table[name]]
-    table["human score"] = [f"{value:.3g}" for value in table["human score"]]
-    table["prediction"] = [number(value, ".2f") for value in table["prediction"]]
-    st.table(table[:N_VISIBLE].map(plain), hide_index=True)
-    if len(table) > N_VISIBLE:
-        with hide_on_stage("frozen-worst"), st.expander(f"The worst {len(table)}"):
-            st.dataframe(table, hide_index=True, key="frozen-worst-all")
+            list_worst(numbers[:N_WORST], "frozen-worst")
 
 
 def _tabulate_pairs(pairs: Sequence[Prediction]) -> pd.DataFrame:
@@ -409,12 +398,7 @@ def _show_two_texts(task: ScoreTwoTexts, scores: TwoScores | None, _: bool) -> N
     }
     with slide(TWO_TEXTS.kind):
         pair = task.first, task.second
-        sentence = describe_two_texts(pair, scores.pair, scores.equal, _quote)
+        sentence = describe_two_texts(pair, scores.pair, scores.equal, quote)
         show_headline(sentence, key=TWO_TEXTS.kind)
         figure = pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high)
         _draw(figure, "two-texts", lambda: pd.DataFrame(columns), task.model.id)
-
-
-def _quote(text: str) -> str:
-    """A user's text in a sentence of markdown."""
-    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"

@@ -26,12 +26,12 @@ from neuralviz.layers.geometry import (
     word_importance,
 )
 from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS, WIDEST_WINDOW, check_sbert_wk
-from neuralviz.models.shared import ModelRef
+from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
-from neuralviz.ui.model_choice import choose_text_model, load_text_model_or_stop
+from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
 from neuralviz.ui.run_panel import RunSentences, show_run_panel
 from neuralviz.ui.session_runs import SessionRuns
@@ -85,7 +85,7 @@ def show() -> None:
     inputs, output = wide_columns([2, 3], KEY)
     with inputs:
         text = ask_text()
-        model = load_text_model_or_stop(choose_text_model())
+        model = load_model_or_stop(choose_text_model(), shared_text_model)
         task = FollowText(ModelRef.from_id(model.id), text, _choose_settings(model))
     run = RUNS.start(task)
     sentences = RunSentences(

@@ -18,6 +18,7 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, list_layers
+from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one, choose_precision
@@ -45,7 +46,7 @@ def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
-    model = load_model_or_none(model_id)
+    model = load_model_or_none(model_id, shared_model)
     return None if model is None else (model.layers, model.vocab_size)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neuralviz.reading.source import Source
-from neuralviz.ui import links as views
+from neuralviz.ui import links
 
 
 @pytest.fixture(autouse=True)
@@ -19,11 +19,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def save(*texts: str, over: str | None = None) -> str:
-    return views.save_view(views.View(texts), over)
+    return links.save_view(links.View(texts), over)
 
 
 def texts_of(view_id: str) -> list[str]:
-    view = views.load_view(view_id)
+    view = links.load_view(view_id)
     assert view is not None
     return list(view.texts)
 
@@ -40,7 +40,7 @@ def test_texts_come_back() -> None:
 )
 def test_an_unknown_or_foul_id_gives_nothing(view_id: str, home: Path) -> None:
     (home / "secret.json").write_text('["secret"]', "utf-8")
-    assert views.load_view(view_id) is None
+    assert links.load_view(view_id) is None
 
 
 def test_a_view_can_be_written_over(home: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_view_can_be_written_over(home: Path) -> None:
 
 def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path) -> None:
     def kept(*texts: str, choice: str = "") -> str:
-        return views.save_once(views.View(texts, choices=(("a", choice),)))
+        return links.save_once(links.View(texts, choices=(("a", choice),)))
 
     first = kept("a", "\ud800")
     assert kept("a", "\ud800") == first
@@ -66,7 +66,7 @@ def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path)
     (home / "views.key").unlink()
     assert kept("a", "\ud800") != first
     file = Source("a.txt", b"content")
-    ids = {views.save_once(views.View(("a",), one)) for one in (file, file, None)}
+    ids = {links.save_once(links.View(("a",), one)) for one in (file, file, None)}
     assert len(ids) == 2
 
 
@@ -74,31 +74,31 @@ def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path)
 def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
     view_id = save("a")
     (home / "views" / f"{view_id}.json").write_text(content, "utf-8")
-    assert views.load_view(view_id) is None
+    assert links.load_view(view_id) is None
 
 
 def test_the_oldest_views_are_dropped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "KEPT_VIEWS", 3)
+    monkeypatch.setattr(links, "KEPT_VIEWS", 3)
     ids = []
     for age in range(5, 0, -1):
         ids.append(save(str(age)))
         path = home / "views" / f"{ids[-1]}.json"
         os.utime(path, (path.stat().st_mtime - age * 100,) * 2)
     last = save("now")
-    kept = [view_id for view_id in [*ids, last] if views.load_view(view_id)]
+    kept = [view_id for view_id in [*ids, last] if links.load_view(view_id)]
     assert kept == [*ids[-2:], last]
     assert not list((home / "views").glob("*.part"))
 
 
 def test_a_file_comes_back_with_how_it_was_read(home: Path, monkeypatch) -> None:
-    table = views.View(("a", "b"), Source("../t.csv", b"text\na\nb\n"), (("column", "text"),))
-    view_id = views.save_view(table)
-    assert views.load_view(view_id) == table
+    table = links.View(("a", "b"), Source("../t.csv", b"text\na\nb\n"), (("column", "text"),))
+    view_id = links.save_view(table)
+    assert links.load_view(view_id) == table
     assert {path.parent for path in home.rglob("*.*")} == {home / "views"}
-    monkeypatch.setattr(views, "LARGEST_FILE", 5)
-    assert views.load_view(views.save_view(table)) == views.View(("a", "b"), None, table.choices)
+    monkeypatch.setattr(links, "LARGEST_FILE", 5)
+    assert links.load_view(links.save_view(table)) == links.View(("a", "b"), None, table.choices)
     (home / "views" / f"{view_id}.file").unlink()
-    assert views.load_view(view_id) is None
+    assert links.load_view(view_id) is None
 
 
 def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Path, "write_bytes", run_out_of_room)
     with pytest.raises(OSError, match="No space left"):
-        views.save_view(views.View(("a",), Source("t.txt", b"a text")))
+        links.save_view(links.View(("a",), Source("t.txt", b"a text")))
     assert not list((home / "views").iterdir())
 
 
@@ -118,24 +118,24 @@ def test_views_have_so_much_room_and_so_much_time(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = Source("t.txt", bytes(1000))
-    first, second = (views.save_view(views.View((name,), file)) for name in ("first", "second"))
+    first, second = (links.save_view(links.View((name,), file)) for name in ("first", "second"))
     os.utime(home / "views" / f"{first}.json", (1e9, 1e9))
     os.utime(home / "views" / f"{first}.file", (1e9, 1e9))
     third = save("third")
-    assert [views.load_view(one) is not None for one in (first, second, third)] == [
+    assert [links.load_view(one) is not None for one in (first, second, third)] == [
         False,
         True,
         True,
     ]
-    monkeypatch.setattr(views, "KEPT_BYTES", 500)
+    monkeypatch.setattr(links, "KEPT_BYTES", 500)
     fourth = save("fourth")
-    assert [views.load_view(one) is not None for one in (second, fourth)] == [False, True]
+    assert [links.load_view(one) is not None for one in (second, fourth)] == [False, True]
     assert len(list((home / "views").iterdir())) <= 2
 
 
 def test_many_sessions_keep_the_same_view_at_once(home: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        ids = set(pool.map(lambda _: views.save_once(views.View(("a", "b"))), range(200)))
-    assert [views.load_view(one) for one in ids] == [views.View(("a", "b"))]
+        ids = set(pool.map(lambda _: links.save_once(links.View(("a", "b"))), range(200)))
+    assert [links.load_view(one) for one in ids] == [links.View(("a", "b"))]
     assert sorted(path.name for path in home.iterdir()) == ["views", "views.key"]
     assert (home / "views.key").stat().st_mode & 0o777 == 0o600
