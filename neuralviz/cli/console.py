@@ -68,6 +68,7 @@ class Commands(TyperGroup):
             print_message(str(error))
             raise typer.Exit(REFUSED) from error
         except KeyboardInterrupt as stop:
+            _interrupted.clear()
             print_message("Stopped.")
             raise typer.Exit(INTERRUPTED) from stop
 
@@ -127,9 +128,11 @@ def interrupt(*_: object) -> None:
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[ShouldStop]:
-    """Yield a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts."""
+    """Yield a function that says whether Ctrl-C was pressed; a second Ctrl-C interrupts.
+
+    One that was swallowed before, while packages were imported, counts.
+    """
     before = signal.getsignal(signal.SIGINT)
-    _interrupted.clear()
 
     def note(*_: object) -> None:
         _interrupted.set()
@@ -140,6 +143,7 @@ def stop_on_interrupt() -> Iterator[ShouldStop]:
         yield _interrupted.is_set
     finally:
         signal.signal(signal.SIGINT, before)
+        _interrupted.clear()
 
 
 # --- tasks ---------------------------------------------------------------------------------------
@@ -241,7 +245,7 @@ def print_table(
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
-    left: Collection[int] = (0,),
+    aligned_left: Collection[int] = (0,),
     bold: Collection[tuple[int, int]] = (),
 ) -> None:
     """Print a table of users' texts and numbers.
@@ -249,14 +253,16 @@ def print_table(
     Args:
         heads: of the columns.
         rows: of cells.
-        left: numbers of the columns that are aligned left; the others are to the right.
+        aligned_left: numbers of the columns that are not aligned right.
         bold: row and column of the cells in bold print.
     """
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for column, head in enumerate(heads):
-        table.add_column(Text(printable(head)), justify="left" if column in left else "right")
+        table.add_column(
+            Text(printable(head)), justify="left" if column in aligned_left else "right"
+        )
     for row, cells in enumerate(rows):
         styles = ["bold" if (row, column) in bold else "" for column in range(len(cells))]
         table.add_row(*(Text(printable(c), s) for c, s in zip(cells, styles, strict=True)))

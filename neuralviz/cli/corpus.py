@@ -245,7 +245,7 @@ def list_corpora(
         ]
         columns, n_maps = ", ".join(entry["columns"]), str(len(entry["maps"]))
         rows.append([entry["name"], f"{n_texts:,}", columns, "; ".join(methods), n_maps])
-    print_table(["corpus", "texts", "labels", "embedded by", "maps"], rows, left=(0, 2, 3))
+    print_table(["corpus", "texts", "labels", "embedded by", "maps"], rows, aligned_left=(0, 2, 3))
 
 
 @commands.command()
@@ -411,10 +411,10 @@ def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
         for entry in _list_embeddings(store, corpus, _label_embedders(store))
         if entry["embedded"] == corpus.n_texts
     ]
-    others = f" Available: {'; '.join(complete)}. Choose one with --method and --option."
+    available = f" Available: {'; '.join(complete)}. Choose one with --method and --option."
     raise NeuralvizError(
         f"“{corpus.name}” has no embeddings by “{unique_label(store, spec)}” with these "
-        "options. Compute them with `neuralviz corpus embed`." + others * bool(complete)
+        "options. Compute them with `neuralviz corpus embed`." + available * bool(complete)
     )
 
 

@@ -171,7 +171,7 @@ class ScoredData(DataSet):
         )
 
     @cached_property
-    def similar_rows(self) -> np.ndarray:
+    def rows(self) -> np.ndarray:
         """[row] places in ``texts`` of the similar pairs' texts, the two of a pair together.
 
         A text that is in several pairs comes as often: every pair is a group of its own.
@@ -181,8 +181,8 @@ class ScoredData(DataSet):
 
     @cached_property
     def grouping(self) -> Grouping:
-        """Of ``similar_rows``, for triplets."""
-        return Grouping(np.arange(len(self.similar_rows)) // 2)
+        """Of ``rows``, for triplets."""
+        return Grouping(np.arange(len(self.rows)) // 2)
 
     def describe(self) -> str:
         return (

@@ -136,7 +136,7 @@ def overlaps(
         NeuralvizError: a vector is not finite.
         Stopped: ``should_stop`` said so.
     """
-    units = [unit_rows(of_method) for of_method in vectors]
+    units = [unit_rows(method_vectors) for method_vectors in vectors]
     overlap_of: dict[Measure, Overlap] = {}
     failed: dict[Measure, str] = {}
     for name in settings.measures_of(data):
@@ -144,9 +144,8 @@ def overlaps(
             continue
         try:
             if name == "triplets" and isinstance(data, ScoredData | GroupedData):
-                rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
                 overlap_of[name] = shared_triplets(
-                    [of_method[rows] for of_method in units],
+                    [method_units[data.rows] for method_units in units],
                     data.grouping,
                     max_compared=settings.max_compared,
                     should_stop=should_stop,
@@ -257,16 +256,15 @@ def _pairs(measured: Measured, inputs: _Inputs) -> Measured:
 
 def _triplets(measured: Measured, inputs: _Inputs) -> Measured:
     data, stop = inputs.data, inputs.should_stop
-    rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-    vectors = inputs.units[rows]
+    vectors = inputs.units[data.rows]
     counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
-    worst = worst_triplets(vectors, data.grouping, rows, WORST, should_stop=stop)
+    worst = worst_triplets(vectors, data.grouping, data.rows, WORST, should_stop=stop)
     cluster = None
     if isinstance(data, ScoredData):  # a group a similar pair
         _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
     errors = bootstrap_share(*counted.by_group, cluster=cluster, **inputs.drawing)
     return _resampled(
-        replace(measured, triplets=counted.together, worst_triplets=worst.among(rows)),
+        replace(measured, triplets=counted.together, worst_triplets=worst.among(data.rows)),
         {"triplets": errors},
     )
 

@@ -154,7 +154,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
             [_select_finite(run.loss_curve(i)) for run in (record, earlier)]
             for i in range(len(record.texts))
         ]
-        ends = [[curve[-1] for curve in both] for both in curves if all(map(len, both))]
+        ends = [[curve[-1] for curve in pair] for pair in curves if all(map(len, pair))]
         if ends:
             loss, loss_before = map(_format_loss, np.mean(ends, axis=0))
             sentence += f" Its mean loss is {loss}, against {loss_before}."

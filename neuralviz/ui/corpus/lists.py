@@ -70,23 +70,20 @@ def show_lists(shown: Maps, placed: dict[str, PlacedSentence], within: np.ndarra
         within: [text] whether a text is shown; None where all are.
     """
     lists = _Lists(shown, within)
-    views: dict[str, Callable[[], None]] = {
-        CHOSEN_TEXT: lists.show_text,
-        SELECTION: lists.show_selected,
-        CLUSTERS: lists.show_clusters,
-    }
+    views: dict[str, Callable[[], None]] = {}
     if len(shown.maps) > 1:
-        views = {DIFFERENT: lists.show_disagreement, **views}
+        views[DIFFERENT] = lists.show_disagreement
+    views[CLUSTERS] = lists.show_clusters
+    views[CHOSEN_TEXT] = lists.show_text
+    views[SELECTION] = lists.show_selected
     if st.session_state.get(SENTENCE):
         views[NEAREST] = lambda: lists.show_nearest(placed)
-    first = DIFFERENT if DIFFERENT in views else CLUSTERS
-    if st.session_state.get(LIST, first) not in views:
+    if st.session_state.get(LIST, CLUSTERS) not in views:
         del st.session_state[LIST]
     chosen = choose_one(
         st.segmented_control,
         "List",
         list(views),
-        default=first,
         key=LIST,
         label_visibility="collapsed",
         persist_state="session",
