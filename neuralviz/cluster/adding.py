@@ -28,6 +28,7 @@ from neuralviz.cluster.connecting import (
 )
 from neuralviz.cluster.worker import TRIES, open_store
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
+from neuralviz.reading.folders import prefix_name
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import blank_missing, find_codes
@@ -175,8 +176,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> tuple[pa.Table, list[
         ids = [tidy(columns.get(layout.id, blank)[row]) or None for row in used]
         place = rows.schema.get_field_index("id")
         rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
-    notes = [note if name in note else f"{name}: {note}" for note in notes]
-    return rows.cast(layout.schema), notes
+    return rows.cast(layout.schema), [prefix_name(name, note) for note in notes]
 
 
 # --- on the machines -----------------------------------------------------------------------------

@@ -48,13 +48,7 @@ _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "
 
 @dataclass(frozen=True)
 class Cluster:
-    """The resources of a Ray cluster.
-
-    Attributes:
-        n_cpus: of all machines.
-        n_gpus: of all machines.
-        n_nodes: machines.
-    """
+    """The resources of all machines of a Ray cluster."""
 
     n_cpus: int
     n_gpus: int
@@ -127,12 +121,7 @@ def iterate_rows(dataset: ray.data.Dataset) -> Generator[dict[str, Any]]:
 
 
 def describe_loss(error: RayError, advice: str = RESUMES) -> str:
-    """Why Ray ended the work, in a sentence.
-
-    Args:
-        error: raised by Ray.
-        advice: a sentence on what to do next.
-    """
+    """Why Ray ended the work, and what to do next, in a sentence."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, NeuralvizError):
         return str(cause)
@@ -275,7 +264,10 @@ def _check_answers(address: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
             pass
     except (OSError, OverflowError, ValueError) as error:
-        raise NeuralvizError(_describe_silence(address)) from error
+        raise NeuralvizError(
+            f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
+            "`ray status` on that machine says so."
+        ) from error
     _check_is_head(
         address, f"What answers at {address} is not the head of a Ray cluster. Check the port."
     )
@@ -296,13 +288,6 @@ def _check_is_head(address: str, otherwise: str) -> None:
     if check.returncode:
         output = RuntimeError(check.stderr or check.stdout)
         raise NeuralvizError(_known_refusal(address, output) or otherwise)
-
-
-def _describe_silence(address: str) -> str:
-    return (
-        f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
-        "`ray status` on that machine says so."
-    )
 
 
 def describe_refusal(address: str, error: Exception) -> str:

@@ -18,7 +18,7 @@ import ray.data
 from ray.data import ActorPoolStrategy
 from ray.exceptions import RayError
 
-from neuralviz.cluster.connecting import AvoidedMachines, describe_loss, iterate_rows
+from neuralviz.cluster.connecting import RESUMES, AvoidedMachines, describe_loss, iterate_rows
 from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, plan_batches
 from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
@@ -83,44 +83,47 @@ def embed_on_cluster(
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
-    tally = _Tally(kept, corpus.n_distinct, _describe_unread(store, corpus, embedder))
+    unread = _describe_unread(store, corpus, embedder)
+    progress = _Progress(kept, corpus.n_distinct, unread)
     left_out: LeftOut = {}
     with writing(store.database) as run_folder:
-        work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
-        put_in = partial(commit_pieces, store.database, store.vectors, [kept, *parts])
+        work = _Work(store, corpus, embedder, cluster, n_embedders, threads, run_folder.absolute())
+
+        def commit(pieces: Sequence[Piece]) -> None:
+            store.check_kept(corpus)
+            commit_pieces(store.database, store.vectors, [kept, *parts], pieces)
+
         for start, keys in _split_rounds(store, corpus, round_size):
-            for attempt in range(TRIES):
+            for attempt in range(TRIES + 1):
                 is_missing = _find_missing(store, kept, keys)
-                is_missing &= _kept_mask(left_out, start, len(keys))
+                is_missing[[row - start for row in left_out if 0 <= row - start < len(keys)]] = (
+                    False
+                )
                 if attempt == 0:
-                    tally.n_found += len(_first_rows(keys)) - int(is_missing.sum())
-                    yield tally.event()
+                    progress.n_found += len(_first_rows(keys)) - int(is_missing.sum())
+                    yield progress.event()
                 if not is_missing.any():
                     break
+                if attempt == TRIES:
+                    raise StoreError(f"Some embeddings were lost on their way. {RESUMES}")
                 failures: list[UnitResult] = []
-                yield from _commit_in_time(
-                    work.embed(start, is_missing, keys),
-                    put_in,
-                    tally,
-                    lambda: store.check_kept(corpus),
-                    commit_every,
-                    left_out,
-                    failures,
-                    should_stop,
-                )
+                results = work.embed(start, is_missing, keys)
+                with closing(_commit_in_time(results, commit, commit_every)) as committed:
+                    for result in committed:
+                        progress.n_embedded += result.n_texts
+                        progress.n_rose += result.n_rose
+                        left_out |= result.left_out
+                        failures += [result] if result.failed else []
+                        yield progress.event()
+                        if should_stop():
+                            raise Stopped
                 work.avoided.add(failure.machine for failure in failures if failure.machine)
                 lasting = [failure for failure in failures if not failure.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
-            else:
-                if _find_missing(store, kept, keys)[_kept_mask(left_out, start, len(keys))].any():
-                    raise StoreError(
-                        "Some embeddings were lost on their way. Finished work is saved; run the "
-                        "same command again to resume."
-                    )
     for part in [kept, *parts]:
         store.vectors.compact(part)
-    yield tally.event(is_last=True)
+    yield progress.event(is_last=True)
     return left_out
 
 
@@ -133,30 +136,20 @@ def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> 
         return ""
 
 
-class _Tally:
+class _Progress:
     """Counts the finished texts, and makes events of the counts."""
 
     def __init__(self, kept: KeptEmbedder, total: int, unread: str) -> None:
-        self.n_found = self.embedded = self.n_rose = 0
+        self.n_found = self.n_embedded = self.n_rose = 0
         self._kept, self._total, self._unread = kept, total, unread
 
     def event(self, *, is_last: bool = False) -> EmbeddingEvent:
         """How far the texts are; a text of two rounds is counted in each until the end."""
-        n_found = min(self.n_found, self._total - self.embedded)
-        n_done = self._total if is_last else min(self._total, n_found + self.embedded)
-        nothing = np.zeros(0, dtype=np.int64)
-        loss = np.zeros((0, 2))
-        return EmbeddingEvent(
-            self._kept,
-            nothing,
-            None,
-            loss,
-            n_done,
-            self._total,
-            n_found,
-            self.n_rose,
-            self._unread,
-        )
+        n_found = min(self.n_found, self._total - self.n_embedded)
+        n_done = self._total if is_last else min(self._total, n_found + self.n_embedded)
+        places, loss = np.zeros(0, dtype=np.int64), np.zeros((0, 2))
+        counts = n_done, self._total, n_found, self.n_rose
+        return EmbeddingEvent(self._kept, places, None, loss, *counts, self._unread)
 
 
 class _Work:
@@ -167,24 +160,22 @@ class _Work:
         store: CorpusStore,
         corpus: Corpus,
         embedder: Embedder,
-        kept: KeptEmbedder,
         cluster: Cluster,
         n_embedders: int | None,
         threads: int,
         run_folder: Path,
     ) -> None:
-        self._store, self._corpus, self._cluster = store, corpus, cluster
+        self._store, self._corpus = store, corpus
         self.avoided = AvoidedMachines()
         self._n_embedders = n_embedders or cluster.n_embedders
-        self._folder = str(store.folder.absolute())
-        make: Callable[[], Embedder] = (
-            partial(_get_embedder, embedder)
-            if embedder.spec is None
-            else partial(make_embedder, embedder.spec)
-        )
-        self._arguments = (self._folder, corpus, make, kept.id, threads, str(run_folder.absolute()))
-        assert kept.id == embedder_id(embedder)
-        self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
+        self._n_gpus = 1 if cluster.n_gpus else None
+        spec = embedder.spec
+        make: Callable[[], Embedder] = partial(_get_embedder, embedder)
+        if spec is not None:
+            make = partial(make_embedder, spec)
+        kept_id, folder = embedder_id(embedder), str(store.folder.absolute())
+        self._arguments = (folder, corpus, make, kept_id, threads, str(run_folder))
+        self._unit = LEARNT_UNIT if spec and spec.learns else UNIT
 
     def embed(self, start: int, is_missing: np.ndarray, keys: np.ndarray) -> Generator[UnitResult]:
         """The results of the units of a round, as they arrive.
@@ -208,7 +199,7 @@ class _Work:
             fn_constructor_args=self._arguments,
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
-            num_gpus=1 if self._cluster.n_gpus else None,
+            num_gpus=self._n_gpus,
             **self.avoided.options,
         )
         for row in iterate_rows(embedded):
@@ -228,56 +219,25 @@ def _get_embedder(embedder: Embedder) -> Embedder:
 
 
 def _commit_in_time(
-    work: Generator[UnitResult],
-    put_in: Callable[[Sequence[Piece]], None],
-    tally: _Tally,
-    check: Callable[[], None],
-    interval: float,
-    left_out: LeftOut,
-    failures: list[UnitResult],
-    should_stop: ShouldStop,
-) -> Iterator[EmbeddingEvent]:
-    """Yield an event for each result of the work; all is committed, however the work ends.
-
-    Args:
-        work: yields the results.
-        put_in: commits their pieces.
-        tally: counts the texts.
-        check: called before each commit; may raise `StoreError`.
-        interval: seconds between two commits.
-        left_out: rows that were left out are put there, with the reason.
-        failures: results of units that failed are added to it.
-        should_stop: as of `embed_on_cluster`.
-    """
+    results: Generator[UnitResult], commit: Callable[[Sequence[Piece]], None], interval: float
+) -> Generator[UnitResult]:
+    """Yield results and commit their pieces, every so many seconds and however the work ends."""
     waiting: list[Piece] = []
     last = time.monotonic()
-
-    def commit() -> None:
-        nonlocal last
-        if waiting:
-            check()
-            put_in(waiting)
-            waiting.clear()  # not before: what interrupts a commit is followed by another one
-        last = time.monotonic()
-
     try:
-        with closing(work):
-            for result in work:
-                if result.failed:
-                    failures.append(result)
+        with closing(results):
+            for result in results:
                 waiting += result.pieces
-                left_out.update(result.left_out)
-                tally.embedded += result.n_texts
-                tally.n_rose += result.n_rose
-                if time.monotonic() - last > interval:
-                    commit()
-                yield tally.event()
-                if should_stop():
-                    raise Stopped
+                if waiting and time.monotonic() - last > interval:
+                    commit(waiting)
+                    waiting.clear()  # not before: what interrupts a commit is followed by another
+                    last = time.monotonic()
+                yield result
     except RayError as error:
         raise NeuralvizError(describe_loss(error)) from error
     finally:
-        commit()
+        if waiting:
+            commit(waiting)
 
 
 def _split_rounds(
@@ -295,13 +255,6 @@ def _split_rounds(
             waiting, n, start = [all_keys[size:]], n - size, start + size
     if n:
         yield start, np.concatenate(waiting)
-
-
-def _kept_mask(left_out: LeftOut, start: int, n: int) -> np.ndarray:
-    """[row of a round] false for those that were left out."""
-    mask = np.ones(n, dtype=bool)
-    mask[[row - start for row in left_out if 0 <= row - start < n]] = False
-    return mask
 
 
 def _find_missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:

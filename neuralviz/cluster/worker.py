@@ -83,12 +83,11 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
 def plan_batches(
     store: CorpusStore, corpus: Corpus, start: int, is_missing: np.ndarray, batch_size: int
 ) -> list[np.ndarray]:
-    """The batches of a portion in which texts are embedded, as rows of the corpus.
+    """The batches in which the missing texts of a portion are embedded, as rows of the corpus.
 
     Args:
-        store: that keeps the corpus.
-        corpus: whose portion it is.
-        start: its first row.
+        store, corpus: of the texts.
+        start: the first row of the portion.
         is_missing: [row of the portion] whether the text is to be embedded.
         batch_size: texts of a batch, at most.
     """

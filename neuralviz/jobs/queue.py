@@ -184,10 +184,10 @@ class RunQueue:
         """
         if (remaining := run.seconds_left) is not None:
             return remaining
-        taken = self._seconds_taken.get(type(run.task))
-        if not taken or max(taken) > MOST_VARIED * max(min(taken), LOOK_SECONDS):
+        durations = self._seconds_taken.get(type(run.task))
+        if not durations or max(durations) > MOST_VARIED * max(min(durations), LOOK_SECONDS):
             return None
-        expected = sum(taken) / len(taken)
+        expected = sum(durations) / len(durations)
         return None if expected < run.seconds else expected - run.seconds
 
     def _in_order(self, lane: Lane) -> list[Run[Any]]:
@@ -266,8 +266,8 @@ class RunQueue:
                 del self._running[run]
                 self._forget(run)
                 if run.status == "done":
-                    taken = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
-                    taken.append(run.seconds)
+                    durations = self._seconds_taken.setdefault(type(run.task), deque(maxlen=LATEST))
+                    durations.append(run.seconds)
                 self._start_next()
 
     def _drop_abandoned(self) -> None:

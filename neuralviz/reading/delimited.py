@@ -532,11 +532,7 @@ class _Faults:
         return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
 
     def refuse(self, name: str) -> None:
-        """Refuse a table that has no other rows.
-
-        Raises:
-            TextError: some are left out.
-        """
+        """Refuse a table that has no other rows."""
         reason = ""
         if self._too_long:
             reason = f"its rows have more fields than its header. {self._advice}"
@@ -576,7 +572,8 @@ def restore_cells(table: Table) -> Table:
 
     Such a table begins with the columns id and text, and each cell that could be run has one.
     """
-    if table.columns[:2] != _WRITTEN:
+    is_delimited = table.unit == "line" and table.header is not None
+    if not is_delimited or table.columns[:2] != _WRITTEN:
         return table
     restored = [list(map(restore_formula, cells)) for cells in (table.columns, *table.values)]
     titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]

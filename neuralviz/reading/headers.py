@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from neuralviz.reading.cells import finite_number
 from neuralviz.words import many
@@ -134,15 +135,7 @@ def describe_row(row: Sequence[str]) -> str:
 def describe_header(
     name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
 ) -> str:
-    """A sentence on the header that was taken, with the first row; empty where there is none.
-
-    Args:
-        name: of the file.
-        unit: what rows are counted in, ``line`` or ``row``.
-        header: as of `Table`.
-        columns: their names.
-        first: what is shown of the first row.
-    """
+    """A sentence on the header that was taken, with the first row; empty where there is none."""
     if not header:
         return ""
     return (
@@ -164,8 +157,7 @@ def header_notes(
     """Sentences on a header that a person may want to check.
 
     Args:
-        name: of the file.
-        unit: what places are counted in, ``line`` or ``row``.
+        name, unit: of the file, as of `Table`.
         header: its line or row, from 1; 0 for none.
         first: the line or row that is the first to hold something.
         row: the header, or without one the first row.
@@ -204,8 +196,7 @@ def names_columns(rows: Sequence[Sequence[str]]) -> bool:
     return evidence.total >= 2 and not evidence.is_mixed
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What speaks for a row as the names of the columns of those below it.
 
     Attributes:
@@ -218,7 +209,6 @@ class Evidence:
 
 
 def _weigh_row(row: Sequence[str], rows_below: Sequence[Sequence[str]]) -> Evidence:
-    """What speaks for a row as the header of those below."""
     other_rows = [other_row for other_row in rows_below if list(other_row) != list(row)]
     columns = [
         [

@@ -110,9 +110,8 @@ def read_pairs(
     """Read scored pairs from a table in a file (see ``source.TABLES``).
 
     Args:
-        source: a table with the columns ``sentence1``, ``sentence2`` (or
-            ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
-        roles: role to column, of those that are not called as in `ROLES`.
+        source: a table with columns for the roles of pairs, see `ROLES`.
+        roles: role to column, of those that are not called so.
         max_rows: of the table; those behind are left out, with a note.
 
     Raises:
@@ -121,39 +120,27 @@ def read_pairs(
     """
     table = read_table(source, max_rows=max_rows)
     first, second, score = pair_columns(source.name, table.columns, roles, ROLES["pairs"])
-    assert score is not None
-    rows = usable_rows(table, texts=(first, second), numbers=(score,))
-    used = rows.places
-    if len(used) < FEWEST_PAIRS:
+    rows = usable_rows(table, texts=(first, second), numbers=(str(score),))
+    if len(rows.places) < FEWEST_PAIRS:
         raise TextError(
-            f"{source.name} has {many(len(used), 'pair')} with two sentences and a score; at least "
-            f"{FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
+            f"{source.name} has {many(len(rows.places), 'pair')} with two sentences and a score; "
+            f"at least {FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
     by_name = {title.strip().lower(): title for title in table.columns}
     titles = {label: by_name[label] for label in LABEL_COLUMNS if label in by_name}
-    labels = blank_missing(table, titles.values())
-    repeats = repeats_in_words(number_pairs(*rows.texts))
-    return ScoredPairs(
-        sentences1=rows.texts[0],
-        sentences2=rows.texts[1],
-        scores=rows.numbers[0],
-        notes=(*rows.notes, *repeats),
-        labels={
-            label: tuple(tidy(labels.column(title)[place]) for place in used)
-            for label, title in titles.items()
-        },
-    )
+    labelled = blank_missing(table, titles.values())
+    labels = {
+        label: tuple(tidy(labelled.column(title)[place]) for place in rows.places)
+        for label, title in titles.items()
+    }
+    notes = (*rows.notes, *repeats_in_words(number_pairs(*rows.texts)))
+    return ScoredPairs(rows.texts[0], rows.texts[1], rows.numbers[0], notes, labels)
 
 
 def read_text_pairs(
     source: Source, roles: Mapping[str, str] = NO_ROLES, *, max_rows: int | None = None
 ) -> ScoredPairs:
-    """Read pairs of sentences from a table; a column of scores may be there or not.
-
-    Args:
-        source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
-        roles: as of `read_pairs`.
-        max_rows: of the table; those behind are left out, with a note.
+    """`read_pairs` of a table in which the score may be missing, as a column and in any row.
 
     Returns:
         The pairs; scores are NaN where there is none, or none that is a number, which a note says.
@@ -167,15 +154,16 @@ def read_text_pairs(
     rows = usable_rows(table, texts=(first, second))
     if not rows.places:
         raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
-    scores, notes = np.full(len(rows.places), np.nan), rows.notes
-    if score is not None:
-        numbers = parse_numbers(table.column(score))
-        scores = np.array([numbers[place] for place in rows.places], dtype=float)  # None is NaN
-        unread = [
-            at for at in rows.places if numbers[at] is None and table.column(score)[at].strip()
-        ]
-        if unread:
-            example = table.column(score)[unread[0]].strip()[:40]
-            what = f"{many(len(unread), 'value')} of “{score[:40]}”"
-            notes += (f"Could not read {what} as numbers, such as “{example}”.",)
+    if score is None:
+        return ScoredPairs(rows.texts[0], rows.texts[1], notes=rows.notes)
+    written = [table.column(score)[place].strip() for place in rows.places]
+    numbers = parse_numbers(table.column(score))
+    scores = np.array([numbers[place] for place in rows.places], dtype=float)  # None is NaN
+    unread = [
+        value for value, number in zip(written, scores, strict=True) if value and np.isnan(number)
+    ]
+    notes = rows.notes
+    if unread:
+        values = f"{many(len(unread), 'value')} of “{score[:40]}”"
+        notes += (f"Could not read {values} as numbers, such as “{unread[0][:40]}”.",)
     return ScoredPairs(rows.texts[0], rows.texts[1], scores, notes)

@@ -49,63 +49,52 @@ def find_roles(
         SettingsError: a declared role or its column does not exist.
     """
     check_roles(name, columns, roles)
-    for kind, of_kind in ROLES.items():
+    lacking: list[list[str]] = []
+    for kind, names_by_role in ROLES.items():
+        if not set(roles) <= set(names_by_role):
+            continue
         chosen = find_role_columns(kind, columns, roles)
-        needed = [role for role in of_kind if role not in OPTIONAL]
-        if all(role in chosen for role in needed) and set(roles) <= set(of_kind):
+        lacking.append([role for role in names_by_role if role not in (*OPTIONAL, *chosen)])
+        if not lacking[-1]:
             return kind, chosen
-    lacking = [
-        [
-            role
-            for role in of_kind
-            if role not in (*OPTIONAL, *find_role_columns(kind, columns, roles))
-        ]
-        for kind, of_kind in ROLES.items()
-        if roles and set(roles) <= set(of_kind)
-    ]
-    if lacking:
+    if roles and lacking:
         raise TextError(
             f"{name} also needs a column for {' or '.join(map(' and '.join, lacking))}. Its "
-            f"columns are: {_listed(columns)}. Assign a column to {lacking[0][0]}."
+            f"columns are: {_list_columns(columns)}. Assign a column to {lacking[0][0]}."
         )
     raise TextError(
         f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
         "and score; text and group; text and label; or original, generated, varies, value, "
-        f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign columns to the roles of "
-        "one of them; scored pairs have the roles text1, text2 and score."
+        f"fixed1 and fixed2. Its columns are: {_list_columns(columns)}. Assign columns to the "
+        "roles of one of them; scored pairs have the roles text1, text2 and score."
     )
 
 
 def check_roles(name: str, columns: Sequence[str], roles: Mapping[str, str]) -> None:
     """Refuse roles that there are not, or whose columns a table does not have.
 
-    Args:
-        name: of the file, for messages.
-        columns: of the table.
-        roles: role to column, declared.
-
     Raises:
         SettingsError: a declared role or its column does not exist.
     """
-    all_roles = {role for of_kind in ROLES.values() for role in of_kind}
+    all_roles = {role for names_by_role in ROLES.values() for role in names_by_role}
     assigned = set()
-    for role, column in roles.items():
+    for role, title in roles.items():
         if role not in all_roles:
             raise SettingsError(
                 f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(all_roles))}."
             )
-        if not column.strip():
+        if not title.strip():
             if role in OPTIONAL:
                 continue
             raise SettingsError(f"The role {role} needs a column.")
-        found_column = _named(column, columns)
-        if found_column in assigned:
-            raise SettingsError(f"The column “{found_column[:40]}” has two roles. Give it one.")
-        assigned.add(found_column)
-        if not found_column:
+        column = _find_column(title, columns)
+        if column in assigned:
+            raise SettingsError(f"The column “{column[:40]}” has two roles. Give it one.")
+        assigned.add(column)
+        if not column:
             raise SettingsError(
-                f"{name} has no column “{column[:40]}” for the role {role}. Its columns are: "
-                f"{_listed(columns)}."
+                f"{name} has no column “{title[:40]}” for the role {role}. Its columns are: "
+                f"{_list_columns(columns)}."
             )
 
 
@@ -116,12 +105,6 @@ def pair_columns(
     needed: Iterable[str] = ("text1", "text2"),
 ) -> tuple[str, str, str | None]:
     """The columns of two texts and of their score, which may be missing.
-
-    Args:
-        name: of the file, for messages.
-        columns: of the table.
-        roles: role to column, declared.
-        needed: roles that must have a column.
 
     Raises:
         SettingsError: a declared role or its column does not exist, or a needed one has none.
@@ -136,7 +119,7 @@ def pair_columns(
     for role in needed:
         if role not in chosen:
             raise SettingsError(
-                f"{name} needs a column for {role}. Its columns are: {_listed(columns)}. "
+                f"{name} needs a column for {role}. Its columns are: {_list_columns(columns)}. "
                 f"Assign a column to {role}."
             )
     return chosen["text1"], chosen["text2"], chosen.get("score")
@@ -145,37 +128,30 @@ def pair_columns(
 def find_role_columns(
     kind: Kind, columns: Sequence[str], roles: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The column of each role of a kind, the declared one or one by its name; some may have none.
-
-    Args:
-        kind: of data.
-        columns: of a table.
-        roles: role to column, declared.
-    """
-    declared = {role: _named(column, columns) for role, column in (roles or {}).items()}
+    """The column of each role of a kind that has one: the declared one, or one by its name."""
+    declared = {role: _find_column(title, columns) for role, title in (roles or {}).items()}
     free = [column for column in columns if column not in declared.values()]
-    chosen = {}
-    for role, names in ROLES[kind].items():
-        column = declared.get(role)
-        if column is None:
-            column = next(filter(None, (_named(name, free) for name in names)), "")
-        if column:
-            chosen[role] = column
-    return chosen
+    chosen = {
+        role: declared[role]
+        if role in declared
+        else next(filter(None, (_find_column(title, free) for title in names)), "")
+        for role, names in ROLES[kind].items()
+    }
+    return {role: column for role, column in chosen.items() if column}
 
 
-def _named(name: str, columns: Sequence[str]) -> str:
+def _find_column(title: str, columns: Sequence[str]) -> str:
     """The column of a name, or one that differs by capitals or signs; empty if there is none."""
-    if name in columns:
-        return name
-    for fold in (lambda title: title.strip().lower(), fold_title):
-        folded = fold(name)
-        column = next((column for column in columns if folded and fold(column) == folded), "")
+    if title in columns:
+        return title
+    for fold in (str.casefold, fold_title):
+        folded = fold(title.strip())
+        column = next((known for known in columns if folded and fold(known.strip()) == folded), "")
         if column:
             return column
     return ""
 
 
-def _listed(columns: Sequence[str]) -> str:
+def _list_columns(columns: Sequence[str]) -> str:
     listed = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
     return listed + " …" * (len(columns) > 12)

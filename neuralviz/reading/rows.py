@@ -54,36 +54,27 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     """
     table = blank_missing(table, {*texts, *numbers})
     flat = [flatten_texts(name, table.column(name)) for name in texts]
-    written = [values for values, _ in flat]
-    typed = [check_numbers(table, name) for name in numbers]
-    used: list[int] = []
-    values: list[list[float]] = []
-    without_text, without_number, too_long = [], [], []
-    for place, line in enumerate(table.lines):
-        row = [column[place] for column in typed]
-        finite = [value for value in row if value is not None]
-        if not all(tidy(column[place]) for column in written):
-            without_text.append(line)
-        elif max(len(column[place]) for column in written) > MAX_CHARACTERS:
-            too_long.append(line)
-        elif len(finite) < len(row):
-            without_number.append(line)
-        else:
-            used.append(place)
-            values.append(finite)
+    tidied = [list(map(tidy, values)) for values, _ in flat]
+    lengths = np.array([list(map(len, values)) for values in tidied])
+    values = np.array([check_numbers(table, name) for name in numbers], dtype=np.float64)
+    lacks_text = (lengths == 0).any(axis=0)
+    is_long = ~lacks_text & (lengths > MAX_CHARACTERS).any(axis=0)
+    lacks_number = np.isnan(values.reshape(len(numbers), len(table))).any(axis=0)
     notes = table.notes + tuple(chain.from_iterable(column_notes for _, column_notes in flat))
-    for lines, reason in (
-        (without_text, f"{_quote_names(texts)} is missing"),
-        (too_long, f"{_quote_names(texts)} has more than {MAX_CHARACTERS:,} characters"),
-        (without_number, f"{_quote_names(numbers)} is not a number"),
+    for is_left_out, reason in (
+        (lacks_text, f"{_quote_names(texts)} is missing"),
+        (is_long, f"{_quote_names(texts)} has more than {MAX_CHARACTERS:,} characters"),
+        (lacks_number & ~lacks_text & ~is_long, f"{_quote_names(numbers)} is not a number"),
     ):
+        lines = [table.lines[place] for place in np.flatnonzero(is_left_out).tolist()]
         if lines:
             place_names = name_lines(lines, table.unit)
             notes += (f"Skipped {many(len(lines), 'row')}: {reason} ({place_names}).",)
+    places = np.flatnonzero(~(lacks_text | is_long | lacks_number)).tolist()
     return UsableRows(
-        places=tuple(used),
-        texts=tuple(tuple(tidy(column[place]) for place in used) for column in written),
-        numbers=tuple(np.array(values, dtype=np.float64).reshape(len(used), len(numbers)).T),
+        places=tuple(places),
+        texts=tuple(tuple(column[place] for place in places) for column in tidied),
+        numbers=tuple(column[places] for column in values),
         notes=notes,
     )
 
@@ -129,18 +120,15 @@ def parse_numbers(column: Sequence[str]) -> list[float | None]:
     written = [value.strip().replace("\u2212", "-") for value in column]
     bare = [_PERCENT.sub("", value) for value in written]
     numbers = [finite_number(value) for value in _replace_decimal_commas(bare)]
-    is_share = [
-        written_value != bare_value for written_value, bare_value in zip(written, bare, strict=True)
-    ]
-    of_numbers = [
-        is_percent
-        for is_percent, number in zip(is_share, numbers, strict=True)
-        if number is not None
-    ]
-    are_shares = 2 * sum(of_numbers) > len(of_numbers)
+    has_sign = [value != number for value, number in zip(written, bare, strict=True)]
+    n_numbers = len(numbers) - numbers.count(None)
+    n_shares = sum(
+        sign and number is not None for sign, number in zip(has_sign, numbers, strict=True)
+    )
+    are_shares = 2 * n_shares > n_numbers
     return [
-        number if is_percent == are_shares else None
-        for is_percent, number in zip(is_share, numbers, strict=True)
+        number if sign == are_shares else None
+        for sign, number in zip(has_sign, numbers, strict=True)
     ]
 
 

@@ -102,12 +102,7 @@ class Source:
 
     @classmethod
     def from_path(cls, path: Path, header: int | None = None) -> Source:
-        """The file at a path.
-
-        Args:
-            path: of the file.
-            header: as of the class.
-        """
+        """The file at a path."""
         return cls(path.name, path, header)
 
     @property
@@ -185,11 +180,7 @@ class Source:
 
 
 def check_is_content(name: str, head: bytes) -> None:
-    """Refuse a file that stands for another one, or that a server sent in place of one.
-
-    Args:
-        name: of the file.
-        head: its first `HEAD` bytes, or all of it.
+    """Refuse a file by its first `HEAD` bytes that stands for another one, or was sent for one.
 
     Raises:
         TextError: it is a pointer of Git LFS, Git-Xet, git-annex or DVC, a web page, XML, or a
@@ -221,12 +212,8 @@ def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
 def check_is_delimited(name: str, lines: Sequence[str]) -> None:
     """Refuse JSON that is called CSV.
 
-    Args:
-        name: of the file.
-        lines: its first ones.
-
     Raises:
-        TextError: the first lines are JSON objects.
+        TextError: the first line is a JSON object.
     """
     if is_json(lines[0].strip()):
         raise TextError(
@@ -236,11 +223,7 @@ def check_is_delimited(name: str, lines: Sequence[str]) -> None:
 
 
 def is_json(first: str) -> bool:
-    """Whether a first line is a JSON object or a list of them, or begins one.
-
-    Args:
-        first: the line without blanks around it.
-    """
+    """Whether a first line is a JSON object or a list of them, or begins one."""
     if not first.startswith(("{", "[")):
         return False
     try:
@@ -252,11 +235,7 @@ def is_json(first: str) -> bool:
 
 
 def _check_is_no_refusal(name: str, text: str) -> None:
-    """Refuse a short file that is a server's answer.
-
-    Raises:
-        TextError: it is one.
-    """
+    """Refuse a short file that is a server's answer."""
     message = text if len(text.splitlines()) == 1 and _REFUSAL.fullmatch(text) else ""
     if text.startswith("{"):
         try:

@@ -8,7 +8,7 @@ file holds is run or fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -86,6 +86,17 @@ def _read_blocks(source: Source, file: IO[bytes], n_wanted: int | None) -> Itera
     return read_delimited(source.name, file, n_wanted, source.header)
 
 
+def _drop_rows(table: Table, places: Container[int], note: str) -> Table:
+    """A table without the rows at some places, and a note on them."""
+    kept = [place for place in range(len(table)) if place not in places]
+    return replace(
+        table,
+        values=tuple([values[place] for place in kept] for values in table.values),
+        lines=[table.lines[place] for place in kept],
+        notes=(*table.notes, note),
+    )
+
+
 def _drop_repeated_headers(name: str, table: Table) -> Table:
     """A table without rows that repeat its header, as in files that were put together."""
     if not table.header or len(table.columns) < 2:
@@ -101,18 +112,10 @@ def _drop_repeated_headers(name: str, table: Table) -> Table:
     ]
     if not places:
         return table
-    lines = [table.lines[place] for place in places]
-    place_names = name_lines(lines, table.unit)
+    place_names = name_lines([table.lines[place] for place in places], table.unit)
     verb = "repeats" if len(places) == 1 else "repeat"
     note = f"Skipped {many(len(places), 'row')} of {name} that {verb} the header ({place_names})."
-    repeated = set(places)
-    kept = [place for place in range(len(table)) if place not in repeated]
-    return replace(
-        table,
-        values=tuple([values[place] for place in kept] for values in table.values),
-        lines=[table.lines[place] for place in kept],
-        notes=(*table.notes, note),
-    )
+    return _drop_rows(table, set(places), note)
 
 
 def _drop_descriptions(name: str, table: Table) -> Table:
@@ -134,8 +137,7 @@ def _drop_descriptions(name: str, table: Table) -> Table:
         f"Skipped {many(n, 'row')} below the header of {name} that {verb} its columns: "
         f"{describe_row(rows[0])}."
     )
-    values = tuple(values[n:] for values in table.values)
-    return replace(table, values=values, lines=table.lines[n:], notes=(*table.notes, note))
+    return _drop_rows(table, range(n), note)
 
 
 def _drop_footer(name: str, table: Table) -> Table:
@@ -161,7 +163,7 @@ def _drop_footer(name: str, table: Table) -> Table:
     note = (
         f"Skipped {many(n_left_out, 'row')} below the table in {name}: “{table.values[0][n][:60]}”."
     )
-    return replace(table.first(n), notes=(*table.notes, note))
+    return _drop_rows(table, range(n, len(table)), note)
 
 
 def _are_remarks(cells: Sequence[str], start: int) -> bool:

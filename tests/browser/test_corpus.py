@@ -20,7 +20,7 @@ from neuralviz.plots.standalone import About
 from tests.support.app import LOOKS, look, looks, problems, settled
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Page
 
 MINUTE = 60_000
 MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast, 5 epochs']"
@@ -97,10 +97,6 @@ def lasso(page: Page, figure: str) -> None:
     settled(page)
 
 
-def panel(page: Page, name: str) -> Locator:
-    return page.get_by_role("radio", name=name, exact=True)
-
-
 def search(page: Page, text: str) -> None:
     field = page.get_by_role("textbox", name="Search")
     field.fill(text)
@@ -115,8 +111,14 @@ def download(page: Page, name: str) -> Path:
 
 
 @pytest.mark.slow
-def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
+def test_texts_are_selected_read_found_and_placed(page: Page, address: str) -> None:
     opened(page, address)
+    a_lasso_selects_on_both_maps(page)
+    opened(page, address, "?map-b=none")
+    a_text_is_read_words_are_found_and_a_sentence_is_placed(page)
+
+
+def a_lasso_selects_on_both_maps(page: Page) -> None:
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
@@ -143,11 +145,7 @@ def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, addr
     assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
 
 
-@pytest.mark.slow
-def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
-    page: Page, address: str
-) -> None:
-    opened(page, address, "?map-b=none")
+def a_text_is_read_words_are_found_and_a_sentence_is_placed(page: Page) -> None:
     with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in (3, 258):  # no other point lies on them

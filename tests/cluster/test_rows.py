@@ -36,14 +36,6 @@ class FakeDataset:
             self.ended.set()
 
 
-def test_what_the_dataset_raises_is_raised():
-    def fail() -> None:
-        raise OSError("no disk")
-
-    with pytest.raises(OSError, match="no disk"):
-        list(iterate_rows(FakeDataset(fail)))
-
-
 @pytest.fixture
 def interrupts():
     """Ctrl-C is heard also where the tests run in the background of a shell, which ignores it."""

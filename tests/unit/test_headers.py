@@ -284,18 +284,6 @@ def test_long_cells_of_odd_signs_take_no_long_time(cell: str) -> None:
     assert time.perf_counter() - begin < 0.3
 
 
-@pytest.mark.parametrize("index", [True, False])
-def test_tables_that_pandas_wrote(index: bool) -> None:
-    frame = pd.DataFrame(
-        {"Bemerkung": ["Es war zu laut.", "Sehr gut, vielen Dank.", "Naja, so, so, so."]}
-    )
-    content = frame.to_csv(index=index).encode()
-    assert read_texts(Source("t.csv", content)).texts == tuple(frame["Bemerkung"])
-    unnamed = pd.DataFrame([["Hello you there.", "pos"], ["Bye now, friend.", "neg"]])
-    content = unnamed.to_csv(index=index).encode()
-    assert read_texts(Source("t.csv", content)).texts == tuple(unnamed[0])
-
-
 @pytest.mark.parametrize("separator", [",", ";", "|"])
 @pytest.mark.parametrize("names", [None, ("id", "text", "label")])
 def test_blanks_before_quotation_marks_are_skipped_as_pandas_skips_them(
@@ -407,19 +395,6 @@ def test_formats_tell_durations_dates_and_numbers(code: str, text: str) -> None:
     workbook.active.append(["One", 1.25])
     workbook.active["B2"].number_format = code
     assert read_table(Source("t.xlsx", saved(workbook))).column("value") == [text]
-
-
-@pytest.mark.parametrize(
-    "code", ["h:mm", "hh:mm AM/PM", "h:mm:ss", "mm:ss", "mmm h", "h mmmm", "[$-409]h:mm AM/PM;@"]
-)
-def test_a_date_that_is_shown_as_a_time_is_a_date(code: str) -> None:
-    workbook = openpyxl.Workbook()
-    workbook.active.append(["text", "value", "hours"])
-    workbook.active.append(["One", datetime(2024, 5, 1, 9, 30), timedelta(days=50_000)])
-    workbook.active["B2"].number_format = code
-    table = read_table(Source("t.xlsx", saved(workbook)))
-    assert table.column("value") == ["2024-05-01 09:30:00"]
-    assert table.column("hours") == ["1200000:00:00"]
 
 
 def test_formulas_without_results_are_named() -> None:

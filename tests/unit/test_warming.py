@@ -25,8 +25,8 @@ pace.import_pages_soon()
 over = threading.Event()
 pace.WARMING.call_soon(over.set)
 over.wait(60)
-pages = ("micro_tuning", "corpus", "how_it_works")
-print(all(f"neuralviz.ui.{page}.main" in sys.modules for page in pages), "lancedb" in sys.modules)
+parts = ("micro_tuning.choose", "corpus.choose", "evaluation.show")
+print(all(f"neuralviz.ui.{part}" in sys.modules for part in parts), "lancedb" in sys.modules)
 print("torch" in sys.modules)
 """
 

@@ -74,9 +74,9 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     linked = read_new_value(CORPUS)
     if linked and linked not in by_id:
         st.toast("The corpus in this link is not saved here. Showing another one.")
-    for wanted in (linked, st.session_state.pop(_NEXT, None)):
-        if wanted in by_id:
-            st.session_state[CORPUS] = wanted
+    for corpus_id in (linked, st.session_state.pop(_NEXT, None)):
+        if corpus_id in by_id:
+            st.session_state[CORPUS] = corpus_id
     if st.session_state.get(CORPUS) not in by_id:
         st.session_state[CORPUS] = next(iter(by_id), None)
     chosen = row.selectbox(

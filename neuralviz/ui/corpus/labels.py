@@ -214,12 +214,12 @@ def _score_labels(corpus: OpenCorpus, methods: Sequence[OpenMap], names: Sequenc
 
 def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     """How often neighbours share labels: all methods on one scale, those of the maps first."""
-    shown = _distinct_methods(maps)
-    samples = find_samples(shown)
+    map_methods = _distinct_methods(maps)
+    samples = find_samples(map_methods)
     names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
     if samples is None or not names:
         return
-    methods = shown
+    methods = map_methods
     counted = "All methods with a map of this corpus are shown, those of the maps above first."
     if corpus.is_large:
         counted = (
@@ -227,7 +227,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
             "neighbours among all texts. The methods of the maps above are shown."
         )
     else:
-        methods = shown + open_other_maps(corpus.corpus, shown)
+        methods = map_methods + open_other_maps(corpus.corpus, map_methods)
     scores = _score_labels(corpus, methods, names)
     labels = method_labels([open_map.spec for open_map in methods])
     if not any(right.any() for by_method in scores.hits.values() for right in by_method):
@@ -257,7 +257,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         "methods": "; ".join(labels),
     }
     with slide("accuracy"):
-        is_above_maps = len(methods) == len(shown)
+        is_above_maps = len(methods) == len(map_methods)
         with show_only_on_stage("accuracy-headline") if is_above_maps else nullcontext():
             show_headline(scores.describe(methods, names[:IN_SENTENCE]), key="accuracy")
         show_figure(

@@ -61,32 +61,31 @@ NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT, LIST_HEIGHT = 260, 390  # px
 
 
-def show_lists(shown: Maps, placed: dict[str, PlacedSentence], within: np.ndarray | None) -> None:
+def show_lists(
+    page_maps: Maps, placed: dict[str, PlacedSentence], within: np.ndarray | None
+) -> None:
     """Show one list at a time: the list of the user's last action comes first.
 
     Args:
-        shown: one map or two of a corpus.
+        page_maps: one map or two of a corpus.
         placed: what is near the sentence that is searched for, by the id of the map.
         within: [text] whether a text is shown; None where all are.
     """
-    lists = _Lists(shown, within)
-    views: dict[str, Callable[[], None]] = {
-        CHOSEN_TEXT: lists.show_text,
-        SELECTION: lists.show_selected,
-        CLUSTERS: lists.show_clusters,
-    }
-    if len(shown.maps) > 1:
-        views = {DIFFERENT: lists.show_disagreement, **views}
+    lists = _Lists(page_maps, within)
+    views: dict[str, Callable[[], None]] = {}
+    if len(page_maps.maps) > 1:
+        views[DIFFERENT] = lists.show_disagreement
+    views[CLUSTERS] = lists.show_clusters
+    views[CHOSEN_TEXT] = lists.show_text
+    views[SELECTION] = lists.show_selected
     if st.session_state.get(SENTENCE):
         views[NEAREST] = lambda: lists.show_nearest(placed)
-    first = DIFFERENT if DIFFERENT in views else CLUSTERS
-    if st.session_state.get(LIST, first) not in views:
+    if st.session_state.get(LIST, CLUSTERS) not in views:
         del st.session_state[LIST]
     chosen = choose_one(
         st.segmented_control,
         "List",
         list(views),
-        default=first,
         key=LIST,
         label_visibility="collapsed",
         persist_state="session",
@@ -98,12 +97,12 @@ def show_lists(shown: Maps, placed: dict[str, PlacedSentence], within: np.ndarra
 class _Lists:
     """The lists of the texts that a filter lets through."""
 
-    shown: Maps
+    page_maps: Maps
     within: np.ndarray | None
 
     @property
     def corpus(self) -> OpenCorpus:
-        return self.shown.corpus
+        return self.page_maps.corpus
 
     def filter_rows(self, rows: np.ndarray) -> np.ndarray:
         """The rows of texts that are shown, in their order."""
@@ -125,7 +124,9 @@ class _Lists:
                 if value and value != "nan":
                     details.append(f"{name}: {shorten(value, 60)}")
             st.caption(plain(" · ".join(details)))
-        for column, open_map in zip(st.columns(len(self.shown.maps)), self.shown.maps, strict=True):
+        for column, open_map in zip(
+            st.columns(len(self.page_maps.maps)), self.page_maps.maps, strict=True
+        ):
             with column:
                 st.caption(plain(f"Neighbours by {open_map.label}"))
                 near = find_neighbours(open_map, row)
@@ -150,7 +151,7 @@ class _Lists:
     def show_nearest(self, placed: dict[str, PlacedSentence]) -> None:
         """The texts nearest to the sentence that was searched for."""
         corpus, sentence = self.corpus, st.session_state[SENTENCE]
-        maps = [open_map for open_map in self.shown.maps if open_map.kept.id in placed]
+        maps = [open_map for open_map in self.page_maps.maps if open_map.kept.id in placed]
         near = [placed[open_map.kept.id].near for open_map in maps]
         with slide("sentence"):
             for name in corpus.label_names[:1]:
@@ -211,30 +212,34 @@ class _Lists:
                 lambda: corpus_table(self.corpus.store, corpus, rows=rows).to_pandas(),
                 f"{corpus.name} selected",
                 key="corpus-take-selected",
-                provenance=self.shown.describe(self.shown.maps, corpus.n_texts),
+                provenance=self.page_maps.describe(self.page_maps.maps, corpus.n_texts),
             )
-        _show_table(self.corpus, rows, f"corpus-selected-{len(self.shown.maps)}-{chosen.digest}")
+        _show_table(
+            self.corpus, rows, f"corpus-selected-{len(self.page_maps.maps)}-{chosen.digest}"
+        )
 
     def show_clusters(self) -> None:
         """The clusters of each map, with their words."""
-        if not any(open_map.clusters.n for open_map in self.shown.maps):
+        if not any(open_map.clusters.n for open_map in self.page_maps.maps):
             st.caption("There are no clusters to list.")
             return
         with slide("clusters"):
-            themes = dict.fromkeys(map(describe_themes, self.shown.maps))
+            themes = dict.fromkeys(map(describe_themes, self.page_maps.maps))
             show_headline("\n\n".join(themes), key="clusters")
             st.caption(
                 "Dense groups of points on the map, with the words that distinguish their texts. "
                 "Select a row to select its texts."
             )
-            columns = st.columns(len(self.shown.maps))
-            for place, (column, open_map) in enumerate(zip(columns, self.shown.maps, strict=True)):
+            columns = st.columns(len(self.page_maps.maps))
+            for place, (column, open_map) in enumerate(
+                zip(columns, self.page_maps.maps, strict=True)
+            ):
                 with column:
                     _show_clusters(open_map, place)
 
     def show_disagreement(self) -> None:
         """The texts whose neighbours on two maps differ most, and those of the chosen one."""
-        maps = first, second = self.shown.maps[0], self.shown.maps[1]
+        maps = first, second = self.page_maps.maps[0], self.page_maps.maps[1]
         is_same = first.kept.embedder == second.kept.embedder
         if is_same and self.corpus.is_large:
             st.caption(
@@ -279,7 +284,7 @@ class _Lists:
         """The neighbours of one text on both maps, with shared neighbours marked."""
         common = np.intersect1d(near[0][:K], near[1][:K])
         st.text(self.corpus.texts_at([row])[0])
-        for column, open_map, rows in zip(st.columns(2), self.shown.maps, near, strict=True):
+        for column, open_map, rows in zip(st.columns(2), self.page_maps.maps, near, strict=True):
             with column:
                 st.caption(plain(f"Neighbours by {open_map.label}; ● marks shared ones"))
                 _show_table(

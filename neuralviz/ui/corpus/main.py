@@ -81,7 +81,7 @@ def _show_corpus(corpus: Corpus) -> None:
     kept = {place: found for place in places if (found := saved[place.choice].map) is not None}
     opened, maps = open_corpus(corpus), open_maps(corpus, list(kept.values()))
     options = list_colours(opened, maps)
-    shown = Maps(opened, maps, [choose_colour(place, options) for place in kept])
+    page_maps = Maps(opened, maps, [choose_colour(place, options) for place in kept])
     make_missing(corpus, saved, is_new=is_new)
     names = labels_by_spec(choice.spec for choice in saved)
     for choice, state in saved.items():
@@ -93,13 +93,13 @@ def _show_corpus(corpus: Corpus) -> None:
                 )
             )
     if maps:
-        _explore(shown)
+        _explore(page_maps)
 
 
 @st.fragment
-def _explore(shown: Maps) -> None:
+def _explore(page_maps: Maps) -> None:
     try:
-        corpus, maps, n_texts = shown.corpus, shown.maps, shown.corpus.corpus.n_texts
+        corpus, maps, n_texts = page_maps.corpus, page_maps.maps, page_maps.corpus.corpus.n_texts
         linked = read_new_value(TEXT)
         if _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
             choose_row(int(linked) - 1, show=False)
@@ -116,9 +116,9 @@ def _explore(shown: Maps) -> None:
             name_nearest(corpus, maps, placed, within)
         accuracy_area = st.container()
         # before the maps: a text can be read while they are drawn
-        show_lists(shown, placed, within)
+        show_lists(page_maps, placed, within)
         with map_area:
-            show_maps(shown, placed, within, named=named)
+            show_maps(page_maps, placed, within, named=named)
         with accuracy_area:
             search_samples(maps)
             show_accuracy(corpus, maps)

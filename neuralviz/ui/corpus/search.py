@@ -250,12 +250,13 @@ def name_nearest(
     for open_map in maps:
         if open_map.kept.id in placed:
             near = placed[open_map.kept.id].near.indices[0]
-            shown = (near if within is None else near[within[near]])[:1]
-            for text in corpus.texts_at(shown):
+            visible = (near if within is None else near[within[near]])[:1]
+            for text in corpus.texts_at(visible):
                 methods.setdefault(text, []).append(names[open_map.spec])
     nearest = [
-        f"“{shorten(text, 120)}”" + (f" by {joined(list(dict.fromkeys(by)))}" * (len(specs) > 1))
-        for text, by in methods.items()
+        f"“{shorten(text, 120)}”"
+        + (f" by {joined(list(dict.fromkeys(text_methods)))}" * (len(specs) > 1))
+        for text, text_methods in methods.items()
     ]
     if nearest:
         st.caption(plain(f"The nearest text is {joined(nearest)}. See “{NEAREST}” below the map."))

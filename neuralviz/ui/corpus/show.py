@@ -108,7 +108,7 @@ class Maps:
 
     def find_colour(self, option: str, open_map: OpenMap) -> PointColour:
         """The colours of the points of one of the maps."""
-        key = (option, *(shown.kept.id for shown in self.maps if option == COMMON))
+        key = (option, *(drawn_map.kept.id for drawn_map in self.maps if option == COMMON))
         return open_map.recent.get(key, lambda: self._make_colour(option, open_map))
 
     def _make_colour(self, option: str, open_map: OpenMap) -> PointColour:
@@ -206,7 +206,7 @@ class _Drawing:
 
 
 def show_maps(
-    shown: Maps,
+    page_maps: Maps,
     placed: Mapping[str, PlacedSentence],
     within: np.ndarray | None,
     *,
@@ -215,12 +215,12 @@ def show_maps(
     """Show the maps side by side, with one selection on all of them.
 
     Args:
-        shown: one map or two.
+        page_maps: one map or two.
         placed: where a sentence lands, by the id of the map.
         within: [text] whether a text is shown; None where all are.
         named: whether the clusters' names stand on the maps.
     """
-    corpus, maps = shown.corpus, shown.maps
+    corpus, maps = page_maps.corpus, page_maps.maps
     n = corpus.corpus.n_texts
     drawn = drawn_rows(n)
     if corpus.is_large:
@@ -234,10 +234,10 @@ def show_maps(
         if st.toggle(f"Draw all {n:,} points", key="corpus-all", help=help_):
             drawn = np.arange(n)
     drawings = []
-    for open_map, colour in zip(maps, shown.colours, strict=True):
+    for open_map, colour in zip(maps, page_maps.colours, strict=True):
         placement = placed.get(open_map.kept.id)
         standout = _find_standout(open_map, placement, within, named=named)
-        point_colour = shown.find_colour(colour, open_map)
+        point_colour = page_maps.find_colour(colour, open_map)
         if corpus.is_large and open_map.coordinates.shape[1] == 2:
             view = select_view(open_map, colour, point_colour, within)
             drawings.append(_draw_large(open_map, view, standout, within))
@@ -247,7 +247,7 @@ def show_maps(
     columns = st.columns(len(maps))
     for place, (column, open_map, drawing) in enumerate(zip(columns, maps, drawings, strict=True)):
         with column:
-            _show_map(shown, open_map, drawing, place)
+            _show_map(page_maps, open_map, drawing, place)
             if (placement := placed.get(open_map.kept.id)) is not None:
                 _explain_star(open_map, placement)
 
@@ -378,9 +378,9 @@ def _draw_large(
 # --- a map on the page ---------------------------------------------------------------------------
 
 
-def _show_map(shown: Maps, open_map: OpenMap, drawing: _Drawing, place: int) -> None:
+def _show_map(page_maps: Maps, open_map: OpenMap, drawing: _Drawing, place: int) -> None:
     """A map with its handlers, downloads and captions."""
-    corpus, view = shown.corpus, drawing.view
+    corpus, view = page_maps.corpus, drawing.view
     kept, n = corpus.corpus, corpus.corpus.n_texts
 
     def choose(click: dict[str, Any]) -> None:
@@ -415,11 +415,11 @@ def _show_map(shown: Maps, open_map: OpenMap, drawing: _Drawing, place: int) -> 
         key=f"corpus-map-{place}",
         numbers=export_numbers,
         name=f"{kept.name} {open_map.label}",
-        height=HEIGHTS[len(shown.maps)],
+        height=HEIGHTS[len(page_maps.maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
-        provenance=shown.describe([open_map], len(drawing.rows)),
-        page=lambda: shown.make_page(drawing.rows),
+        provenance=page_maps.describe([open_map], len(drawing.rows)),
+        page=lambda: page_maps.make_page(drawing.rows),
         downloads=() if corpus.is_large else downloads,
         columns=None if view is None else view.points.columns,
         window=None if view is None else view.sides,
