@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
     from neuralviz.reading.texts import ReadTexts
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 FIRST_LOOK = 1000  # numbers
 LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
