@@ -462,11 +462,9 @@ def read_delimited(
 
 def _make_table(layout: Layout, rows: Sequence[tuple[int, list[str]]]) -> Table:
     """A table of rows with their lines."""
-    values = (
-        zip(*(fields for _, fields in rows), strict=True) if rows else [()] * len(layout.columns)
-    )
     lines = [line for line, _ in rows]
-    return Table(layout.columns, tuple(map(list, values)), lines, header=layout.header)
+    values = tuple([row[place] for _, row in rows] for place in range(len(layout.columns)))
+    return Table(layout.columns, values, lines, header=layout.header)
 
 
 class _Faults:
