@@ -33,9 +33,9 @@ from neuralviz.reading.folders import prefix_name
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import blank_missing, find_codes
 from neuralviz.reading.texts import ID_COLUMNS, clean_texts
+from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.pieces import make_table, write_piece, writing
-from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.words import free_name, many
 
 if TYPE_CHECKING:
