@@ -299,12 +299,14 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
         )
     check_width(name, best.width)
     notes += best.header.notes(name, "line", [record.line for record in best.records], best.rows)
-    first = best.records[best.header.place or 0]
-    header, start = (0, first.line) if best.header.place is None else (first.line, first.end)
+    header_line, start = 0, best.records[0].line
+    if best.header.place is not None:
+        record = best.records[best.header.place]
+        header_line, start = record.line, record.end
     body = (line for line in chain(sample, rest) if line[0] >= start)
     if best.dialect.separator == ONE_COLUMN:
         body = ((number, line.replace(ONE_COLUMN, " ")) for number, line in body)
-    return Layout(best.dialect, best.columns, body, header, notes)
+    return Layout(best.dialect, best.columns, body, header_line, notes)
 
 
 def _check_is_table(name: str, lines: Sequence[str]) -> None:
