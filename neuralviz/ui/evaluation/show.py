@@ -20,7 +20,7 @@ from neuralviz.jobs.evaluating import Evaluate, EvaluationState
 from neuralviz.plots.evaluation import lead_of_best, rows_height, yardstick_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.standalone import About, file_name
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.choose import KEY, choose_evaluation
