@@ -54,7 +54,7 @@ class MethodEmbeddings:
         vectors: [text, dim], NaN where there is none yet; None before the first.
     """
 
-    method: str
+    method: str  # its label
     texts: tuple[str, ...]  # in the order given
     loss_rose: np.ndarray  # [text] where micro-tuning was no learning
     vectors: np.ndarray | None = None
@@ -109,10 +109,10 @@ class Compare(KeptTask[Step, Comparison]):
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
 
-    specs: tuple[EmbedderSpec, ...]
-    texts: tuple[str, ...]
+    specs: tuple[EmbedderSpec, ...]  # the methods
+    texts: tuple[str, ...]  # at least one
     models: tuple[ModelRef, ...]
-    batch_size: int | None = None
+    batch_size: int | None = None  # as of `embed`
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
@@ -203,7 +203,7 @@ class NeuralPair:
             long to follow.
     """
 
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # names of the tuned layers
     products: np.ndarray
     words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None
 
@@ -218,8 +218,8 @@ class FollowPair(LatestTask[NeuralPair]):
 
     lane = "short"
 
-    spec: EmbedderSpec
-    texts: tuple[str, str]
+    spec: EmbedderSpec  # the neural method
+    texts: tuple[str, str]  # two
     vectors: tuple[bytes, bytes]
 
     def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:

@@ -35,7 +35,7 @@ class EvaluationState:
         embedded: share of the texts, 0 … 1, by number of data set and row.
     """
 
-    results: Results
+    results: Results  # so far
     doing: EvaluationProgress | None = None  # the step under way
     embedded: Mapping[tuple[int, int], float] = field(default_factory=dict)
 

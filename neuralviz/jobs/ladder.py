@@ -43,7 +43,7 @@ LOOKED_AT = 1000  # train pairs, for the starting picture: every pooling reads a
 class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     """How the cosine at each layer follows people's scores of the train pairs, for each pooling."""
 
-    model: ModelRef
+    model: ModelRef  # that stays as it is
     pairs: ScoredPairs  # all pairs, of which those are split off
 
     def start(self) -> Ladder:
@@ -69,11 +69,11 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     format = LADDER_FORMAT
 
-    model: ModelRef
+    model: ModelRef  # that stays as it is
     pairs: ScoredPairs  # train pairs; the others are split off where they are not given
-    settings: LadderSettings
-    dev: ScoredPairs | None = None  # pairs to choose by
-    test: ScoredPairs | None = None  # pairs to test by
+    settings: LadderSettings  # rungs and seeds
+    dev: ScoredPairs | None = None  # to choose by
+    test: ScoredPairs | None = None  # to test by
 
     def start(self) -> Ladder:
         return Ladder()

@@ -51,7 +51,7 @@ class FollowWords(LatestTask["WordVariances"]):
 class MeasureLayers(LatestTask["LayerPairs"]):
     """How well a model's layers, poolings and the parts of SBERT-WK follow human scores."""
 
-    model: ModelRef
+    model: ModelRef  # whose layers
     pairs: ScoredPairs  # of texts, with their scores and labels
 
     def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:

@@ -56,7 +56,7 @@ class MapChoice:
 class MapEvent:
     """An event of one of the maps."""
 
-    place: int
+    place: int  # number of the map
     event: EmbeddingEvent | ProjectionEvent  # of its embedding or its projection
 
 
@@ -74,8 +74,8 @@ class MapsState:
 class MakeMaps(Task[MapEvent, MapsState]):
     """Embed a corpus and make maps of it; what is kept already is not computed again."""
 
-    corpus_id: str
-    choices: tuple[MapChoice, ...]
+    corpus_id: str  # of a kept corpus
+    choices: tuple[MapChoice, ...]  # the maps
     models: tuple[ModelRef, ...]  # of the choices; maps by other files of a model are others
 
     @classmethod
@@ -185,7 +185,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     corpus_id: str
     map_id: str
     spec: EmbedderSpec  # how the map's texts were embedded
-    sentence: str
+    sentence: str  # to be placed
     models: tuple[ModelRef, ...]
     wait: float = 90.0
 
@@ -230,7 +230,7 @@ class SampledNeighbours:
         near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
     """
 
-    rows: np.ndarray
+    rows: np.ndarray  # [text] row numbers
     near: Neighbours
 
 
@@ -238,8 +238,8 @@ class SampledNeighbours:
 class NeighbourSearch:
     """How far the neighbours of some texts are found."""
 
-    n_compared: int = 0  # different texts so far, where all must be
-    total: int = 0  # different texts
+    n_compared: int = 0  # different texts, where all must be compared
+    total: int = 0  # of different texts
     neighbours: SampledNeighbours | None = None  # None until all are found
 
 
@@ -249,9 +249,9 @@ class FindNeighbours(LatestTask[NeighbourSearch]):
 
     lane = "short"
 
-    corpus_id: str
-    map_id: str
-    k: int
+    corpus_id: str  # of them
+    map_id: str  # of them
+    k: int  # neighbours
     row: int | None = None  # of the text; None for the sample by which maps are measured
 
     def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:

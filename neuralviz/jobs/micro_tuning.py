@@ -88,7 +88,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
 
     model: ModelRef  # whose deltas they are, with the files that it had then
     sentence: str  # with blanks, as of `fill_blanks`
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # names of the layers
     deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
 
     @classmethod

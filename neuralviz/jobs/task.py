@@ -29,8 +29,8 @@ class Progress:
             nothing of the time left.
     """
 
-    n_done: float = 0.0  # of one kind of thing; a total of 0 is not known yet
-    total: float = 0.0  # of one kind of thing; a total of 0 is not known yet
+    n_done: float = 0.0  # of one kind of thing
+    total: float = 0.0  # 0 is not known yet
     unit: str = ""  # the thing, as it is counted: "texts"
     doing: str = ""  # what is done at the moment, with counts; empty before anything is
     is_last: bool = True

@@ -14,7 +14,7 @@ from safetensors.torch import load, save
 import neuralviz.models
 from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
 from neuralviz.store.files import write_beside
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.features import different_texts, look_up, pair_features

@@ -17,9 +17,8 @@ from neuralviz.evaluation.yardsticks import compute_leads, explain_measures, yar
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
-from neuralviz.plots.evaluation import rows_height
+from neuralviz.plots.evaluation import lead_of_best, rows_height, yardstick_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
-from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About, file_name
 from neuralviz.store.files import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK

@@ -17,13 +17,13 @@ from neuralviz.headlines.evaluation import (
     describe_shared_errors,
     short_name,
 )
-from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.results import (
+from neuralviz.plots.evaluation import (
     common_figures,
     confusion_figures,
     histograms,
     quality_figures,
 )
+from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.theme import escape
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure

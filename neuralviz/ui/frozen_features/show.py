@@ -39,7 +39,7 @@ from neuralviz.plots.ladder import (
     qq_figure,
     residual_figure,
 )
-from neuralviz.plots.pairs import layer_figure
+from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path

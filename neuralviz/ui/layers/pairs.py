@@ -15,7 +15,7 @@ from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
+from neuralviz.plots.layers import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
