@@ -52,7 +52,7 @@ from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.maps import example as topics
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.settings import is_large
+from neuralviz.maps.projection import is_large
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors

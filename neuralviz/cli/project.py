@@ -30,8 +30,7 @@ from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.filtering import category_names
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
-from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page

@@ -34,9 +34,9 @@ from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import blank_missing, find_codes
 from neuralviz.reading.text_columns import guess_column
 from neuralviz.reading.texts import ID_COLUMNS, clean_texts
+from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.pieces import make_table, write_piece, writing
-from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.words import free_name, many
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ import numpy as np
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import has_risen
 from neuralviz.errors import NeuralvizError, StoreError, never
-from neuralviz.store.batches import (
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import (
     DifferentTexts,
     EmbeddingWork,
     UniqueTexts,
     embed_batches,
     keep_finished,
 )
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pieces import Piece, PieceVectors
 from neuralviz.store.vectors import embedder_id
 

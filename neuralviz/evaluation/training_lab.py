@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K, knn_by_space
-from neuralviz.store.refusing import folder_error
+from neuralviz.store.files import folder_error
 from neuralviz.store.writing import write_text
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner

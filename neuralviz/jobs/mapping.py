@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.maps.projection import ProjectionSettings
     from neuralviz.models.shared import ModelRef
     from neuralviz.store.vectors import KeptEmbedder
 

@@ -12,7 +12,7 @@ from numbers import Integral
 import numpy as np
 
 from neuralviz.errors import SettingsError
-from neuralviz.maps.distances import distinct_rows
+from neuralviz.maps.neighbours import distinct_rows
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small topics
@@ -31,17 +31,11 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which cluster each text is in.
+    """Which cluster each text is in."""
 
-    Attributes:
-        labels: [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none.
-        n: number of clusters.
-        min_cluster_size: texts that the smallest cluster may have.
-    """
-
-    labels: np.ndarray
-    n: int
-    min_cluster_size: int
+    labels: np.ndarray  # [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none
+    n: int  # number of clusters
+    min_cluster_size: int  # texts that the smallest cluster may have
 
     @property
     def sizes(self) -> np.ndarray:

@@ -11,12 +11,11 @@ import numpy as np
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.once import add_once
+from neuralviz.store.corpora import add_once
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:

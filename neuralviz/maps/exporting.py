@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.store.rows import are_whole
+from neuralviz.store.corpora import are_whole
 from neuralviz.store.vectors import LOSSES, LocatedVectors
 from neuralviz.store.writing import vector_lists
 from neuralviz.words import free_name

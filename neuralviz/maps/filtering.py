@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.maps.settings import is_large
+from neuralviz.maps.projection import is_large
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.texts import ID_COLUMNS
-from neuralviz.store.rows import are_whole
+from neuralviz.store.corpora import are_whole
 from neuralviz.words import many, number, search_terms
 
 if TYPE_CHECKING:
@@ -82,17 +82,11 @@ class TextFilter:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Some texts of a corpus: 10 million take 1.25 MB.
+    """Some texts of a corpus: 10 million take 1.25 MB."""
 
-    Attributes:
-        bits: [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte.
-        n_texts: of the corpus.
-        n: of the selected ones.
-    """
-
-    bits: np.ndarray
-    n_texts: int
-    n: int
+    bits: np.ndarray  # [⌈text / 8⌉] uint8, the first text's bit the lowest of the first byte
+    n_texts: int  # of the corpus
+    n: int  # of the selected ones
 
     @classmethod
     def from_mask(cls, mask: np.ndarray) -> Selection:

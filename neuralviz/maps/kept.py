@@ -21,8 +21,7 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.store.database import PATIENCE, all_rows, current_time, list_array, rows_of
 
 if TYPE_CHECKING:
@@ -42,29 +41,21 @@ class KeptMap:
     """A kept map; its points stay on disk.
 
     Attributes:
-        id: hash of its `cache_key`.
-        corpus, embedder: their ids.
-        table: of its points.
-        created: ISO 8601, UTC.
-        settings: how it was projected.
-        min_cluster_size: texts that the smallest cluster may have.
-        cluster_words: by cluster, the words that set it apart.
-        notes: sentences on what was done otherwise than asked.
         n_fitted: texts of the random sample that the map was fitted to, where the other texts were
             placed on it; None for a map of all texts.
         recall: 0 … 1 share of the 10 nearest texts that the index finds, measured on a sample when
             the map was made; None where neighbours are kept, or searched for without an index.
     """
 
-    id: str
-    corpus: str
-    embedder: str
-    table: str
-    created: str
-    settings: ProjectionSettings
-    min_cluster_size: int
-    cluster_words: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
+    id: str  # hash of its `cache_key`
+    corpus: str  # their ids
+    embedder: str  # their ids
+    table: str  # of its points
+    created: str  # ISO 8601, UTC
+    settings: ProjectionSettings  # how it was projected
+    min_cluster_size: int  # texts that the smallest cluster may have
+    cluster_words: tuple[tuple[str, ...], ...]  # by cluster, the words that set it apart
+    notes: tuple[str, ...]  # sentences on what was done otherwise than asked
     n_fitted: int | None = None
     recall: float | None = None
 

@@ -71,16 +71,11 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class MapPoints:
-    """The points of a map in two dimensions.
+    """The points of a map in two dimensions."""
 
-    Attributes:
-        x, y: [text] float32.
-        bounds: the smallest window with all points.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    bounds: Window
+    x: np.ndarray  # [text] float32
+    y: np.ndarray  # [text] float32
+    bounds: Window  # the smallest window with all points
 
     @classmethod
     def from_coordinates(cls, coordinates: np.ndarray) -> MapPoints:

@@ -14,8 +14,7 @@ import numpy as np
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, Stopped, never
-from neuralviz.maps.distances import pair_distances, sort_keys, split_keys
-from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.neighbours import Neighbours, pair_distances, sort_keys, split_keys
 
 PROBED = 64  # groups
 ROUNDS = 8  # of moving centres
@@ -33,17 +32,13 @@ class NearGroups:
 
     Attributes:
         vectors: [text, dim] float32 group by group, of length 1 where the distance is the cosine.
-        texts: [text] int32 the number of each.
-        centres: [group, dim] float32.
-        starts: [group + 1] where each group begins.
-        metric: one of ``METRICS``.
     """
 
     vectors: np.ndarray
-    texts: np.ndarray
-    centres: np.ndarray
-    starts: np.ndarray
-    metric: str
+    texts: np.ndarray  # [text] int32 the number of each
+    centres: np.ndarray  # [group, dim] float32
+    starts: np.ndarray  # [group + 1] where each group begins
+    metric: str  # one of ``METRICS``
 
     @classmethod
     def build(

@@ -24,38 +24,23 @@ SPACE_METRICS = ("euclidean", "cosine")
 
 @dataclass(frozen=True)
 class KnnAccuracy:
-    """How often the nearest texts vote for a text's own label.
+    """How often the nearest texts vote for a text's own label."""
 
-    Attributes:
-        accuracy: share of the texts, 0 … 1.
-        k: neighbours that voted.
-        n: texts voted on: those that have a label.
-        baseline: 0 … 1 share of the most frequent label, which guessing it reaches.
-        interval: bounds of the accuracy, Wilson's interval at 95% (Wilson 1927).
-    """
-
-    accuracy: float
-    k: int
-    n: int
-    baseline: float
-    interval: tuple[float, float]
+    accuracy: float  # share of the texts, 0 … 1
+    k: int  # neighbours that voted
+    n: int  # texts voted on: those that have a label
+    baseline: float  # 0 … 1 share of the most frequent label, which guessing it reaches
+    interval: tuple[float, float]  # bounds of the accuracy, Wilson's interval at 95% (Wilson 1927)
 
 
 @dataclass(frozen=True)
 class Outvoted:
-    """A text whose neighbours vote for another label than its own.
+    """A text whose neighbours vote for another label than its own."""
 
-    Attributes:
-        text: row of the vectors.
-        label: its own.
-        voted: the one they vote for.
-        agree: 0 … 1 share of the voters that have its own label.
-    """
-
-    text: int
-    label: str
-    voted: str
-    agree: float
+    text: int  # row of the vectors
+    label: str  # its own
+    voted: str  # the one they vote for
+    agree: float  # 0 … 1 share of the voters that have its own label
 
 
 def suggest_k(sizes: Iterable[ArrayLike]) -> int:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import ShouldStop, Stopped, StoreError, never
-from neuralviz.maps.distances import (
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbours import (
+    Neighbours,
     all_distances,
     check_queries,
     check_search,
     sort_keys,
     split_keys,
 )
-from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.settings import SEED
+from neuralviz.maps.projection import SEED
 from neuralviz.store.index import nearest_keys, read_index, rows_of_keys, vectors_of_keys
 from neuralviz.store.vectors import KEY_BYTES, match_keys, not_embedded_error, vectors_table
 

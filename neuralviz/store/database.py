@@ -25,7 +25,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from neuralviz.errors import StoreError
-from neuralviz.store.refusing import folder_error
+from neuralviz.store.files import folder_error
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection

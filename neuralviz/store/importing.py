@@ -34,15 +34,10 @@ _WHOLE = re.compile(r"0*([0-9]+)(?:\.0+)?")
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of the vectors of a file.
+    """What became of the vectors of a file."""
 
-    Attributes:
-        kept: where they are.
-        matched: a sentence on how they found their texts, and on what was passed over.
-    """
-
-    kept: KeptEmbedder
-    matched: str
+    kept: KeptEmbedder  # where they are
+    matched: str  # a sentence on how they found their texts, and on what was passed over
 
 
 def import_vectors(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
+from neuralviz.store.corpora import describe_deleted, row_ids, texts_table
 from neuralviz.store.database import (
     PATIENCE,
     ROWS_AT_ONCE,
@@ -30,7 +31,6 @@ from neuralviz.store.database import (
     rows_of,
     rows_with_keys,
 )
-from neuralviz.store.rows import describe_deleted, row_ids, texts_table
 from neuralviz.store.vectors import keys_of, match_keys, vectors_table
 
 if TYPE_CHECKING:
@@ -56,21 +56,13 @@ _Work = Literal["none", "measure", "extend", "build"]
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """How vectors are searched by their index, and how well that goes.
+    """How vectors are searched by their index, and how well that goes."""
 
-    Attributes:
-        n_rows: vectors when it was made.
-        n_groups: that they were divided into.
-        probes: groups that a query looks through.
-        refine: times as many vectors as wanted that are compared by their values.
-        recall: 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors.
-    """
-
-    n_rows: int
-    n_groups: int
-    probes: int
-    refine: int
-    recall: float
+    n_rows: int  # vectors when it was made
+    n_groups: int  # that they were divided into
+    probes: int  # groups that a query looks through
+    refine: int  # times as many vectors as wanted that are compared by their values
+    recall: float  # 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors
 
 
 def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:

@@ -41,17 +41,11 @@ _WRITERS = "writers"  # folder of locked files, one for each process that has pi
 
 @dataclass(frozen=True)
 class Piece:
-    """Vectors that are written and not yet committed.
+    """Vectors that are written and not yet committed."""
 
-    Attributes:
-        embedder: id of whose they are.
-        fragment: what Lance knows of it, as JSON.
-        keys: of the texts, one after the other.
-    """
-
-    embedder: str
-    fragment: str
-    keys: bytes
+    embedder: str  # id of whose they are
+    fragment: str  # what Lance knows of it, as JSON
+    keys: bytes  # of the texts, one after the other
 
 
 def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "append") -> list[str]:

@@ -38,17 +38,11 @@ MAX_BYTES = 1 << 28  # of vectors in memory
 
 @dataclass(frozen=True)
 class KeptEmbedder:
-    """A way to embed of which vectors are kept.
+    """A way to embed of which vectors are kept."""
 
-    Attributes:
-        id: hash of the embedder's `cache_key`; imported vectors have one of their own.
-        spec: of `EmbedderSpec.to_json`; empty for an embedder that was made by hand.
-        dim: values of a vector.
-    """
-
-    id: str
-    spec: str
-    dim: int
+    id: str  # hash of the embedder's `cache_key`; imported vectors have one of their own
+    spec: str  # of `EmbedderSpec.to_json`; empty for an embedder that was made by hand
+    dim: int  # values of a vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +50,12 @@ class StoredVectors:
     """What is kept of some texts.
 
     Attributes:
-        mask: [text] whether there is a vector.
         vectors: [found, dim] float32, those of ``mask``; None when they were not asked for.
-        loss: [found, 2] as of `EmbeddedBatch`.
     """
 
-    mask: np.ndarray
+    mask: np.ndarray  # [text] whether there is a vector
     vectors: np.ndarray | None
-    loss: np.ndarray
+    loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
 
 
 class VectorStore(Protocol):

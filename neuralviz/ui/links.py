@@ -22,7 +22,7 @@ import streamlit as st
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
-from neuralviz.store.results import COMMON_VIEW, prune, write_bytes_beside
+from neuralviz.store.files import COMMON_VIEW, prune, write_bytes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.maps import searching, settings
+from neuralviz.maps import projection, searching
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
@@ -40,7 +40,7 @@ class Kept:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     """A corpus that is large already, of which few points are drawn."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    for module in (settings, choose):
+    for module in (projection, choose):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.jobs.mapping import MapChoice
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -25,9 +24,6 @@ from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.triplets import Grouping, count_triplets
 from neuralviz.models.shared import LOADERS
-
-if TYPE_CHECKING:
-    pass
 
 SENTENCES = [
     ("A dog runs.", "The dog is running.", 5),

@@ -14,7 +14,7 @@ from neuralviz.maps import example
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts

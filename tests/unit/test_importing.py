@@ -16,7 +16,7 @@ from neuralviz.embedders.specs import EmbedderSpec, list_models, method_labels
 from neuralviz.errors import ModelError, StoreError, TextError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.plots.theme import method_colour
 from neuralviz.reading import vectors
 from neuralviz.reading.source import Source

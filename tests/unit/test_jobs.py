@@ -27,8 +27,7 @@ from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training import FilledTable, FillTrainingTable
-from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.shared import ModelRef

@@ -12,13 +12,19 @@ import pytest
 from neuralviz.errors import ShouldStop, Stopped, StoreError
 from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMap, KeptMaps
-from neuralviz.maps.mapping import Fitting, Placer, make_map
+from neuralviz.maps.mapping import (
+    Block,
+    Fitting,
+    PlaceBlock,
+    PlacedBlock,
+    Placer,
+    make_map,
+    place_on_processes,
+)
 from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbours import nearest
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus

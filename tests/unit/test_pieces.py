@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.rows import corpus_rows, texts_table
+from neuralviz.store.corpora import CorpusStore, corpus_rows, texts_table
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 

@@ -21,14 +21,20 @@ import pytest
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Fitting, Placer, make_map
+from neuralviz.maps.mapping import (
+    Block,
+    Fitting,
+    PlaceBlock,
+    PlacedBlock,
+    Placer,
+    make_map,
+    place_on_processes,
+)
 from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
-from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.index import read_index
@@ -273,8 +279,8 @@ def test_processes_end_with_the_one_that_started_them(
         from pathlib import Path
         from neuralviz.maps.mapping import Fitting
         from neuralviz.maps.mapping import make_map
-        from neuralviz.maps.placing import place_on_processes
-        from neuralviz.maps.settings import ProjectionSettings
+        from neuralviz.maps.mapping import place_on_processes
+        from neuralviz.maps.projection import ProjectionSettings
         from neuralviz.store.corpora import CorpusStore
 
         def tell(event):

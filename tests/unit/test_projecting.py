@@ -16,8 +16,7 @@ from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
 from neuralviz.maps.projecting import place, project
-from neuralviz.maps.projection import Projection, ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionEvent, ProjectionSettings
 
 pytestmark = pytest.mark.compiles
 

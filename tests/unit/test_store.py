@@ -17,9 +17,8 @@ from neuralviz.maps.filtering import find_words
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import vectors
-from neuralviz.store.corpora import MAX_NAME, CorpusStore
+from neuralviz.store.corpora import MAX_NAME, Column, CorpusStore, are_whole, corpus_rows
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.rows import Column, are_whole, corpus_rows
 from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE, is_large
+from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
 from neuralviz.reading.pasted import split_pasted

@@ -14,8 +14,8 @@ from neuralviz.jobs.mapping import FindNeighbours
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.neighbourhoods import K, suggest_k
+from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.searching import INDEXED
-from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.choose import ROW_HEIGHT

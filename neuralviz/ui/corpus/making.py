@@ -16,14 +16,8 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts
-from neuralviz.maps.settings import (
-    METRICS,
-    MOST_NEIGHBORS,
-    REDUCERS,
-    SEED,
-    SEEDS,
-    ProjectionSettings,
-)
+from neuralviz.maps.neighbours import METRICS
+from neuralviz.maps.projection import MOST_NEIGHBORS, REDUCERS, SEED, SEEDS, ProjectionSettings
 from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.models.trained import is_at_hand, trained_encoder
 from neuralviz.store.corpora import CorpusStore

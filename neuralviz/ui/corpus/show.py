@@ -13,7 +13,7 @@ from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.map_points import Window
 from neuralviz.maps.neighbourhoods import K, is_apart, label_agreement
-from neuralviz.maps.settings import REDUCERS
+from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,

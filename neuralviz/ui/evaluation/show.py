@@ -21,7 +21,7 @@ from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About, file_name
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.choose import KEY, choose_evaluation

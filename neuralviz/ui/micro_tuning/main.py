@@ -15,7 +15,7 @@ from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.store.results import COMMON_VIEW
+from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
 from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers, pick_text

@@ -17,7 +17,7 @@ from neuralviz.headlines.training import describe_table
 from neuralviz.jobs.training import FillTrainingTable, first_settings
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training import training_table_figure
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure

@@ -36,7 +36,7 @@ from neuralviz.plots.training import (
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.training.folders import read_folder
 from neuralviz.training.record import new_neighbours
