@@ -331,7 +331,7 @@ def pairs_table(results: Sequence[Similarity]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-# --- the chosen pair -------------------------------------------------------------------------------
+# --- the chosen pair -----------------------------------------------------------------------------
 
 
 def forget_pair() -> None:

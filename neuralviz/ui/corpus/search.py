@@ -123,7 +123,7 @@ def write_value(name: str, value: str) -> None:
         st.query_params.pop(name, None)
 
 
-# --- searching -------------------------------------------------------------------------------------
+# --- searching -----------------------------------------------------------------------------------
 
 
 def show_search(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
