@@ -274,7 +274,7 @@ def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]
     return [("gradient", shared), *(("neural", {**learnt, "epochs": n}) for n in epochs)]
 
 
-# --- blanks that the model fills, before and after ------------------------------------------------
+# --- blanks that the model fills, before and after -----------------------------------------------
 
 
 def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
