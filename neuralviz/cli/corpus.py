@@ -363,11 +363,7 @@ def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
 
 
 def find_spec(
-    store: CorpusStore,
-    corpus: Corpus,
-    method: str,
-    option: Sequence[str] | None,
-    model: str | None,
+    store: CorpusStore, corpus: Corpus, method: str, option: Sequence[str] | None, model: str | None
 ) -> EmbedderSpec:
     """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors.
 

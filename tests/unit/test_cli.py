@@ -108,10 +108,7 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(
         (["texts.txt", "-o", "out.csv", "--option", "epochs=ten"], "a whole number"),
         (["texts.txt", "-o", "out.csv", "--option", "epochs=0"], "from 1 to 1000"),
         (["texts.txt", "-o", "out.csv", "--option", "colour=red"], "no option “colour”"),
-        (
-            ["texts.txt", "-o", "out.csv", "--option", "layers=a,b"],
-            "not a layer (1-D",
-        ),
+        (["texts.txt", "-o", "out.csv", "--option", "layers=a,b"], "not a layer (1-D"),
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "set twice"),
         (["texts.txt", "-o", "out.csv", "--batch-size", "0"], "batch-size"),
         (["texts.txt", "-o", "out.csv", "--limit", "-1"], "limit"),

@@ -21,15 +21,8 @@ from neuralviz.models import trained as trained_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.reading.source import Source
-from neuralviz.training.similarity import (
-    load_similarity_model,
-    save_similarity_model,
-)
-from neuralviz.training.similarity.folder import (
-    FORMAT,
-    check_free_name,
-    similarity_models,
-)
+from neuralviz.training.similarity import load_similarity_model, save_similarity_model
+from neuralviz.training.similarity.folder import FORMAT, check_free_name, similarity_models
 from tests.support.models import save_causal
 
 NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")

@@ -35,12 +35,10 @@ from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_laye
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, show_only_on_stage, slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_only_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
-from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
-from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.reading.texts import ReadTexts, read_texts, split_pasted
 from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME
 from neuralviz.store.importing import import_vectors, imported_label
@@ -29,7 +28,7 @@ from neuralviz.ui.corpus.search import read_new_value, write_value
 from neuralviz.ui.figures import download
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -50,14 +50,12 @@ from neuralviz.ui.corpus.search import (
     write_value,
 )
 from neuralviz.ui.corpus.show import Maps, list_colours, show_maps
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session import is_served
-from neuralviz.ui.session_runs import find_status, is_of_others
-from neuralviz.ui.stage import show_on_stage, slide
+from neuralviz.ui.runs import RunSentences, find_status, is_of_others, show_run_panel
+from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -75,7 +73,6 @@ TEXT = "text"  # in the address: the number of the chosen text, from 1
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _EXAMPLES = (NAME, TEXTBOOKS)  # listed after the user's corpora; the example with maps comes first
 _LAST_CORPUS = "corpus-shown"  # session state: the id of the last corpus shown
-LIVE_SECONDS = 1.0
 COLOUR_WIDTH = 150  # px
 # Settings of projections: label, lowest, highest, step, help.
 _NUMBER_BOXES: dict[str, tuple[Any, ...]] = {
@@ -404,7 +401,6 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             run,
             lambda _result, _live: None,
             sentences=RunSentences(describe_stopped=partial(describe_stopped, _get_task(run))),
-            interval=LIVE_SECONDS,
         )
     if run.is_over and run.result.unread:
         st.warning(plain(run.result.unread))

@@ -37,15 +37,13 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare import main as compare
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.links import View, save_once
 from neuralviz.ui.method_choice import NOTHING
 from neuralviz.ui.micro_tuning.choose import digest_texts, find_layers, list_presets
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import show_on_stage, slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.ui.tour import is_tour_at
 from neuralviz.words import many, number, why_above_100
 
