@@ -46,19 +46,14 @@ class UnitResult:
     """The outcome of a unit of texts.
 
     Attributes:
-        pieces: with their vectors, not yet committed.
-        n_texts: that have a vector now.
-        n_rose: of those, texts whose loss rose or became NaN.
-        left_out: texts that cannot be embedded.
-        failed: why the unit failed, in a sentence; empty where it did not.
         machine: Ray's id of the machine that may be the cause of the failure; empty where none is.
     """
 
-    pieces: tuple[Piece, ...] = ()
-    n_texts: int = 0
-    n_rose: int = 0
-    left_out: LeftOut = field(default_factory=dict)
-    failed: str = ""
+    pieces: tuple[Piece, ...] = ()  # with their vectors, not yet committed
+    n_texts: int = 0  # that have a vector now
+    n_rose: int = 0  # of those, texts whose loss rose or became NaN
+    left_out: LeftOut = field(default_factory=dict)  # texts that cannot be embedded
+    failed: str = ""  # why the unit failed, in a sentence; empty where it did not
     machine: str = ""
 
 

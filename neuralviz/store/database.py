@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 
 from neuralviz.errors import StoreError
-from neuralviz.store.files import folder_error
+from neuralviz.store.files import folder_error, write_bytes_beside
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -191,10 +190,7 @@ class Database:
         """Make the folder, and say in it which format it has."""
         path = self.folder / "format.json"
         if not path.exists():
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self.folder / f"{secrets.token_hex(6)}.part"
-            part.write_text(json.dumps({"format": FORMAT}), "utf-8")
-            part.replace(path)
+            write_bytes_beside(path, json.dumps({"format": FORMAT}).encode())
 
     def _check_format(self) -> None:
         path = self.folder / "format.json"

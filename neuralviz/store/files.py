@@ -10,11 +10,11 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
@@ -79,18 +79,27 @@ def keep_result(view: str, key: str, content: bytes) -> None:
 
 
 def write_bytes_beside(path: Path, content: bytes) -> None:
-    """Write a file whole: beside its place, where two processes may do it, and move it there.
+    """`write_beside` of some bytes, in a folder that is made where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with write_beside(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def write_beside(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path``, where two processes may write, that takes its place when it is whole.
 
     Raises:
         OSError: it cannot be written; nothing is left of it.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        part.write_bytes(content)
+        with part.open("wb") as file:
+            yield file
         part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def find_result(view: str, key: str) -> bytes | None:

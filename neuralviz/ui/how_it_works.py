@@ -17,12 +17,10 @@ from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.model_choice import chosen_model_id, may_load
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session import is_served
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.texts import ask_text_fields
 from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number

@@ -46,13 +46,11 @@ class View:
     """Texts, and the file they were read from.
 
     Attributes:
-        texts: as they are used.
-        file: what was uploaded, if anything was.
         choices: how the file was read, by name: the column of the texts, for example.
     """
 
-    texts: tuple[str, ...] = ()
-    file: Source | None = None
+    texts: tuple[str, ...] = ()  # as they are used
+    file: Source | None = None  # what was uploaded, if anything was
     choices: tuple[tuple[str, str], ...] = ()
 
 

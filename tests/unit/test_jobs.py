@@ -32,7 +32,7 @@ from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.ui.run_panel import describe_time_left
+from neuralviz.ui.runs import describe_time_left
 from tests.support.tasks import submit
 
 

@@ -16,8 +16,7 @@ from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_laye
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import show_only_on_stage
 from neuralviz.words import number
 

@@ -32,10 +32,9 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.pair import METHODS, choose_pair, chosen_pair, show_framed
 from neuralviz.ui.figures import download_table, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import hide_on_stage, show_only_on_stage, slide
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_only_on_stage, slide
 from neuralviz.words import many, name_texts, number
 
 if TYPE_CHECKING:

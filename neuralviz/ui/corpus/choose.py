@@ -15,9 +15,8 @@ from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
-from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
-from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.reading.texts import ReadTexts, read_texts, split_pasted
 from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME
 from neuralviz.store.importing import import_vectors, imported_label

@@ -38,10 +38,9 @@ from neuralviz.ui.corpus.selection import (
     select,
 )
 from neuralviz.ui.figures import download_table
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, slide
+from neuralviz.ui.runs import SessionRuns
+from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:

@@ -29,11 +29,10 @@ from neuralviz.ui.corpus.selection import (
     write_value,
 )
 from neuralviz.ui.corpus.show import Maps, list_colours, show_maps
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.session import is_served
-from neuralviz.ui.stage import show_on_stage, slide
+from neuralviz.ui.stage import show_headline, show_on_stage, slide
 
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus

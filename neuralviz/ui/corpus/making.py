@@ -27,8 +27,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns, find_status, is_of_others
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_status, is_of_others, show_run_panel
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("corpus-maps")
 PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
-LIVE_SECONDS = 1.0
 COLOUR_WIDTH = 150  # px
 _HELD = {kind: partial(held_model, kind) for kind in LOADERS}
 _LOST = {
@@ -288,7 +286,6 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             run,
             lambda _result, _live: None,
             sentences=RunSentences(describe_stopped=partial(describe_stopped, _get_task(run))),
-            interval=LIVE_SECONDS,
         )
     if run.is_over and run.result.unread:
         st.warning(plain(run.result.unread))

@@ -26,8 +26,8 @@ from neuralviz.maps.projection import SCORED_NEIGHBOURS, is_large
 from neuralviz.maps.searching import find_embedder, neighbours_at_once
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore, are_whole
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -25,8 +25,7 @@ from neuralviz.ui.corpus.selection import (
 )
 from neuralviz.ui.method_choice import needs_asking
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
 
 if TYPE_CHECKING:

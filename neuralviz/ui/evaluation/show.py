@@ -26,13 +26,11 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.choose import KEY, choose_evaluation
 from neuralviz.ui.evaluation.views import method_name, show_views, show_worst
 from neuralviz.ui.figures import download, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import slide
+from neuralviz.ui.runs import SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.tables import put_upload_in_address
-from neuralviz.ui.visible_run import find_visible_run, show_visible_run
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.theme import escape
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.worst_cases import list_worst, quote
 
 if TYPE_CHECKING:

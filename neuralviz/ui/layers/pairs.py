@@ -26,8 +26,7 @@ from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.run_panel import show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
 from neuralviz.words import many, number

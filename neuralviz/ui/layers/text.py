@@ -33,8 +33,7 @@ from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
 from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many

@@ -25,8 +25,7 @@ from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.run_panel import show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many

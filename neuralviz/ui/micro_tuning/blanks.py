@@ -21,13 +21,11 @@ from neuralviz.plots.micro_tuning import blank_figure, blank_height, describe_ru
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import character_limit
 from neuralviz.ui.micro_tuning.choose import digest_texts
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import show_on_stage, slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import show_headline, show_on_stage, slide
 from neuralviz.ui.tour import is_tour_at
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.store.files import COMMON_VIEW
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
 from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers, pick_text
@@ -24,8 +25,7 @@ from neuralviz.ui.micro_tuning.show import show_record, show_run
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, show_error
-from neuralviz.ui.session import is_served
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at

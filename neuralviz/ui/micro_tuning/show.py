@@ -26,11 +26,10 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.standalone import file_name
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.live_figure import draw_live_figure, draw_once
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.stage import show_only_on_stage, slide
+from neuralviz.ui.runs import RunSentences, show_run_panel
+from neuralviz.ui.stage import show_headline, show_only_on_stage, slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -41,9 +40,8 @@ if TYPE_CHECKING:
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.plots.standalone import About
-    from neuralviz.ui.session_runs import SessionRuns
+    from neuralviz.ui.runs import SessionRuns
 
-LIVE_SECONDS = 0.4
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
 STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
@@ -63,7 +61,7 @@ def show_run(
         if record.started():
             show_record(record, f"run-{run.id}", text, run.number, earlier)
 
-    show_run_panel(runs, run, draw, sentences=sentences, interval=LIVE_SECONDS)
+    show_run_panel(runs, run, draw, sentences=sentences)
     st.caption(plain(_describe_settings(run.result)))
 
 
