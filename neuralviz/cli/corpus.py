@@ -31,14 +31,16 @@ from neuralviz.cli.options import (
     LimitOption,
     MethodsModel,
     NoHeaderOption,
+    RayCommand,
+    RayOption,
     TableOutput,
     YesOption,
     header_line,
     methods_option,
     options_option,
+    ray_work,
     read_file,
 )
-from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
 from neuralviz.embedders import (
     FOR_CORPORA,
     EmbedderSpec,

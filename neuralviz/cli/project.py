@@ -19,8 +19,15 @@ from neuralviz.cli.corpus import (
     open_store,
     unique_label,
 )
-from neuralviz.cli.options import CorpusArgument, MethodOption, MethodsModel, describe_learning
-from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
+from neuralviz.cli.options import (
+    CorpusArgument,
+    MethodOption,
+    MethodsModel,
+    RayCommand,
+    RayOption,
+    describe_learning,
+    ray_work,
+)
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import stream_events

@@ -210,20 +210,12 @@ def _traces(
         parts = [(group.positions[~bright], FADED), (group.positions[bright], opacity)]
         parts = [part for part in parts if len(part[0])]
     for number, (positions, how_opaque) in enumerate(parts):
-        marker = {"size": size, "opacity": how_opaque, **group.marker}
+        trace = _group_trace(group, "scattergl" if flat else "scatter3d", size, how_opaque)
+        trace |= {**places(points[positions]), "customdata": rows[positions]}
         if group.values is not None:
-            marker["color"] = group.values[positions]
-        trace: Trace = {
-            "type": "scattergl" if flat else "scatter3d",
-            "showlegend": True,
-            **group.trace,
-            **places(points[positions]),
-            "mode": "markers",
-            "marker": marker,
-            "customdata": rows[positions],
-        }
+            trace["marker"]["color"] = group.values[positions]
         if number < len(parts) - 1:
-            trace["showlegend"] = marker["showscale"] = False  # both parts share one
+            trace["showlegend"] = trace["marker"]["showscale"] = False  # both parts share one
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
         add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in positions])
@@ -232,6 +224,12 @@ def _traces(
             trace["selectedpoints"] = np.flatnonzero(chosen[positions]).tolist()
             trace["unselected"] = {"marker": {"opacity": FADED}}
         yield trace
+
+
+def _group_trace(group: PointGroup, kind: str, size: float, opacity: float) -> Trace:
+    """A group of points, without their places."""
+    marker = {"size": size, "opacity": opacity, **group.marker}
+    return {"type": kind, "showlegend": True, **group.trace, "mode": "markers", "marker": marker}
 
 
 def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
@@ -514,14 +512,8 @@ def large_points(
     for group in groups:
         start, end = end, end + len(group.positions)
         by_values = group.values is not None
-        trace: Trace = {
-            "type": "scattergl",
-            "showlegend": True,
-            **group.trace,
-            "mode": "markers",
-            "marker": {"size": size, "opacity": opacity, **group.marker},
-            "unselected": {"marker": {"opacity": FADED}},
-        }
+        trace = _group_trace(group, "scattergl", size, opacity)
+        trace["unselected"] = {"marker": {"opacity": FADED}}
         if start == end:
             trace |= {"x": [None], "y": [None]}  # for the legend
         else:

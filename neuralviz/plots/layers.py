@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from plotly.colors import sample_colorscale
+from plotly.subplots import make_subplots
 
 from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES
 from neuralviz.plots.parts import (
@@ -174,37 +175,31 @@ def weights_figure(
     if all_weights.min() < 0:
         low, high = symmetric_range(all_weights)
     is_narrow = len(layers) <= FEW_COLUMNS
-    gap = 0.04
-    width = (1 + gap) / len(drawn) - gap
-    traces, heads, axes = [], [], {}
-    for panel, (name, values) in enumerate(drawn.items(), 1):
-        start = (panel - 1) * (width + gap)
-        axis = str(panel) if panel > 1 else ""
-        traces.append(
-            cells(
-                values,
-                layers,
-                np.arange(len(tokens)),
-                f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}",
-                xaxis=f"x{axis}",
-                coloraxis="coloraxis",
-                customdata=[[escape(token)] * len(layers) for token in tokens],
-                **(cell_labels(values) if is_narrow else {}),
-            )
+    figure = make_subplots(
+        cols=len(drawn),
+        shared_yaxes=True,
+        subplot_titles=[f"<b>{name}</b>" for name in drawn],
+        horizontal_spacing=0.04,
+    )
+    for column, (name, values) in enumerate(drawn.items(), 1):
+        panel = cells(
+            values,
+            layers,
+            np.arange(len(tokens)),
+            f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}",
+            coloraxis="coloraxis",
+            customdata=[[escape(token)] * len(layers) for token in tokens],
+            **(cell_labels(values) if is_narrow else {}),
         )
-        axes[f"xaxis{axis}"] = number_axis("layer", layers, domain=[start, start + width], **BARE)
-        place = {"x": start, "y": 1, "xref": "paper", "yref": "paper"}
-        anchors = {"xanchor": "left", "yanchor": "bottom", "showarrow": False}
-        heads.append({"text": f"<b>{name}</b>", **place, **anchors})
+        figure.add_trace(panel, row=1, col=column)
     scale = {"colorscale": "Cividis"} if low >= 0 else {}
-    return draw(
-        traces,
-        "Layer weights by token",
-        y=name_axis(tokens, 14, **TOP_DOWN, **BARE),
+    figure.update_xaxes(number_axis("layer", layers, **BARE))
+    figure.update_yaxes(name_axis(tokens, 14, **TOP_DOWN, **BARE))
+    return figure.update_layout(
+        title="Layer weights by token",
         margin={"t": 78},
         coloraxis={"cmin": low, "cmax": high, "showscale": not is_narrow, **scale},
-        annotations=heads,
-    ).update_layout(axes)
+    )
 
 
 def weights_height(n_tokens: int) -> int:
