@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streamlit.components.v2.types import ComponentRenderer
 
-_ASSETS = Path(__file__).with_name("assets")
+ASSETS = Path(__file__).with_name("assets")
 
 
 def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
@@ -24,7 +24,7 @@ def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
     return streamlit.components.v2.component(
         f"neuralviz_{name}",
         html=html,
-        js=(_ASSETS / f"{name}.js").read_text("utf-8"),
+        js=(ASSETS / f"{name}.js").read_text("utf-8"),
         isolate_styles=False,
     )
 

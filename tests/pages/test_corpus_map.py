@@ -27,7 +27,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.labels import spoken_labels
-from neuralviz.ui.corpus.making import Saved, find_saved
+from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_maps
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
@@ -153,7 +153,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
     visited: CorpusStore, monkeypatch, is_open: bool
 ):
     settings = replace(server_settings(), open=is_open)
-    monkeypatch.setattr("neuralviz.ui.corpus.making.effective_settings", lambda: settings)
+    monkeypatch.setattr("neuralviz.ui.corpus.choose.effective_settings", lambda: settings)
     may_end = threading.Event()
 
     def wait(task: MakeMaps, should_stop):

@@ -18,7 +18,7 @@ from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.making import Saved, find_saved
+from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.models import save_family
 from tests.support.pages import page_at

@@ -209,6 +209,8 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic")
     few_labels = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
     yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few_labels, "topic")
+    tied = [["a", "b", "a", "b"], ["b", "a", "a", "b", ""], ["b", "a", "a", ""]]
+    yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic")
 
 
 def ranked(method: str, *products: float) -> Similarity:

@@ -21,21 +21,19 @@ from neuralviz.paths import sample_data
 from neuralviz.plots.standalone import About
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.compare.pair import (
-    choose_pair,
-    choose_texts,
-    chosen_pair,
-    forget_pair,
-    show_framed,
-    show_neural_pairs,
-    show_products,
-)
 from neuralviz.ui.compare.show import (
     AS_GIVEN,
     CLUSTERED,
     Look,
+    choose_pair,
+    choose_texts,
+    chosen_pair,
+    forget_pair,
     show_disagreements,
+    show_framed,
     show_heatmaps,
+    show_neural_pairs,
+    show_products,
     show_spread,
     show_two_methods,
     show_warnings,

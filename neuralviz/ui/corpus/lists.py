@@ -20,8 +20,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.labels import describe_themes, share_neighbours, spoken_labels
-from neuralviz.ui.corpus.search import show_background_run
-from neuralviz.ui.corpus.selection import (
+from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
     DIFFERENT,
@@ -36,6 +35,7 @@ from neuralviz.ui.corpus.selection import (
     current_selection,
     row_to_read,
     select,
+    show_background_run,
 )
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain

@@ -31,7 +31,7 @@ from neuralviz.plots.point_colours import colour_by_code, colour_by_number, scal
 from neuralviz.plots.standalone import About
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.corpus.labels import share_neighbours
-from neuralviz.ui.corpus.selection import (
+from neuralviz.ui.corpus.search import (
     SENTENCE,
     choose_row,
     chosen_row,

@@ -18,9 +18,8 @@ from neuralviz.paths import sample_data
 from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers, pick_text
-from neuralviz.ui.micro_tuning.results import show_results
+from neuralviz.ui.micro_tuning.results import show_results, try_deltas
 from neuralviz.ui.micro_tuning.show import show_record, show_run
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
