@@ -49,21 +49,13 @@ def find_clusters(
     *,
     most_points: int = MOST_POINTS,
 ) -> Clusters:
-    """Dense groups of points on a map, by HDBSCAN (Campello, Moulavi, Sander 2013).
+    """Dense groups of [text, dimensions] points, by HDBSCAN (Campello, Moulavi, Sander 2013).
 
     A cluster of more than 60% of all texts is divided: maps of texts often are one large cloud
-    beside a small one, which says little. Points at one place that are enough for a cluster are one
-    of their own. Of more than 30,000 points that many, drawn at random with a fixed seed, are
-    clustered, and each other point is where the nearest of them is.
-
-    Args:
-        coordinates: [text, dimensions] finite.
-        min_cluster_size: texts of the smallest cluster, at least 2; by default a hundredth of all,
-            but 5 … 250.
-        most_points: that are clustered themselves.
-
-    Raises:
-        SettingsError: the smallest size is no whole number of at least 2.
+    beside a small one. Points at one place that are enough for a cluster are one of their own. Of
+    more than ``most_points`` so many, drawn at random with a fixed seed, are clustered, and each
+    other point is where the nearest of them is. The smallest cluster has a hundredth of all texts
+    by default, but 5 … 250; a SettingsError where it is no whole number of at least 2.
     """
     n = len(coordinates)
     if min_cluster_size is None:
@@ -139,11 +131,9 @@ def name_clusters(
     """[cluster] words that tell each cluster from the other texts, the most telling first.
 
     Class TF-IDF (Grootendorst 2022, section 3.3): a word's share of the cluster's words × log(1 +
-    words of a mean cluster / the word's number in all clusters). The formula alone lets the most
-    frequent words of a language through; so only words count that are at least twice as frequent
-    in the cluster as outside it, chance allowed for, and stand in two of its texts. In English,
-    stop words are left out too. Words of any script count; of Chinese and Japanese, pairs of
-    characters. They are in lower case, ``n_words`` at most, and may be none.
+    words of a mean cluster / the word's number in all clusters). Only words count that are at
+    least twice as frequent in the cluster as outside it, chance allowed for, and stand in two of
+    its texts; no stop words of English. Of Chinese and Japanese, pairs of characters are words.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]

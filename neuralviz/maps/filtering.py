@@ -53,10 +53,8 @@ class TextFilter:
     ) -> np.ndarray:
         """[text] whether it lets a text through.
 
-        Args:
-            codes: gives [text] which of some names each has in a column, -1 for none; and these.
-            numbers: gives [text] the numbers of a column.
-            n_texts: of the corpus.
+        ``codes`` gives, by column, which of some names each text has, -1 for none, and the names;
+        ``numbers`` gives [text] the numbers of a column.
         """
         mask = np.ones(n_texts, dtype=bool)
         for name, allowed in self.labels.items():
@@ -122,14 +120,10 @@ class Selection:
 
 
 def find_words(texts: Sequence[str], query: str) -> np.ndarray:
-    """Rows of the texts that hold every word of a query, in their order.
+    """Rows of case-folded texts that hold every word of a query, in their order.
 
-    Upper and lower case are the same. A word may be part of a longer one; what stands in quotation
-    marks has to be there just so.
-
-    Args:
-        texts: case-folded.
-        query: as typed; a blank one finds nothing.
+    A word may be part of a longer one; what stands in quotation marks has to be there just so. A
+    blank query finds nothing.
     """
     terms = search_terms(query)
     if not terms:
@@ -155,9 +149,7 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
 def find_categories(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
     """The columns that tell texts apart, by name: [text] strings, blank where there is none.
 
-    Args:
-        corpus: whose columns are looked at.
-        labels: gives [text] the strings or numbers of a column, of all texts or of some.
+    ``labels`` gives [text] the strings or numbers of a column, of all texts or of some.
     """
     categories = {}
     for column in corpus.columns:

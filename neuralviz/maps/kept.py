@@ -97,23 +97,11 @@ class KeptMaps:
         coordinates: np.ndarray | None = None,
         recall: float | None = None,
     ) -> KeptMap:
-        """Keep a map, unless one that was made in the same way is there already.
+        """Keep a map, unless one that was made in the same way is there; the one that is kept.
 
-        Args:
-            corpus: on the map.
-            embedder: whose vectors were projected.
-            projection: of all texts, or of the sample.
-            clusters: of all texts.
-            cluster_words: by cluster.
-            sample: [fitted] rows of the texts that were projected, rising; all by default.
-            coordinates: [text, dimensions] of all texts, where a sample was projected.
-            recall: as of `KeptMap`.
-
-        Returns:
-            The one that is kept.
-
-        Raises:
-            StoreError: it cannot be written; nothing of it is kept then.
+        ``sample`` has the [fitted] rows of the texts that were projected, rising, where it is not
+        all of them, and ``coordinates`` [text, dimensions] then has the places of all. A StoreError
+        where it cannot be written; nothing of it is kept then.
         """
         new_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(

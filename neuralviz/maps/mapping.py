@@ -117,15 +117,7 @@ def written_fit(
 ) -> Iterator[str]:
     """A folder of what was fitted, for as long as blocks are placed; `Block` has its name.
 
-    Args:
-        store: beside whose tables it lies.
-        projection: of the sample.
-        vectors: [fitted, dim] of the sample.
-        should_stop: asked now and then.
-
-    Raises:
-        Stopped: ``should_stop`` said so.
-        NeuralvizError: it cannot be written.
+    ``vectors`` is [fitted, dim] of the sample. A NeuralvizError where it cannot be written.
     """
     parent = store.folder / _FOLDER
     folder = parent / secrets.token_hex(8)
@@ -174,11 +166,10 @@ def place_on_processes(
     *,
     n_processes: int | None = None,
 ) -> Iterator[PlacedBlock]:
-    """Place blocks on the cores of this machine, each on one; a single core needs no new process.
+    """Place blocks on the cores of this machine, at most 16; a single one needs no new process.
 
-    A script that is run as a file must guard what it does by ``if __name__ == "__main__"``, as of
-    `multiprocessing`. By default there is a process for every core, at most 16. Blocks under way
-    are given up at Stop; a process that was killed is a NeuralvizError.
+    A script that is run as a file must guard what it does by ``if __name__ == "__main__"``. Blocks
+    under way are given up at Stop; a process that was killed is a NeuralvizError.
     """
     n_processes = min(n_processes or min(count_cores(), MOST_PROCESSES), len(blocks))
     if n_processes <= 1:
@@ -261,20 +252,11 @@ def make_map(
     should_stop: ShouldStop = never,
     fitting: Fitting = DEFAULT,
 ) -> KeptMap:
-    """The kept map of a corpus by an embedder with some settings; made when there is none.
+    """The kept map of an embedded corpus with some settings; made when there is none.
 
     Of more than 200,000 texts, the map is fitted to a random sample of so many, which the seed
     decides, and the others are placed on it, block by block. Only the vectors of the sample are in
-    memory then.
-
-    Args:
-        store: that keeps the corpus, its vectors and the map.
-        corpus: all of it embedded.
-        embedder: whose vectors are projected.
-        settings: of the map.
-        on_progress, should_stop: as of `project`; the stage ``clusters`` comes last, and before it
-            ``placing`` where texts are placed. An index that is being made cannot be interrupted.
-        fitting: how the map of a large corpus is made.
+    memory then. An index that is being made cannot be interrupted.
 
     Raises:
         TextError, SettingsError, Stopped: as of `project`.

@@ -56,18 +56,10 @@ def suggest_k(sizes: Iterable[ArrayLike]) -> int:
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
     """Accuracy of the label that the majority of the ``k`` nearest other texts has.
 
-    Equal votes go to the label whose nearest voter is nearer. A text without a label is neither
-    voted on nor does it vote: the next neighbour that has one votes in its place, as far as the
-    neighbours known reach. A text none of whose known neighbours has a label counts as missed.
-
-    Args:
-        neighbours: of all texts.
-        labels: one a text, ``""`` for none.
-        k: voters; cut to the neighbours known.
-
-    Raises:
-        NeuralvizError: fewer than two texts have a label, or there is not one label a text.
-        SettingsError: ``k`` is below 1.
+    Equal votes go to the label whose nearest voter is nearer. A text without a label (``""``) is
+    neither voted on nor does it vote: the next neighbour that has one votes in its place, as far as
+    the neighbours known reach. A text none of whose known neighbours has a label counts as missed.
+    A NeuralvizError where fewer than two texts have a label.
     """
     is_right = knn_right(neighbours, labels, k)
     right, n = int(is_right.sum()), len(is_right)
@@ -110,13 +102,9 @@ def knn_voted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> list
 
 
 def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
-    """[row that has a label] `knn_right` of some texts alone.
+    """[row that has a label] `knn_right` of some texts alone, whose neighbours are ``near``.
 
-    Args:
-        near: the neighbours of these texts, among all.
-        codes: [text] int32 a number for each label, -1 for none.
-        rows: [row] row numbers of these texts.
-        k: voters.
+    ``codes`` is [text] int32 a number for each label, -1 for none; ``rows`` are those texts.
     """
     _check_k(k)
     own_codes, votes = codes[rows], codes[near.indices]

@@ -37,12 +37,8 @@ EXACT_UP_TO = 4096  # texts; UMAP draws the line at the same place
 def check_vectors(vectors: ArrayLike, row_name: str = "text") -> np.ndarray:
     """[text, dim] float32 in rows one after the other in memory.
 
-    Args:
-        vectors: [text, dim].
-        row_name: what a row stands for, in messages.
-
     Raises:
-        TextError: a value is no finite number, or too large; the message says of which text.
+        TextError: a value is no finite number, or too large; the message says in which row.
         SettingsError: they are no rows of numbers.
     """
     vectors = np.asarray(vectors)
@@ -191,20 +187,13 @@ def find_neighbours(
     should_stop: ShouldStop = never,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Neighbours:
-    """The ``k`` nearest other texts of every text.
+    """The ``k`` nearest other texts of every text, or all others where there are fewer.
 
     Up to 4,096 texts, all distances are computed. Beyond, neighbours are found by nearest
     neighbour descent with UMAP's settings on one thread, so that the seed decides the result, and
-    a few of them may be missed; texts of the same vector are found exactly.
-
-    Args:
-        vectors: [text, dim].
-        k: neighbours of a text; cut to the number of the other texts.
-        metric: one of ``METRICS``.
-        seed: of the descent, 0 … 2³² − 1.
-        should_stop: asked between blocks of texts, and while waiting for the turn; the descent
-            itself, and its compilation of some 20 s in a fresh process, cannot be interrupted.
-        on_wait: called once if another thread has numba at the moment.
+    a few of them may be missed; texts of the same vector are found exactly. The descent, and its
+    compilation of some 20 s in a fresh process, cannot be interrupted; ``on_wait`` is called once
+    if another thread has numba at the moment.
 
     Raises:
         SettingsError: an unknown metric, or ``k`` below 1.
@@ -241,16 +230,9 @@ def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
 
 
 def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cosine") -> Neighbours:
-    """The texts nearest to new vectors, by exact search.
+    """The ``k`` texts nearest to each of [query, dim] new vectors, by exact search.
 
-    Args:
-        vectors: [text, dim] of the texts, as `find_neighbours` takes them.
-        queries: [query, dim].
-        k: texts a query; cut to the number of texts.
-        metric: one of ``METRICS``.
-
-    Returns:
-        indices and distances [query, k]; a text with the query's own vector counts, at distance 0.
+    A text with the query's own vector counts, at distance 0.
     """
     queries = check_queries(queries, vectors.shape[1])
     check_search(metric, k)

@@ -49,17 +49,11 @@ def project(
     on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
     should_stop: ShouldStop = never,
 ) -> Projection:
-    """Make a map.
+    """Make a map of [text, dim] vectors; by default UMAP's own, with the cosine distance.
 
-    Maps by UMAP are made one after the other, whatever the number of threads that ask for one.
-
-    Args:
-        vectors: [text, dim].
-        settings: by default UMAP's own, with the cosine distance.
-        on_progress: called on this thread with every stage and epoch.
-        should_stop: asked after every epoch (t-SNE: every few), and every tenth of a second while
-            waiting. The search for neighbours among many texts, the start of a layout, and their
-            compilation in a fresh process cannot be interrupted.
+    Maps by UMAP are made one after the other, whatever the number of threads that ask for one. The
+    search for neighbours among many texts, the start of a layout, and their compilation in a fresh
+    process cannot be interrupted; else ``should_stop`` is asked after every epoch or few.
 
     Raises:
         TextError: fewer than 5 vectors that differ, or something in them that is no usable number.
@@ -131,10 +125,6 @@ def find_distinct(
 ) -> tuple[np.ndarray, np.ndarray, Neighbours]:
     """The texts that are laid out: many of one vector would be torn into several clouds.
 
-    Args:
-        vectors, settings, should_stop, on_wait: as of `project`.
-        neighbours: of all texts.
-
     Returns:
         [distinct] numbers of texts, no two of one vector; [text] which of these stands for it; and
         the neighbours of the distinct ones among themselves.
@@ -204,22 +194,12 @@ def place(
     *,
     should_stop: ShouldStop = never,
 ) -> np.ndarray:
-    """Coordinates of new texts on a map; the texts that are on it do not move.
+    """[new, dimensions] float32 of [new, dim] texts on a map; those that are on it do not move.
 
     A new vector that is on the map already lands on its own point. The others land where the
-    reducer's own placing puts them, after an exact search for their nearest texts: UMAP's
-    ``transform``, openTSNE's ``transform``, or the product with the components. New texts are
-    placed each by itself, but UMAP's steps depend a little on which are placed together. The first
-    call for a map prepares it; a call waits while a map is being made by UMAP.
-
-    Args:
-        vectors: [text, dim] of the texts on the map.
-        projection: the map, just made or opened again.
-        new: [new, dim].
-        should_stop: asked every tenth of a second while waiting.
-
-    Returns:
-        [new, dimensions] float32.
+    reducer's own placing puts them (``transform`` of UMAP and openTSNE, or the product with the
+    components), after an exact search for their nearest texts. UMAP's steps depend a little on
+    which texts are placed together. A call waits while a map is being made by UMAP.
     """
     new = check_queries(new, vectors.shape[1])
     settings = projection.settings
@@ -270,17 +250,11 @@ def lay_out_snapshots(
 
     Each map begins where the one before has its points, and is then laid upon it by rotation,
     reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
-    can.
-
-    Args:
-        embeddings: by snapshot, [text, dim] of the same texts.
-        after_epoch: told how many epochs of all maps are done, of how many.
-        should_stop: asked every few epochs.
+    can. ``after_epoch`` is told how many epochs of all maps are done, of how many.
 
     Raises:
         NeuralvizError: there is no embedding, or they are of different numbers of texts.
-        TextError: fewer than 5 different vectors, or one holds something that is no usable number.
-        Stopped: ``should_stop`` said so.
+        TextError, Stopped: as of `project`.
     """
     if not embeddings or len({len(embedding) for embedding in embeddings}) > 1:
         raise NeuralvizError("Maps in one frame need embeddings of the same texts.")

@@ -45,21 +45,13 @@ STAGES = {
 
 @dataclass(frozen=True)
 class ProjectionSettings:
-    """What a map depends on besides the vectors.
-
-    Attributes:
-        n_neighbors: of UMAP, each text itself counted, 2 … 200: few show detail, many the whole.
-        metric: ``cosine``, ``euclidean`` or ``manhattan``; for PCA it decides the neighbours alone.
-
-    Raises:
-        SettingsError: on making it, one of them is out of its range.
-    """
+    """What a map depends on besides the vectors; a SettingsError where a value is out of range."""
 
     reducer: str = "umap"  # ``umap``, ``pca`` or ``tsne``
     dimensions: int = 2  # 2 or 3; t-SNE has 2
-    n_neighbors: int = 15
+    n_neighbors: int = 15  # of UMAP, each text itself counted: few show detail, many the whole
     min_dist: float = 0.1  # of UMAP, how close points may lie together, 0 … 0.99
-    metric: str = "cosine"
+    metric: str = "cosine"  # of `METRICS`; for PCA it decides the neighbours alone
     perplexity: float = 30.0  # of t-SNE, about how many neighbours count, 1 … 100
     seed: int = SEED  # 0 … 2³² − 1
 
@@ -96,11 +88,7 @@ class ProjectionSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ProjectionSettings:
-        """The settings with these values; those left out have their defaults.
-
-        Raises:
-            SettingsError: there is no such setting, or a value is out of its range.
-        """
+        """The settings with these values; a SettingsError where there is no such setting."""
         unknown = values.keys() - {setting.name for setting in fields(cls)}
         if unknown:
             raise SettingsError(f"Unknown map setting “{min(unknown)}”.")
@@ -145,20 +133,14 @@ def _is_real(value: object) -> bool:
 
 @dataclass(frozen=True)
 class ProjectionEvent:
-    """How far a map is.
-
-    Attributes:
-        n_done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
-            counted.
-        span: 0 … 1 where the stage begins and ends in all of the work.
-    """
+    """How far a map is."""
 
     __repr__ = short_repr
 
     stage: str  # one of `STAGES`
-    n_done: int = 0
+    n_done: int = 0  # epochs of the layout, or texts that are placed
     total: int = 0
-    span: tuple[float, float] = (0.0, 1.0)
+    span: tuple[float, float] = (0.0, 1.0)  # where the stage begins and ends in all of the work
 
     @property
     def share(self) -> float:
@@ -169,21 +151,13 @@ class ProjectionEvent:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A map.
-
-    Arrays and plain values alone: it can be kept in files and opened by another process.
-
-    Attributes:
-        neighbours: of the texts by their vectors, at least 15 of each where there are as many.
-        fitted: for PCA the ``mean`` [dim], ``components`` [dimensions, dim] and
-            ``explained_variance_ratio`` [dimensions]; else empty.
-    """
+    """A map: arrays and plain values alone."""
 
     __repr__ = short_repr
 
     coordinates: np.ndarray  # [text, dimensions] float32, finite
     settings: ProjectionSettings  # as asked for
-    neighbours: Neighbours
+    neighbours: Neighbours  # at least 15 of each text where there are as many
     notes: tuple[str, ...] = ()  # sentences on what was done otherwise than asked for
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
 

@@ -54,7 +54,6 @@ class Column:
 
 
 def describe_deleted(corpus: Corpus) -> str:
-    """What is said when a corpus is not there any more."""
     return f"The corpus “{corpus.name}” was deleted in the meantime."
 
 
@@ -81,13 +80,7 @@ def corpus_rows(
     labels: Sequence[pa.Array],
     ids: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Texts as rows of `texts_table`.
-
-    Args:
-        texts: none of them blank.
-        labels: [column] an array of strings or doubles, a value a text.
-        ids: no two alike; by default texts are numbered from 1.
-    """
+    """Texts as rows of `texts_table`, with [column] arrays of labels."""
     return pa.table(
         {
             "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
@@ -238,18 +231,12 @@ class Corpus:
 
 
 class CorpusStore:
-    """Everything of corpora that is kept in one folder.
+    """Everything of corpora that is kept in one folder, by default the user's own.
 
     Any thread may call any method; nothing is held open between calls. What is read of a corpus is
-    in the order of its rows, or of the rows that are asked for.
-
-    Args:
-        folder: made when something is first kept in it; by default the user's own.
-        owner: who looks: sees their own corpora and everybody's, and adds their own. By default
-            all are seen, and what is added is everybody's.
-
-    Raises:
-        StoreError: a newer neuralviz wrote the folder, or it cannot be read.
+    in the order of its rows, or of the rows that are asked for. An owner sees their own corpora and
+    everybody's, and adds their own; without one all are seen, and what is added is everybody's. A
+    StoreError where a newer neuralviz wrote the folder, or it cannot be read.
     """
 
     def __init__(self, folder: Path | None = None, owner: str | None = None) -> None:
@@ -291,13 +278,10 @@ class CorpusStore:
         return self.add_blocks(name, [column for column, _ in labels], [rows])
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
-        """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.
-
-        A name that is taken gets a number behind it; ``source`` is as of `Corpus`.
-        """
+        """A corpus that nothing is kept of yet: write its rows to `texts_table`, `announce` it."""
         return Corpus(
             id=secrets.token_hex(6),
-            name=free_name(tidy_name(name), [corpus.name for corpus in self.corpora()]),
+            name=tidy_name(name),
             n_texts=0,
             n_distinct=0,
             created=current_time(),
@@ -309,18 +293,12 @@ class CorpusStore:
     def announce(
         self,
         corpus: Corpus,
-        keep: Callable[[], object] = lambda: None,
+        keep: Callable[[Corpus], Corpus] = lambda corpus: corpus,
         wait: float = WAIT,
     ) -> Corpus:
         """Say that a corpus is there, unless another one was made of the same files meanwhile.
 
-        Args:
-            corpus: with its numbers of texts.
-            keep: writes its rows, where they are not there yet.
-            wait: seconds for others who write.
-
-        Returns:
-            The corpus that is there.
+        ``keep`` writes its rows, and returns it with its numbers of texts.
         """
 
         def write() -> Corpus:
@@ -328,38 +306,26 @@ class CorpusStore:
             if earlier:
                 self.database.drop(texts_table(corpus))
                 return earlier
-            keep()
-            self.database.registry("corpora").add([_registry_row(corpus)])
-            return corpus
+            taken = [rival.name for rival in self.corpora()]
+            kept = replace(keep(corpus), name=free_name(corpus.name, taken))
+            self.database.registry("corpora").add([_registry_row(kept)])
+            return kept
 
-        announced = self.database.write(write, wait)
-        return announced if announced.id != corpus.id else self._rename_if_taken(corpus)
+        return self.database.write(write, wait)
 
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
     ) -> Corpus:
         """`add` for more texts than memory holds: blocks of `corpus_rows`, read one by one."""
-        corpus = self.new(name, tuple(columns))
         keys_written: list[np.ndarray] = []
 
-        def write() -> None:
-            table = texts_table(corpus)
+        def write_rows(corpus: Corpus) -> Corpus:
             rows = split_batches(blocks, keys_written)
-            self.database.create(table, rows, corpus_schema(columns))
+            self.database.create(texts_table(corpus), rows, corpus_schema(columns))
             keys = np.concatenate([np.zeros(0, "S16"), *keys_written])
-            counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
-            self.database.registry("corpora").add([_registry_row(counted)])
+            return replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
 
-        self.database.write(write)
-        return self._rename_if_taken(self.corpus(corpus.id))
-
-    def _rename_if_taken(self, corpus: Corpus) -> Corpus:
-        """Give a corpus another name when another process has kept one of its name meanwhile."""
-        rivals = [rival for rival in self.corpora() if rival.id != corpus.id]
-        first = (corpus.created, corpus.id)
-        if any(o.name == corpus.name and (o.created, o.id) < first for o in rivals):
-            return self.rename(corpus, free_name(corpus.name, [rival.name for rival in rivals]))
-        return corpus
+        return self.announce(self.new(name, tuple(columns)), write_rows)
 
     def check_kept(self, corpus: Corpus) -> None:
         """Raises StoreError where a corpus was deleted."""
@@ -371,13 +337,11 @@ class CorpusStore:
 
         One that got a number behind its name counts.
         """
-        named = name_pattern(name)
         labels = label_columns(read)
         columns = tuple(column for column, _ in labels)
-        for corpus in self.corpora():
+        for corpus in self._list_named(name):
             if (
-                named.fullmatch(corpus.name)
-                and (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
+                (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
                 and np.array_equal(self.keys(corpus), text_keys(read.texts))
                 and tuple(self.ids(corpus)) == text_ids(read)
                 and all(values.equals(self._label(corpus, column)) for column, values in labels)
@@ -387,11 +351,12 @@ class CorpusStore:
 
     def find_source(self, name: str, source: str) -> Corpus | None:
         """The corpus that was made of just these files under this name, as of `find`."""
-        named = name_pattern(name)
-        for corpus in self.corpora():
-            if named.fullmatch(corpus.name) and corpus.source == source:
-                return corpus
-        return None
+        return next((kept for kept in self._list_named(name) if kept.source == source), None)
+
+    def _list_named(self, name: str) -> list[Corpus]:
+        """Corpora that are called so, with a number behind it or without."""
+        pattern = re.compile(rf"{re.escape(tidy_name(name))}( \(\d+\))?")
+        return [corpus for corpus in self.corpora() if pattern.fullmatch(corpus.name)]
 
     def rename(self, corpus: Corpus, name: str) -> Corpus:
         """Give a corpus another name; a StoreError where it is none, or taken."""
@@ -440,19 +405,16 @@ class CorpusStore:
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
-        self._forget_results(corpus)
-        remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
-        self.vectors.forget(
-            np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
-        )
-
-    def _forget_results(self, corpus: Corpus) -> None:
         try:
             forget_results(corpus_view(corpus.id))
         except OSError as error:
             raise StoreError(
                 f"The results of “{corpus.name}” could not be deleted: {error}."
             ) from error
+        remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
+        self.vectors.forget(
+            np.setdiff1d(mine, np.concatenate(remaining_keys)) if remaining_keys else mine
+        )
 
     # --- rows ------------------------------------------------------------------------------------
 
@@ -478,11 +440,9 @@ class CorpusStore:
         return np.array(values.to_pylist(), dtype=object)
 
     def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """A column as numbers: of many millions of texts, too, it takes little room.
+        """[text] int32 which of some names each text has, -1 where there is none; and the names.
 
-        Returns:
-            [text] int32 which of the names each has, -1 where there is none; and the names, in the
-            order in which they first come. Names of numbers are as in `label_names`.
+        They are as in `label_names`, in the order in which they first come.
         """
         return encode_labels(self._label(corpus, corpus.column(name)))
 
@@ -543,11 +503,6 @@ def tidy_name(name: str) -> str:
     return tidied
 
 
-def name_pattern(name: str) -> re.Pattern[str]:
-    """The names that something called like this may have got: a number behind it counts."""
-    return re.compile(rf"{re.escape(tidy_name(name))}( \(\d+\))?")
-
-
 def _read_corpus(row: Mapping[str, Any]) -> Corpus:
     content = json.loads(row["about"])
     content["columns"] = tuple(Column(name, kind) for name, kind in content["columns"])
@@ -566,37 +521,18 @@ def _registry_row(corpus: Corpus) -> dict[str, str]:
     return columns | {"about": json.dumps(content)}
 
 
-def add_once(
-    store: CorpusStore, name: str, add: Callable[[], Corpus], made_of: str = ""
-) -> Corpus | None:
-    """The corpus that ``add`` makes, unless that has been done before in this store; None then.
+def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus | None:
+    """The corpus that ``add`` makes; None where that has been done before in this store.
 
-    A corpus that is still there is added again, to itself, once it is made of something else.
-
-    Args:
-        store: to be added to.
-        name: of the mark that is left in its folder.
-        add: makes the corpus, and uses what is there of it.
-        made_of: says what is added with the corpus.
+    A mark of this name stays in its folder, also when somebody deletes the corpus.
     """
-    mark = store.folder / f"{name}.json"
+    mark = store.folder / f"{name}.added"
     with _adding:
-        is_new = not mark.exists()
-        if not is_new and not _is_outdated(mark, made_of, store):
+        if mark.exists():
             return None
         corpus = add()
         try:
-            mark.write_text(json.dumps({"corpus": corpus.id, "made_of": made_of}), "utf-8")
+            mark.touch()
         except OSError as error:
             raise folder_error(f"Could not write {mark}: {error.strerror or error}.") from error
-    return corpus if is_new else None
-
-
-def _is_outdated(mark: Path, made_of: str, store: CorpusStore) -> bool:
-    """Whether a corpus that is still there was made of something else."""
-    try:
-        content = json.loads(mark.read_bytes())
-        is_same = content.get("made_of", "") == made_of
-        return not is_same and content["corpus"] in {corpus.id for corpus in store.corpora()}
-    except (OSError, ValueError, LookupError, AttributeError):
-        return False  # nobody knows: it may have been deleted
+    return corpus

@@ -57,8 +57,7 @@ INTERVAL = 3600.0  # seconds between two looks of a process at a store
 class Database:
     """Tables by name. Any thread may call any method; nothing is held open between calls.
 
-    Raises StoreError where a newer neuralviz wrote the folder, or it cannot be read. The folder is
-    made when something is first kept in it.
+    The folder is made when something is first kept in it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -364,26 +364,16 @@ def embed(
 
     Portion by portion, the longest texts go first, in batches that depend on the texts alone: a run
     that was ended in any way goes on where it was, and comes to the same vectors, bit by bit, as
-    one that was not. The parts of a concatenation are kept on their own, too.
-
-    Args:
-        texts: in any order; the same one twice is computed once.
-        method: an embedder, or what to make one of.
-        store: where vectors are looked for and kept.
-        loaders: where models come from, by kind.
-        batch_size: texts of a batch; by default 32, and 8 where a model is tuned on every text.
-        with_vectors: whether events bring the vectors; without them, only progress is told.
-        before_keeping: called each time before vectors are kept; may raise `StoreError`.
-        keep_every: seconds after which finished vectors are kept; also at the end, however it
-            comes.
-        should_stop: asked again and again, also within a batch.
+    one that was not. The parts of a concatenation are kept on their own, too. A batch has 32 texts
+    by default, and 8 where a model is tuned on every text; finished vectors are kept every
+    ``keep_every`` seconds, after ``before_keeping``, and at the end, however it comes.
 
     Yields:
         Events that bring what was kept, one at least; then one a batch. The last is complete.
 
     Raises:
         Stopped: ``should_stop`` said so; what is finished is kept.
-        UnreadableTextError: the embedder cannot read a text; with the first batches, in most cases.
+        UnreadableTextError: the embedder cannot read a text.
         StoreError: the vectors cannot be kept, and those kept before are.
         ModelError: a model cannot be had, or a vector holds what is no finite number.
         SettingsError: the settings make no sense for the model, or the batch size is none.
@@ -446,9 +436,8 @@ def embed_at_once(
 ) -> Generator[SharedEvent]:
     """Embed by embedders that differ by their epochs alone, in one run for all (`share_epochs`).
 
-    Those that lack the vectors of the same texts go together. One that lacks others than every
-    other does is left to `embed`, which finds what came of this. Arguments and errors are those of
-    `embed`; none of the embedders may be fast. There is an event after every batch.
+    Those that lack the vectors of the same texts go together; the others are left to `embed`, which
+    finds what came of this. None of the embedders may be fast. There is an event after every batch.
     """
     from neuralviz.embedders.neural import share_epochs  # loads torch
 
@@ -486,9 +475,8 @@ def embed_corpus(
 ) -> Generator[EmbeddingEvent]:
     """`embed` for the texts of a corpus, without the vectors in the events.
 
-    Raises:
-        As `embed`; StoreError also when the corpus was deleted meanwhile, and TextError with the
-        row and the id of a text that cannot be read.
+    A StoreError also when the corpus was deleted meanwhile, and a TextError with the row and the id
+    of a text that cannot be read.
     """
     embedder = make_embedder(method, loaders) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)

@@ -1,4 +1,8 @@
-"""What is said where the folder that everything is kept in cannot be read or written."""
+"""Results of runs, kept on this machine for a while under the ids of their views; and their folder.
+
+Whoever has a view's id, which nobody can guess, has its texts; the key of the work leads to what
+came of them. What came of a saved corpus has an id that is made of the corpus's, and goes with it.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +34,10 @@ COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everyb
 
 
 def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to") -> StoreError:
-    """The error to raise where a folder cannot be used.
+    """The error to raise where a folder cannot be used; the sentence says which, and what to do.
 
     Visitors of a server can mend nothing, and its paths are not for them: they are told what is
     the matter, and the log has the sentence.
-
-    Args:
-        sentence: says which folder, why, and what to do.
-        cannot: what visitors are told.
     """
     settings = server_settings()
     if not (settings.open or settings.demo):
@@ -66,13 +66,7 @@ def why_not_writable(folder: Path) -> str:
 
 
 def keep_result(view: str, key: str, content: bytes) -> None:
-    """Keep the result of a piece of work, in place of an earlier one.
-
-    Args:
-        view: id of the view that the work belongs to; a ValueError where it is none.
-        key: all that the result depends on.
-        content: the result.
-    """
+    """Keep what came of work, in place of an earlier result; a ValueError without a view."""
     path = _path(view, key)
     write_bytes_beside(path, content)
     prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
@@ -150,15 +144,10 @@ def prune(
     unit: Callable[[Path], str] = attrgetter("name"),
     spare: Callable[[Path], bool] = lambda _: False,
 ) -> None:
-    """Delete what is too old, and what was opened longest ago where there is too much.
+    """Delete what is older than some days, and what was opened longest ago beyond ``n_bytes``.
 
-    Args:
-        folder: of files and folders; when one was opened is when a file of it was changed last.
-        n_bytes: there is room for.
-        days: since it was last opened that a file is kept.
-        max_units: units that are kept; by default as many as there is room for.
-        unit: what of a path says which files belong together, and come and go so.
-        spare: whether a path must not be deleted, asked of those that would be.
+    ``unit`` says which files of the folder come and go together, ``max_units`` how many of these
+    are kept, and ``spare`` whether a path must not be deleted.
     """
     units: dict[str, tuple[float, int, list[Path]]] = {}
     for path in folder.iterdir():

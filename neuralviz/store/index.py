@@ -81,9 +81,8 @@ def build_index(
 ) -> VectorIndex | None:
     """Make the index of an embedder's vectors, or bring it up to date; None where they are few.
 
-    What is there already stays, and what came later is put in. Others that write wait meanwhile,
-    and readers do not; others that would build it wait too, and find it there. When it is killed
-    nothing is lost: the next call does what is left.
+    Others that write wait meanwhile, and readers do not. When it is killed nothing is lost: the
+    next call does what is left.
     """
     work, current, _ = _find_work(database, embedder, smallest)
     if work == "none":

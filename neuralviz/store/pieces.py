@@ -114,10 +114,8 @@ def commit_pieces(
 ) -> None:
     """Put pieces into the tables of some embedders, by one commit each, and nothing twice.
 
-    A piece whose file is gone is left out: its texts are missing as before.
-
-    Raises:
-        StoreError: they cannot be put in; what was there is still there.
+    A piece whose file is gone is left out: its texts are missing as before. A StoreError where they
+    cannot be put in; what was there is still there.
     """
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]

@@ -59,10 +59,7 @@ class StoredVectors:
 
 
 class VectorStore(Protocol):
-    """Where `neuralviz.store.embedding.embed` keeps vectors, by embedder and key of a text.
-
-    Any thread may call any method. `KeptVectors` keeps them on disk, `MemoryVectors` in memory.
-    """
+    """Where `embed` keeps vectors, by embedder and text key; any thread may call any method."""
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""

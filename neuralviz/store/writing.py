@@ -35,10 +35,7 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def check_destination(path: Path, *other_endings: str) -> None:
-    """Raises NeuralvizError where no table can be written to ``path``, before the work.
-
-    Other endings than those of tables may be good, too.
-    """
+    """Raises NeuralvizError where no table, or other ending, can be written to ``path``."""
     endings = (*other_endings, *_WRITERS)
     if path.suffix.lower() not in endings:
         raise NeuralvizError(
@@ -62,19 +59,15 @@ def write_vectors(
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table of strings, numbers and lists of numbers.
+    """Write strings, numbers and lists of numbers to a ``.parquet``, ``.csv`` or ``.jsonl`` file.
 
-    The ending of ``path`` is ``.parquet``, ``.csv`` (lists as JSON) or ``.jsonl``. Raises
-    NeuralvizError where it cannot be written; what was at ``path`` is still there then.
+    A NeuralvizError where it cannot be written; what was at ``path`` is still there then.
     """
     write_pieces(path, [table])
 
 
 def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
-    """`write_table` of a table that comes in pieces, one at least, which are written as they come.
-
-    What was at ``path`` is still there where ``pieces`` raises an error.
-    """
+    """`write_table` of a table in pieces, one at least, which are written as they come."""
     with explain_write_errors(path), write_beside(path) as file:
         _WRITERS[path.suffix.lower()](file, iter(pieces))
 

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.best_layer import BEST_OF_ALL
-from neuralviz.headlines.layers import describe_best_layer, describe_parts, describe_settings_range
+from neuralviz.headlines.layers import describe_best_layer, describe_parts
 from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
@@ -197,12 +197,7 @@ def _show_parts(result: LayerPairs, coefficient: str) -> None:
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
         "weights the tokens of a sentence."
     )
-    headline = describe_settings_range(
-        _get_values(result.windows[variant], coefficient),
-        _get_values(result.layer_starts[variant], coefficient),
-        coefficient,
-    )
-    with slide(f"{KEY}-sweeps", headline):
+    with slide(f"{KEY}-sweeps"):
         window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
         with window_column:
             _show_sweep(result, coefficient, "layer window")
