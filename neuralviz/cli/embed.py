@@ -173,9 +173,6 @@ def _embed_texts(
 
     Returns:
         What is finished, and whether Ctrl-C was pressed.
-
-    Raises:
-        NeuralvizError: a method cannot embed them.
     """
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
     embedded, is_stopped = run_task(task)

@@ -127,11 +127,7 @@ def options_option(defaults: Mapping[str, str] | None = None) -> Any:
 
 
 def header_line(header: int | None, no_header: bool) -> int | None:
-    """The line that names the columns as `Source.header`, from two options.
-
-    Raises:
-        SettingsError: both are set.
-    """
+    """The line that names the columns as `Source.header`, from two options."""
     if header is not None and no_header:
         raise SettingsError("Use either --header or --no-header, not both.")
     return 0 if no_header else header
@@ -213,11 +209,7 @@ def _is_meant_as_address(text: str) -> bool:
 
 
 def ray_work() -> ModuleType:
-    """`neuralviz.cli.ray_work`, which loads Ray.
-
-    Raises:
-        NeuralvizError: it is not installed.
-    """
+    """`neuralviz.cli.ray_work`, which loads Ray."""
     if find_spec("ray") is None or find_spec("lance") is None:
         raise NeuralvizError('--ray needs Ray. Install it with: pip install "neuralviz[ray]"')
     return import_module("neuralviz.cli.ray_work")

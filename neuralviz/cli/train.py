@@ -245,10 +245,7 @@ def _show_training(
 ) -> Iterator[Callable[[TrainingEvent], None]]:
     """Yield a function that shows events: as JSON lines, or as a bar with lines around it.
 
-    Args:
-        as_json: print JSON lines.
-        part: what is trained, in words.
-        untrained: 0 … 1 accuracy of the whole model as it is; None where it is not measured.
+    ``untrained`` is the accuracy, 0 … 1, of the whole model as it is, where that was measured.
     """
 
     def show_json(event: TrainingEvent) -> None:
@@ -506,11 +503,7 @@ def train_similarity(
 
 
 def _save_best_rung(ladder: Ladder, model: ModelRef, name: str) -> None:
-    """Save the rung, and of its seeds the one, that is best on the dev pairs.
-
-    Raises:
-        NeuralvizError: the dev pairs choose no rung, or the model cannot be written.
-    """
+    """Save the rung, and of its seeds the one, that is best on the dev pairs."""
     best = best_rung(ladder)
     if best is None:
         raise NeuralvizError(

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.headlines.layers import describe_blocks, describe_epochs
+from neuralviz.headlines.layers import describe_blocks
 from neuralviz.jobs.micro_tuning import TuneBlocks
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
@@ -222,7 +222,7 @@ def _show_by_epoch(run: Run[BlockChanges], measure: str) -> None:
     blocks = task.grid.blocks
     totals = task.grid.totals(changes.norms, per_value=measure == "per value")
     axes = {"epoch": range(1, n_epochs + 1), "block": blocks}
-    with slide(f"{KEY}-epochs", describe_epochs(totals[:n_epochs])):
+    with slide(f"{KEY}-epochs"):
         show_figure(
             block_totals_figure(totals, blocks, measure=unit, epochs=task.settings.epochs),
             key=f"{KEY}-totals-{run.id}",

@@ -12,7 +12,6 @@ import streamlit as st
 
 from neuralviz.headlines.layers import (
     NAMED,
-    describe_layer_weights,
     describe_map,
     describe_settings,
     describe_text,
@@ -352,10 +351,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, provenance: 
     kinds = {name: getattr(weights, name) for name in ("alignment", "novelty", "combined")}
     axes = {"position": range(states.n_counted), "layer": weights.layers}
     tokens = np.repeat(states.counted, len(weights.layers))
-    with (
-        slide(f"{KEY}-weights", describe_layer_weights(weights)),
-        allow_swiping(f"{KEY}-scrolled", 720),
-    ):
+    with slide(f"{KEY}-weights"), allow_swiping(f"{KEY}-scrolled", 720):
         show_figure(
             plots.weights_figure(
                 {name.title(): values for name, values in kinds.items()},
