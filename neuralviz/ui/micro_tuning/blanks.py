@@ -54,7 +54,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         key: begins the keys of the widgets.
         text: the one that is looked at.
     """
-    if text not in record.started():
+    if text not in record.started_texts:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
     is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
@@ -91,7 +91,9 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
     """Sliders for the deltas to add: pairs of a scale and a text."""
     first, middle, last = st.columns(3, vertical_alignment="bottom")
     names = {NO_OTHER: "no other text"}
-    names |= {i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started() if i != text}
+    names |= {
+        i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started_texts if i != text
+    }
     label = "× the delta" if len(record.texts) == 1 else f"× the delta of text {text + 1}"
     scaled = [(_ask_scale(first, label, "delta-scale"), text)]
     if len(names) > 1:

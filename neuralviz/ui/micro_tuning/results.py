@@ -40,14 +40,14 @@ SHOWN_PRODUCTS = 100
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
     """Show a finished text: word shares, predictions, cosine similarities, downloads."""
-    if not record.started():
+    if not record.started_texts:
         return
     if text in record.reports:
         _show_shares(record, key, text)
         _show_predictions(record, key, text)
     else:
         st.caption("Word shares and predictions appear only when micro-tuning is finished.")
-    if text in record.started() and len(record.alike(text)) > 1:
+    if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
     if len(record.texts) > 1 and record.settings.epochs > 1:
         _offer_one_step(record, key)
@@ -138,9 +138,9 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
 
 def _show_products(record: RunRecord, key: str, text: int) -> None:
     """Cosine similarities of ``text`` and the other texts that have had as many epochs."""
-    alike = record.alike(text)
+    alike = record.texts_like(text)
     shown_texts = alike[:SHOWN_PRODUCTS]
-    vectors = record.embeddings()[np.searchsorted(record.started(), shown_texts)]
+    vectors = record.embeddings()[np.searchsorted(record.started_texts, shown_texts)]
     products = vectors @ vectors.T
     labels = [record.texts[i] for i in shown_texts]
     if len(shown_texts) < len(alike):
@@ -163,7 +163,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
 
 def list_losses(record: RunRecord) -> pd.DataFrame:
     """A row for every number of epochs from 0, as drawn; unknown losses are empty."""
-    started = record.started()
+    started = record.started_texts
     losses = record.loss_curves()[started].T
     table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
     table.insert(0, "epoch", np.arange(len(losses)))
@@ -172,7 +172,7 @@ def list_losses(record: RunRecord) -> pd.DataFrame:
 
 def list_norms(record: RunRecord) -> pd.DataFrame:
     """A row for every started text and finished epoch, a column for every layer."""
-    started = record.started()
+    started = record.started_texts
     names = short_layer_names(record.settings.layers)
     norms = record.delta_norm[:, started].transpose(1, 0, 2)  # [text, epoch, layer]
     axes = {"text": [i + 1 for i in started], "epoch": range(1, norms.shape[1] + 1)}
@@ -182,7 +182,7 @@ def list_norms(record: RunRecord) -> pd.DataFrame:
 
 def list_embeddings(record: RunRecord) -> pd.DataFrame:
     """A row for every started text: its id, epochs and embedding."""
-    started = record.started()
+    started = record.started_texts
     return pd.DataFrame(
         {
             "id": [str(i + 1) for i in started],
