@@ -34,6 +34,7 @@ from neuralviz.plots.compare import (
 from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.choices import show_choosable_table
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
 from neuralviz.ui.live_figure import Handlers, draw_live_figure
 from neuralviz.ui.page import plain
@@ -253,23 +254,19 @@ def show_disagreements(
         table[result.method] = differences.products[listed, m]
         table[ranks[m]] = differences.ranks[listed, m].astype(int)
 
-    def choose() -> None:
-        for row in st.session_state[key]["selection"]["rows"]:
-            choose_pair(int(differences.first[row]), int(differences.second[row]))
+    def choose(row: int) -> None:
+        choose_pair(int(differences.first[row]), int(differences.second[row]))
 
-    st.dataframe(
-        pd.DataFrame(table),
-        hide_index=True,
-        column_order=None if len(results) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # fit
-        height=260,
-        key=key,
-        on_select=choose,
-        selection_mode="single-row",
-        column_config={
+    show_choosable_table(
+        table,
+        key,
+        choose,
+        {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
             **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
+        None if len(results) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # that fit
     )
     with st.popover(
         "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"

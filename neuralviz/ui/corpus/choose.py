@@ -22,7 +22,7 @@ from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.choices import choose_header
+from neuralviz.ui.choices import ROW_HEIGHT, choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
 from neuralviz.ui.corpus.search import read_new_value, write_value
 from neuralviz.ui.figures import download
@@ -53,7 +53,6 @@ _UPLOADS = "corpus-uploads"  # sources of files by id
 _IMPORTED = "corpus-imported"  # a message for the next run of the page
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
-ROW_HEIGHT = 37  # px, of a table
 GUESSED = "detect automatically"
 _MODES: dict[Mode, str] = {
     "line": "One text per line",

@@ -17,7 +17,6 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.layers import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
@@ -29,6 +28,7 @@ from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
+from neuralviz.ui.worst_cases import list_worst
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -278,18 +278,6 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
     )
     ranks = table[["score", "cosine"]].rank(pct=True)
     disagreement = (ranks["cosine"] - ranks["score"]).abs().sort_values(ascending=False)
-    with st.expander("Pairs with the largest disagreement"):
-        worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
-        worst = worst.assign(
-            sentence1=[shorten(sentence, 300) for sentence in worst["sentence1"]],
-            sentence2=[shorten(sentence, 300) for sentence in worst["sentence2"]],
-        )
-        formats = {"score": "%.3g", "cosine": "%.2f"}
-        st.dataframe(
-            worst,
-            hide_index=True,
-            column_config={
-                name: st.column_config.NumberColumn(format=spec, width="small")
-                for name, spec in formats.items()
-            },
-        )
+    st.markdown("**Pairs with the largest disagreement**")
+    worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
+    list_worst(worst.rename(columns={"score": "human score"}), f"{KEY}-worst")

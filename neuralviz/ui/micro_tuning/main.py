@@ -143,14 +143,16 @@ def _is_tour_example(model_id: str) -> bool:
 def _restore(task: TuneTexts) -> bool:
     """Make the run of a task the last one; whether there is one, or a recording."""
     _restore_earlier(task)
-    record, runs = recorded_run(), RUNS.list_runs()
-    is_recorded = (task.model.id, task.texts, task.settings) == (
-        *(record.model_id, record.texts),
-        record.settings,
+    recorded = recorded_run()
+    asked = (task.model.id, task.texts, task.settings)
+    is_recorded = not RUNS.list_runs() and asked == (
+        recorded.model_id,
+        recorded.texts,
+        recorded.settings,
     )
-    if is_recorded and not runs and RUN not in st.query_params:
+    if is_recorded and RUN not in st.query_params:
         return True
-    return RUNS.recall(task, result_view_id(KEY)) is not None or (is_recorded and not runs)
+    return RUNS.recall(task, result_view_id(KEY)) is not None or is_recorded
 
 
 def _restore_earlier(task: TuneTexts) -> None:
