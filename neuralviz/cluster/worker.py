@@ -187,7 +187,7 @@ class EmbedUnits:
                     f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
                     "of this machine. Install the same neuralviz and the same model files on all."
                 )
-            self._pieces = PieceVectors(self._store.database, self._store.vectors)
+            self._pieces = PieceVectors(self._store.database)
             self._kept = self._pieces.register(self._embedder)
         except NeuralvizError as error:
             self._failed = str(error)

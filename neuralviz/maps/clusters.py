@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -145,7 +145,9 @@ def name_clusters(
         else:
             within[label].update(words)
             n_texts[label].update(set(words))
-    in_clusters = _sum_counters(within)
+    in_clusters = Counter[str]()
+    for counts in within:
+        in_clusters.update(counts)
     everywhere = in_clusters + outside
     n_everywhere = everywhere.total()
     stop_words = _stop_words(everywhere)
@@ -154,37 +156,21 @@ def name_clusters(
     for counts, support in zip(within, n_texts, strict=True):
         n_within = counts.total()
         n_rest = n_everywhere - n_within
-        names.append(
-            _best_words(
-                {
-                    word: times / n_within * math.log1p(mean_size / in_clusters[word])
-                    for word, times in counts.items()
-                    if support[word] > 1
-                    and word not in stop_words
-                    and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
-                },
-                n_words,
-            )
-        )
+        scores = {
+            word: times / n_within * math.log1p(mean_size / in_clusters[word])
+            for word, times in counts.items()
+            if support[word] > 1
+            and word not in stop_words
+            and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
+        }
+        names.append(tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n_words]))
     return tuple(names)
-
-
-def _best_words(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
-    return tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n])
 
 
 def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
     """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
     lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
     return lowest * n_rest >= MARKED_OFF * highest * n_within
-
-
-def _sum_counters(counters: Sequence[Counter[str]]) -> Counter[str]:
-    """How often each word stands in all of them."""
-    total = Counter[str]()
-    for counter in counters:
-        total.update(counter)
-    return total
 
 
 def _split_words(text: str) -> Iterator[str]:

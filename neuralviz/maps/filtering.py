@@ -1,7 +1,4 @@
-"""Which texts of a corpus are looked at: by labels, numbers and words, or selected by hand.
-
-And which columns tell its texts apart, and are not names, ids or measurements.
-"""
+"""Which texts of a corpus are looked at, and which columns tell its texts apart."""
 
 from __future__ import annotations
 
@@ -32,14 +29,11 @@ FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a c
 
 @dataclass(frozen=True)
 class TextFilter:
-    """Conditions on the texts that are shown; a text must meet all of them.
+    """Conditions on the texts that are shown; a text must meet all of them."""
 
-    Attributes:
-        labels: by column, the values of which it must have one; ``""`` is no value.
-        ranges: by column of numbers, the lowest and the highest; a text without a number is out.
-    """
-
+    # by column, the values of which it must have one; "" is no value
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # by column of numbers, the lowest and the highest; a text without a number is out
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:

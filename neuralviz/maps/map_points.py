@@ -1,7 +1,4 @@
-"""The points of a large map that lie in a window or within a lasso.
-
-Every question looks at all points: 10 million take tens of milliseconds, and need no index.
-"""
+"""The points of a large map that lie in a window or within a lasso."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Many texts on a map that was fitted to a sample of them, in blocks that depend on nothing else.
+"""From the kept vectors of a corpus to a kept map, and new vectors on it.
 
-A block is small: it names its rows, and whoever places it reads their vectors from the store, and
-what was fitted from a folder beside the store's tables. So blocks can go to any process, on any
-machine that sees the store; where and in which order they are placed changes no bit on machines of
-one kind.
+Of corpora too large to be fitted whole, a sample is fitted, and the rest is placed on its map in
+blocks that depend on nothing else: whoever places a block reads its vectors from the store, and
+what was fitted from a folder beside its tables. So blocks can go to any process, on any machine
+that sees the store.
 """
 
 from __future__ import annotations
@@ -94,10 +94,7 @@ Spread = Callable[[PlaceBlock, Sequence[Block], ShouldStop], Iterator[PlacedBloc
 
 
 def place_block(block: Block) -> PlacedBlock:
-    """Read the vectors of a block, and place them.
-
-    On one thread: sums by another number of threads differ in their last bits.
-    """
+    """Read the vectors of a block, and place them on one thread: more would round otherwise."""
     with threadpool_limits(1):
         store = CorpusStore(block.store)
         keys = store.keys(block.corpus, block.rows)
@@ -218,14 +215,11 @@ def _end_process_with(is_over: Event) -> None:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How maps of large corpora are made; the map of a corpus is the same wherever it is placed.
-
-    Attributes:
-        spread: has the blocks placed; by default on all cores of this machine.
-    """
+    """How maps of large corpora are made; a map is the same wherever it is placed."""
 
     n_fitted: int = FITTED  # texts that a map is fitted to, where there are more
     block: int = BLOCK  # texts that are placed together
+    # has the blocks placed
     spread: Spread = place_on_processes
     indexed_from: int = INDEXED_FROM  # texts or vectors, from which on there is an index
 

@@ -28,12 +28,9 @@ _ARRAYS = ("vectors", "texts", "centres", "starts")
 
 @dataclass(frozen=True, eq=False)
 class NearGroups:
-    """Vectors by the group they are in.
+    """Vectors by the group they are in."""
 
-    Attributes:
-        vectors: [text, dim] float32 group by group, of length 1 where the distance is the cosine.
-    """
-
+    # [text, dim] float32 group by group, of length 1 where the distance is the cosine
     vectors: np.ndarray
     texts: np.ndarray  # [text] int32 the number of each
     centres: np.ndarray  # [group, dim] float32
@@ -81,10 +78,7 @@ class NearGroups:
         return cls(vectors, texts, centres, starts, metric)
 
     def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
-        """The texts nearest to [query, dim] vectors; a few may be missed.
-
-        A text of the query's own vector counts; ``k`` is at most the number of vectors.
-        """
+        """The ``k`` texts nearest to [query, dim] vectors, itself too; a few may be missed."""
         scaled = _scale(queries, self.metric)
         n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
         places = self._candidates(scaled, min(n_kept, len(self.texts)))

@@ -115,10 +115,7 @@ def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int 
 def find_outvoted(
     neighbours: Neighbours, labels: Sequence[str], k: int, n: int
 ) -> tuple[Outvoted, ...]:
-    """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
-
-    Those that nobody votes on are missed, too, and are not among them.
-    """
+    """The ``n`` texts with the most votes against them, of those that `knn_accuracy` misses."""
     codes, k = _encode_labels(neighbours, labels, k)
     winners = _winners(neighbours, codes, k)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
@@ -131,10 +128,7 @@ def find_outvoted(
 
 
 def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[text] 0 … 1 share of the ``k`` nearest texts that have the text's own label.
-
-    The voters are those of `knn_accuracy`; NaN where a text has no label or no voter.
-    """
+    """[text] 0 … 1 share of its voters that have a text's label; NaN without label or voter."""
     codes, k = _encode_labels(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
     for rows, votes in _votes(neighbours, codes, k):
@@ -147,10 +141,7 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
 
 
 def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
-    """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common.
-
-    Raises NeuralvizError where they are of different numbers of texts.
-    """
+    """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common."""
     _check_k(k)
     if len(first) != len(second):
         raise NeuralvizError(

@@ -1,8 +1,8 @@
-"""Distances of vectors, computed in float64.
+"""Which texts are nearest to which, by distances of their vectors computed in float64.
 
 The cosine distance is 1 − the product of vectors of length 1 (0 … 2; 1 from a vector of zeros to
 any other, 0 to another of zeros), the Euclidean and the Manhattan distance are those of the vectors
-as they are. Two vectors that differ by less than float32 can hold are at distance 0.
+as they are. Equally near texts come in their own order.
 """
 
 from __future__ import annotations
@@ -109,10 +109,7 @@ def _distances_from_products(
 
 
 def sort_keys(distances: np.ndarray, first: int | np.ndarray = 0) -> np.ndarray:
-    """[a, b] int64 that sort by float32 distance, then by number of text.
-
-    Non-negative floats sort as their bits do.
-    """
+    """[a, b] int64 that sort by float32 distance, then by text; floats ≥ 0 sort as their bits."""
     bits = distances.astype(np.float32).view(np.int32).astype(np.int64) << 32
     numbers = first if isinstance(first, np.ndarray) else first + np.arange(distances.shape[1])
     return bits | numbers
@@ -154,12 +151,9 @@ def equal_within(vectors: np.ndarray, metric: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The texts nearest to each text, or to each query.
+    """The texts nearest to each text, or to each query."""
 
-    Attributes:
-        indices: [text, k] int32 numbers of texts, the nearest first; never the text itself.
-    """
-
+    # [text, k] int32 numbers of texts, the nearest first; never the text itself
     indices: np.ndarray
     distances: np.ndarray  # [text, k] float32, not falling along a row
     metric: str  # ``cosine``, ``euclidean`` or ``manhattan``

@@ -212,10 +212,7 @@ def place(
 def place_by_neighbours(
     projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """`place` by UMAP or t-SNE, for [new, dim] vectors whose neighbours on the map are known.
-
-    There are as many of each as `ProjectionSettings.placing_neighbours` says.
-    """
+    """`place` by UMAP or t-SNE, of vectors whose `placing_neighbours` on the map are known."""
     settings = projection.settings
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > equal_within(new, settings.metric)

@@ -1,4 +1,4 @@
-"""What a map depends on besides the vectors."""
+"""A map, what it depends on besides the vectors, how far it is, and principal components."""
 
 from __future__ import annotations
 
@@ -159,14 +159,12 @@ class Projection:
     settings: ProjectionSettings  # as asked for
     neighbours: Neighbours  # at least 15 of each text where there are as many
     notes: tuple[str, ...] = ()  # sentences on what was done otherwise than asked for
+    # of PCA: mean [dim], components [dimensions, dim], explained_variance_ratio [dimensions]
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.ndarray]:
-    """The arrays of PCA that `Projection.fitted` has, by scikit-learn.
-
-    The largest weight of each component is positive. There are at most as many as texts and values.
-    """
+    """PCA as in `Projection.fitted`; the largest weight of each component is positive."""
     from sklearn.decomposition import PCA  # takes its time to load
 
     data = vectors.astype(np.float64)

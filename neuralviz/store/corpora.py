@@ -1,6 +1,7 @@
-"""The rows of a corpus: texts with their keys, ids and labels, in a table of the database.
+"""Corpora that are kept: texts with their ids and labels, and their vectors.
 
-The place of a row in its table is the text's number; nothing is put between rows, or moved.
+The place of a row in its table is the text's number. A row in ``corpora`` is written after a
+corpus's texts and deleted before them, so that nothing half-done is ever seen.
 """
 
 from __future__ import annotations
@@ -206,11 +207,7 @@ def is_number(value: str) -> bool:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A kept corpus; its texts stay on disk.
-
-    Attributes:
-        source: hash of the files it was read from, where they were too many to compare texts.
-    """
+    """A kept corpus; its texts stay on disk."""
 
     id: str  # our own, never changes
     name: str  # what people call it, no two alike
@@ -219,6 +216,7 @@ class Corpus:
     created: str  # ISO 8601, UTC
     columns: tuple[Column, ...]  # of labels
     owner: str = ""  # who alone sees it; empty for everybody
+    # hash of the files it was read from, where they were too many to compare texts
     source: str = ""
 
     def column(self, name: str) -> Column:
@@ -333,9 +331,8 @@ class CorpusStore:
             raise StoreError(describe_deleted(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
-        """The corpus that `add` made of just these texts, ids and labels under this name.
-
-        One that got a number behind its name counts.
+        """The corpus that `add` made of just these texts, ids and labels, named so or with a
+        number.
         """
         labels = label_columns(read)
         columns = tuple(column for column, _ in labels)
@@ -447,10 +444,7 @@ class CorpusStore:
         return encode_labels(self._label(corpus, corpus.column(name)))
 
     def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows of the texts that hold every word of a query, in their order.
-
-        As `neuralviz.maps.filtering.find_words`, without reading the texts into memory.
-        """
+        """`neuralviz.maps.filtering.find_words` without reading the texts into memory."""
         terms = search_terms(query)
         if not terms:
             return np.zeros(0, dtype=np.int64)
@@ -466,9 +460,11 @@ class CorpusStore:
         return keys_of(self._column(corpus, "key", rows))
 
     def key_batches(self, corpus: Corpus) -> Iterator[np.ndarray]:
-        """The same piece by piece, in the order of the rows."""
-        for batch in self.database.batches(texts_table(corpus), ["key"]):
-            yield keys_of(batch["key"])
+        """`keys` piece by piece, in the order of the rows."""
+        with self.database.reading():
+            table = self.database.open(texts_table(corpus))
+            for batch in table.search().select(["key"]).to_batches():
+                yield keys_of(batch["key"])
 
     def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
         """Different texts of a corpus, counted by ranges of their keys: memory stays what it is."""

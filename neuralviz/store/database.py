@@ -125,11 +125,6 @@ class Database:
         }:
             self.write(partial(self.drop, table))
 
-    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, piece by piece."""
-        with self.reading():
-            yield from self.open(table).search().select(list(columns)).to_batches()
-
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:
         """Errors of reading as `StoreError`; ``missing`` is said when the table is gone."""
@@ -281,10 +276,7 @@ def _start_thread(folder: Path, _hour: int) -> threading.Thread:
 
 
 def tidy(folder: Path) -> None:
-    """Delete the files of tables that compaction replaced an hour ago or earlier.
-
-    What cannot be done now, for somebody is writing, is left to another time.
-    """
+    """Delete the files that compaction replaced an hour ago, where nobody is writing."""
     with suppress(StoreError, OSError):
         database = Database(folder)
         for table in database.tables():

@@ -1,7 +1,4 @@
-"""The work of embedding, batch by batch: which texts differ, what is kept of them, what is missing.
-
-`neuralviz.store.embedding` makes events of it.
-"""
+"""One way to embed: what is kept already is not computed again, what is finished is kept."""
 
 from __future__ import annotations
 
@@ -163,10 +160,7 @@ def keep_finished(keepers: Sequence[Keeper]) -> Iterator[None]:
 
 
 class Part:
-    """An embedder at work on a block of texts: what is kept of them, and what is read of the rest.
-
-    ``store`` may have vectors of texts that have none by the whole; None where it is the whole.
-    """
+    """An embedder at work on a block of texts; the store of a part of a whole may know some."""
 
     def __init__(
         self, embedder: Embedder, keeper: Keeper, store: VectorStore | None = None
@@ -310,15 +304,12 @@ def _group_blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingEvent:
-    """Vectors that are there now, and how far the texts are embedded.
-
-    Attributes:
-        at: [new] places of the texts that this event brings, among all; equal texts come together.
-    """
+    """Vectors that are there now, and how far the texts are embedded."""
 
     __repr__ = short_repr
 
     embedder: KeptEmbedder  # under which the vectors are kept
+    # [new] places of the texts that this event brings; equal texts come together
     at: np.ndarray
     vectors: np.ndarray | None  # [new, dim] float32; None where they were not asked for
     loss: np.ndarray  # [new, 2] as of `EmbeddedBatch`

@@ -1,7 +1,6 @@
-"""Results of runs, kept on this machine for a while under the ids of their views; and their folder.
+"""Results of runs, kept for a while under the ids of their views, which nobody can guess.
 
-Whoever has a view's id, which nobody can guess, has its texts; the key of the work leads to what
-came of them. What came of a saved corpus has an id that is made of the corpus's, and goes with it.
+What came of a saved corpus has an id that is made of the corpus's, and goes with it.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to"
 
 
 def why_not_writable(folder: Path) -> str:
-    """Why nothing can be kept in a folder, or in one of those in it; empty where it can.
-
-    A folder that is not there yet is made.
-    """
+    """Why nothing can be kept in a folder or those in it, which is made; empty where it can."""
     place = folder
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -289,10 +289,7 @@ def imported_by_label(store: CorpusStore, corpus: Corpus) -> dict[str, EmbedderS
 
 
 def imported_specs(vectors: KeptVectors, keys: np.ndarray) -> dict[str, EmbedderSpec]:
-    """The imported vectors that all texts of some keys have, by label, the oldest first.
-
-    Files of one name have a number behind it, from the second on: ``file: rows.npy (2)``.
-    """
+    """The imported vectors that all texts have, the oldest first: ``file: rows.npy (2)``."""
     specs: dict[str, EmbedderSpec] = {}
     for kept in vectors.embedders():
         try:

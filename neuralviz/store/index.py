@@ -179,10 +179,7 @@ def rows_of_keys(
 
 @lru_cache(maxsize=4)
 def _row_runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first of the `row_ids` that rise by one, and its row, for each run of such ids.
-
-    Another version of the table may have others. There are few runs, however many rows.
-    """
+    """The first of the `row_ids` that rise by one, and its row, for each run of such ids."""
     table = Database(folder).open(name)
     table.checkout(version)
     ids = row_ids(table)

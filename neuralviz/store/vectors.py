@@ -47,13 +47,10 @@ class KeptEmbedder:
 
 @dataclass(frozen=True, eq=False)
 class StoredVectors:
-    """What is kept of some texts.
-
-    Attributes:
-        vectors: [found, dim] float32, those of ``mask``; None when they were not asked for.
-    """
+    """What is kept of some texts."""
 
     mask: np.ndarray  # [text] whether there is a vector
+    # [found, dim] float32, those of `mask`; None when they were not asked for
     vectors: np.ndarray | None
     loss: np.ndarray  # [found, 2] as of `EmbeddedBatch`
 
@@ -78,7 +75,7 @@ class VectorStore(Protocol):
         """Keep the [text, dim] vectors and [text, 2] losses of some texts, no two alike."""
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Put what came in many small pieces together."""
+        """Put many small pieces together, unless somebody else is just writing."""
 
 
 class KeptVectors:

@@ -45,7 +45,7 @@ def kept(store: CorpusStore) -> KeptEmbedder:
 
 
 def write(store: CorpusStore, kept: KeptEmbedder, *spans: tuple[int, int]) -> list[Piece]:
-    pieces = PieceVectors(store.database, store.vectors)
+    pieces = PieceVectors(store.database)
     for start, stop in spans:
         pieces.put(kept, KEYS[start:stop], VECTORS[start:stop], LOSS[start:stop])
     return list(pieces.pieces)
