@@ -152,12 +152,8 @@ def stop_on_interrupt() -> Iterator[ShouldStop]:
 def run_task(task: Task[E, R], watch: Callable[[R], None] | None = None) -> tuple[R, bool]:
     """Carry out a task, with a bar on a terminal, until it ends or Ctrl-C is pressed.
 
-    Args:
-        task: what is done.
-        watch: is given the result so far, again and again; there is no bar then.
-
-    Returns:
-        The result as far as it is known, and whether the task was stopped.
+    ``watch``, in place of the bar, is given the result so far, again and again. Returns the result
+    as far as it is known, and whether the task was stopped.
     """
     result, events, folded, stopped = task.start(), list[E](), 0.0, False
     bar = nullcontext(watch) if watch else _bar_of_task(task)
@@ -248,14 +244,7 @@ def print_table(
     aligned_left: Collection[int] = (0,),
     bold: Collection[tuple[int, int]] = (),
 ) -> None:
-    """Print a table of users' texts and numbers.
-
-    Args:
-        heads: of the columns.
-        rows: of cells.
-        aligned_left: numbers of the columns that are not aligned right.
-        bold: row and column of the cells in bold print.
-    """
+    """Print a table; ``aligned_left`` has columns, ``bold`` the row and column of cells."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -298,11 +287,7 @@ def stop(sentence: str) -> typer.Exit:
 
 
 def is_confirmed(question: str) -> bool:
-    """Ask a question on standard error; whether the answer is yes.
-
-    Raises:
-        NeuralvizError: standard input has no answer.
-    """
+    """Ask a question on standard error; whether the answer is yes."""
     typer.echo(printable(question), nl=False, err=True)
     answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
     if not answer:
@@ -312,11 +297,7 @@ def is_confirmed(question: str) -> bool:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder for output, if it is not there.
-
-    Raises:
-        NeuralvizError: it cannot be created.
-    """
+    """Create a folder for output, if it is not there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

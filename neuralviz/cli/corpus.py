@@ -31,14 +31,16 @@ from neuralviz.cli.options import (
     LimitOption,
     MethodsModel,
     NoHeaderOption,
+    RayCommand,
+    RayOption,
     TableOutput,
     YesOption,
     header_line,
     methods_option,
     options_option,
+    ray_work,
     read_file,
 )
-from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
 from neuralviz.embedders import (
     FOR_CORPORA,
     EmbedderSpec,
@@ -52,7 +54,7 @@ from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.maps import example as topics
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.settings import is_large
+from neuralviz.maps.projection import is_large
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
@@ -345,11 +347,7 @@ def open_store() -> CorpusStore:
 
 
 def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """Find a corpus by its name or id; an example of the pages is added if it is missing.
-
-    Raises:
-        StoreError: no corpus has the name; if a file has it, the message says how to add it.
-    """
+    """Find a corpus by its name or id; an example of the pages is added if it is missing."""
     try:
         return store.corpus(name_or_id)
     except StoreError as error:
@@ -363,18 +361,9 @@ def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
 
 
 def find_spec(
-    store: CorpusStore,
-    corpus: Corpus,
-    method: str,
-    option: Sequence[str] | None,
-    model: str | None,
+    store: CorpusStore, corpus: Corpus, method: str, option: Sequence[str] | None, model: str | None
 ) -> EmbedderSpec:
-    """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors.
-
-    Raises:
-        NeuralvizError: no vectors of this name were imported for the corpus.
-        SettingsError: the method or one of its options is not valid.
-    """
+    """The spec of a method, with the defaults of `FOR_CORPORA`, or of imported vectors."""
     if not method.startswith(FILE):
         return _read_specs([method], option, model)[0]
     imported = imported_by_label(store, corpus)
@@ -396,11 +385,7 @@ def _read_specs(
 
 
 def find_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
-    """The stored embedder of a spec that has a vector of every text of a corpus.
-
-    Raises:
-        NeuralvizError: a text has no vector.
-    """
+    """The stored embedder of a spec that has a vector of every text of a corpus."""
     if spec.is_imported:
         return find_imported([store.vectors], spec, store.keys(corpus))[1]
     kept = store.vectors.find_embedder(_load_embedders([spec])[0])
@@ -487,9 +472,6 @@ def embed_whole_corpus(
 
     Returns:
         The corpus as it is now, the last event, and how many texts have no embedding.
-
-    Raises:
-        typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
     last, is_stopped = run_task(EmbedSavedCorpus(store, corpus, embedder, label, ray_embedding))
     if last is not None and 0 < last.found < last.total:

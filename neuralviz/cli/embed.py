@@ -77,7 +77,7 @@ def embed(
     header: HeaderOption = None,
     no_header: NoHeaderOption = False,
     limit: LimitOption = None,
-    batch_size: BatchSizeOption = 32,
+    batch_size: BatchSizeOption = None,
 ) -> None:
     """Embed the texts of a file. Writes the columns `id`, `text` and `vector`."""
     check_destination(output)
@@ -123,7 +123,7 @@ def similarity(
     header: HeaderOption = None,
     no_header: NoHeaderOption = False,
     limit: LimitOption = None,
-    batch_size: BatchSizeOption = 32,
+    batch_size: BatchSizeOption = None,
 ) -> None:
     """Compute the cosine similarity of all pairs of texts in a file by one or more methods."""
     methods = method or COMPARED
@@ -167,15 +167,12 @@ def similarity(
 
 
 def _embed_texts(
-    specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int
+    specs: Sequence[EmbedderSpec], texts: Sequence[str], batch_size: int | None
 ) -> tuple[Comparison, bool]:
     """Embed texts by each method, and print what is to be known of the vectors.
 
     Returns:
         What is finished, and whether Ctrl-C was pressed.
-
-    Raises:
-        NeuralvizError: a method cannot embed them.
     """
     task = replace(Compare.for_current_models(specs, texts), batch_size=batch_size)
     embedded, is_stopped = run_task(task)

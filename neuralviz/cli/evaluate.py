@@ -228,9 +228,6 @@ def _find_imported(name: str, texts: Sequence[str]) -> EmbedderSpec:
     Args:
         name: as typed, ``file:PATH`` or ``file: NAME``.
         texts: each needs a vector.
-
-    Raises:
-        NeuralvizError: there are none of this name, or not for all texts.
     """
     path = Path(name.removeprefix(FILE).strip()).expanduser()
     if path.is_file():
@@ -318,22 +315,14 @@ class _DataReader:
         return self.limit or MAX_ROWS
 
     def read_sets(self, names: Sequence[str]) -> list[DataSet]:
-        """Data sets under different names.
-
-        Raises:
-            NeuralvizError: a data set cannot be read.
-        """
+        """Data sets under different names."""
         once = list(dict.fromkeys(names))
         sets = [self._read_set(name) for name in once]
         titles = _tell_apart([data_set.name for data_set in sets], once)
         return [replace(data_set, name=name) for data_set, name in zip(sets, titles, strict=True)]
 
     def read_tasks(self, names: Sequence[str], tasks: Sequence[str]) -> list[DataSet]:
-        """Tasks of `TASKS` made from the texts of each data set, under different names.
-
-        Raises:
-            NeuralvizError: texts cannot be read, or a task cannot be made from them.
-        """
+        """Tasks of `TASKS` made from the texts of each data set, under different names."""
         if extra_roles := set(self.roles) - {"text"}:
             raise SettingsError(
                 "A task is made from the texts alone. "

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from neuralviz.cli.console import print_message, print_notes
+from neuralviz.cluster.addresses import LOCAL, is_address, is_like_address
 from neuralviz.embedders import split_options
 from neuralviz.embedders.specs import method_label
-from neuralviz.errors import SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
@@ -19,6 +23,7 @@ from neuralviz.words import joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
@@ -77,7 +82,23 @@ NoHeaderOption = Annotated[
 ]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N texts.")]
 BatchSizeOption = Annotated[
-    int, typer.Option(min=1, help="Batch size: number of texts embedded at once.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="Batch size: number of texts embedded at once. Default: 32, or 8 for methods that "
+        "micro-tune.",
+    ),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help=(
+            "Use Ray: all cores of this machine, or the cluster whose head is at ADDRESS "
+            "(HOST:PORT, or “auto” on a machine of the cluster). For corpora of any size."
+        ),
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")]
 
@@ -106,11 +127,7 @@ def options_option(defaults: Mapping[str, str] | None = None) -> Any:
 
 
 def header_line(header: int | None, no_header: bool) -> int | None:
-    """The line that names the columns as `Source.header`, from two options.
-
-    Raises:
-        SettingsError: both are set.
-    """
+    """The line that names the columns as `Source.header`, from two options."""
     if header is not None and no_header:
         raise SettingsError("Use either --header or --no-header, not both.")
     return 0 if no_header else header
@@ -158,3 +175,41 @@ def describe_learning(specs: Sequence[EmbedderSpec]) -> str:
     """The labels of methods that micro-tune, in brackets, such as `` (neural, exact)``."""
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""
+
+
+# --- Ray ----------------------------------------------------------------------------------------
+
+
+class RayCommand(TyperCommand):
+    """A command whose ``--ray`` takes an address, or stands alone."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a ``--ray`` that stands alone its value."""
+        return super().parse_args(ctx, give_ray_a_value(args))
+
+
+def give_ray_a_value(args: Sequence[str]) -> list[str]:
+    """The arguments with a value for ``--ray``: the next one if it is an address, else local."""
+    arguments: list[str] = []
+    rest = list(args)
+    while rest:
+        arg = rest.pop(0)
+        if arg == "--":
+            return [*arguments, arg, *rest]
+        if arg == "--ray":
+            has_address = bool(rest) and _is_meant_as_address(rest[0])
+            arg = f"--ray={rest.pop(0) if has_address else LOCAL}"
+        arguments.append(arg)
+    return arguments
+
+
+def _is_meant_as_address(text: str) -> bool:
+    """Whether a text is an address or looks like one, and is not an existing file."""
+    return is_address(text) or (is_like_address(text) and not Path(text).exists())
+
+
+def ray_work() -> ModuleType:
+    """`neuralviz.cli.ray_work`, which loads Ray."""
+    if find_spec("ray") is None or find_spec("lance") is None:
+        raise NeuralvizError('--ray needs Ray. Install it with: pip install "neuralviz[ray]"')
+    return import_module("neuralviz.cli.ray_work")

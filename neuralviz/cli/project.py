@@ -19,8 +19,15 @@ from neuralviz.cli.corpus import (
     open_store,
     unique_label,
 )
-from neuralviz.cli.options import CorpusArgument, MethodOption, MethodsModel, describe_learning
-from neuralviz.cli.ray_option import RayCommand, RayOption, ray_work
+from neuralviz.cli.options import (
+    CorpusArgument,
+    MethodOption,
+    MethodsModel,
+    RayCommand,
+    RayOption,
+    describe_learning,
+    ray_work,
+)
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import stream_events
@@ -30,8 +37,7 @@ from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.filtering import category_names
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import DEFAULT, Fitting, check_enough_texts, make_map
-from neuralviz.maps.projection import STAGES, ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page

@@ -43,11 +43,7 @@ MAX_NAMED = 5  # skipped texts in a message
 
 @contextmanager
 def open_cluster(address: str) -> Iterator[Cluster]:
-    """Connect to the cluster at an address for as long as the context lasts.
-
-    Raises:
-        NeuralvizError: there is no cluster.
-    """
+    """Connect to the cluster at an address for as long as the context lasts."""
     with connected(address) as cluster:
         if address != LOCAL:
             gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
@@ -66,11 +62,7 @@ def open_cluster(address: str) -> Iterator[Cluster]:
 def inspect_files(
     paths: Sequence[str], column: str | None, id_column: str | None, header: int | None = None
 ) -> tuple[Parts, Layout]:
-    """Find the files of some paths and print which column is read, before Ray starts.
-
-    Raises:
-        TextError: as of `find_parts` and `find_layout`.
-    """
+    """Find the files of some paths and print which column is read, before Ray starts."""
     with status("Looking at the files …"):
         parts = find_parts(paths, header)
         layout = find_layout(parts, column, id_column)
@@ -95,9 +87,6 @@ def add_with_ray(
 
     Returns:
         The corpus, and whether it is new.
-
-    Raises:
-        NeuralvizError: as of `add_on_cluster`.
     """
     with progress_bars() as bars:
         bar = bars.add_task("Reading texts", total=None)
@@ -113,11 +102,7 @@ def add_with_ray(
 
 
 class RayEmbedding:
-    """Embeds corpora on a cluster, as `embed_corpus` does here; remembers what was left out.
-
-    Args:
-        cluster: that is connected.
-    """
+    """Embeds corpora on a cluster, as `embed_corpus` does here; remembers what was left out."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -141,9 +126,6 @@ class RayEmbedding:
 
         Returns:
             The corpus as it is now, and how many of its texts have no embedding.
-
-        Raises:
-            StoreError: it cannot be written.
         """
         corpus = store.recount(store.corpus(corpus.id))
         skipped, self._left_out = self._left_out, {}
@@ -179,11 +161,7 @@ def _describe_skipped(left_out: LeftOut) -> str:
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
-    """Build the index of a large corpus's vectors, and print how well it finds.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Build the index of a large corpus's vectors, and print how well it finds."""
     with status("Building the index …"):
         built = build_index(store.database, embedder)
         index_texts(store, corpus)

@@ -28,15 +28,14 @@ from neuralviz.cluster.connecting import (
 )
 from neuralviz.cluster.worker import TRIES, open_store
 from neuralviz.errors import NeuralvizError, StoreError, TextError, UnreadFileError
+from neuralviz.reading.columns import flatten_texts, guess_column, match_names
 from neuralviz.reading.folders import prefix_name
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.nested import flatten_texts
 from neuralviz.reading.table import blank_missing, find_codes
-from neuralviz.reading.text_columns import guess_column
 from neuralviz.reading.texts import ID_COLUMNS, clean_texts
+from neuralviz.store.corpora import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.pieces import make_table, write_piece, writing
-from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number, texts_table
 from neuralviz.words import free_name, many
 
 if TYPE_CHECKING:
@@ -59,20 +58,15 @@ class Layout:
     """Which columns of some files are read as what.
 
     Attributes:
-        text: column of the texts.
-        id: column of the ids; None where there is none.
-        labels: the other columns, that of the ids among them.
-        file: what the label that says the file is called; empty where there is one file.
-        folder: the same of its folder; empty where no file is in a folder below the others.
         rows_of_piece: rows that one process holds at once; fewer where they are long.
         codes: by column, words such as ``NA`` that are values there.
     """
 
-    text: str
-    id: str | None
-    labels: tuple[str, ...]
-    file: str = ""
-    folder: str = ""
+    text: str  # column of the texts
+    id: str | None  # column of the ids; None where there is none
+    labels: tuple[str, ...]  # the other columns, that of the ids among them
+    file: str = ""  # what the label that says the file is called; empty where there is one file
+    folder: str = ""  # the same of its folder; empty where no file is in a folder below the others
     rows_of_piece: int = ROWS_OF_PIECE
     codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -119,8 +113,7 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
     other_columns = tuple(title for title in dict.fromkeys(chain(*used)) if title != text)
     if id_column is None:
-        by_name = {title.strip().lower(): title for title in reversed(other_columns)}
-        id_column = next((by_name[name] for name in ID_COLUMNS if name in by_name), None)
+        id_column = next(iter(match_names(other_columns, ID_COLUMNS)), None)
     labels = tuple(title for title in other_columns if title != id_column)
     file = free_name("file", columns) if len(files) > 1 else ""
     has_folders = file and any("/" in part.name for part in files)
@@ -281,17 +274,11 @@ def _check_numbers(values: pa.ChunkedArray) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class AddedCorpus:
-    """The outcome of adding a corpus.
+    """The outcome of adding a corpus."""
 
-    Attributes:
-        corpus: the corpus.
-        notes: sentences on what was left out or changed.
-        is_new: whether it was not there before.
-    """
-
-    corpus: Corpus
-    notes: tuple[str, ...]
-    is_new: bool
+    corpus: Corpus  # the corpus
+    notes: tuple[str, ...]  # sentences on what was left out or changed
+    is_new: bool  # whether it was not there before
 
 
 def source_digest(parts: Parts, layout: Layout, limit: int | None) -> str:

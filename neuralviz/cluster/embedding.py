@@ -23,8 +23,7 @@ from neuralviz.cluster.worker import TRIES, EmbedUnits, LeftOut, UnitResult, pla
 from neuralviz.embedders.making import make_embedder
 from neuralviz.embedders.unread import MOST_TEXTS, describe_unread
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError, never
-from neuralviz.store.batches import PORTION
-from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent
+from neuralviz.store.embedding import BATCH_SIZE, PORTION, EmbeddingEvent
 from neuralviz.store.pieces import Piece, commit_pieces, writing
 from neuralviz.store.vectors import embedder_id
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock
+    from neuralviz.maps.mapping import Block, PlaceBlock, PlacedBlock
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 

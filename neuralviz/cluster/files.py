@@ -35,21 +35,13 @@ _WILD = ("*", "?", "[")
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file, or some of its row groups, to be read by one process.
+    """A file, or some of its row groups, to be read by one process."""
 
-    Attributes:
-        name: what people call the file: its path below what they named.
-        path: in its file system.
-        files: that file system, of pyarrow; it can be sent to another machine.
-        groups: numbers of the row groups; empty for the whole file.
-        header: as of `Source`; of CSV and TSV files.
-    """
-
-    name: str
-    path: str
-    files: FileSystem
-    groups: tuple[int, ...] = ()
-    header: int | None = None
+    name: str  # what people call the file: its path below what they named
+    path: str  # in its file system
+    files: FileSystem  # that file system, of pyarrow; it can be sent to another machine
+    groups: tuple[int, ...] = ()  # numbers of the row groups; empty for the whole file
+    header: int | None = None  # as of `Source`; of CSV and TSV files
 
     @property
     def ending(self) -> str:
@@ -120,19 +112,12 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Parts:
-    """Files to be read, and what is known of them before.
+    """Files to be read, and what is known of them before."""
 
-    Attributes:
-        parts: in the order of their rows.
-        notes: sentences on what was left out.
-        digest: hash of the files as they are now: another one where a file has changed.
-        n_broken: files that cannot be opened, which are named in the notes.
-    """
-
-    parts: tuple[FilePart, ...]
-    notes: tuple[str, ...]
-    digest: str
-    n_broken: int = 0
+    parts: tuple[FilePart, ...]  # in the order of their rows
+    notes: tuple[str, ...]  # sentences on what was left out
+    digest: str  # hash of the files as they are now: another one where a file has changed
+    n_broken: int = 0  # files that cannot be opened, which are named in the notes
 
 
 def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:

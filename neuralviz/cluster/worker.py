@@ -18,14 +18,14 @@ import numpy as np
 from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import has_risen
 from neuralviz.errors import NeuralvizError, StoreError, never
-from neuralviz.store.batches import (
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import (
     DifferentTexts,
     EmbeddingWork,
     UniqueTexts,
     embed_batches,
     keep_finished,
 )
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.pieces import Piece, PieceVectors
 from neuralviz.store.vectors import embedder_id
 
@@ -46,19 +46,14 @@ class UnitResult:
     """The outcome of a unit of texts.
 
     Attributes:
-        pieces: with their vectors, not yet committed.
-        n_texts: that have a vector now.
-        n_rose: of those, texts whose loss rose or became NaN.
-        left_out: texts that cannot be embedded.
-        failed: why the unit failed, in a sentence; empty where it did not.
         machine: Ray's id of the machine that may be the cause of the failure; empty where none is.
     """
 
-    pieces: tuple[Piece, ...] = ()
-    n_texts: int = 0
-    n_rose: int = 0
-    left_out: LeftOut = field(default_factory=dict)
-    failed: str = ""
+    pieces: tuple[Piece, ...] = ()  # with their vectors, not yet committed
+    n_texts: int = 0  # that have a vector now
+    n_rose: int = 0  # of those, texts whose loss rose or became NaN
+    left_out: LeftOut = field(default_factory=dict)  # texts that cannot be embedded
+    failed: str = ""  # why the unit failed, in a sentence; empty where it did not
     machine: str = ""
 
 
@@ -192,7 +187,7 @@ class EmbedUnits:
                     f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
                     "of this machine. Install the same neuralviz and the same model files on all."
                 )
-            self._pieces = PieceVectors(self._store.database, self._store.vectors)
+            self._pieces = PieceVectors(self._store.database)
             self._kept = self._pieces.register(self._embedder)
         except NeuralvizError as error:
             self._failed = str(error)

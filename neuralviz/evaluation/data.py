@@ -21,9 +21,8 @@ from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbourhoods import why_no_votes
-from neuralviz.reading.pairs import FEWEST_PAIRS, number_pairs, repeats_in_words
-from neuralviz.reading.roles import Kind
-from neuralviz.reading.scales import FIVE, UNIT, Scale
+from neuralviz.reading.labelled import Kind
+from neuralviz.reading.pairs import FEWEST_PAIRS, FIVE, UNIT, Scale, number_pairs, repeats_in_words
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from neuralviz.layers.settings import POOLINGS
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
 from neuralviz.models.shared import LOADERS
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
 from neuralviz.store.embedding import embed
 from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.features import (

@@ -15,8 +15,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, paired_interval
 from neuralviz.evaluation.data import digest_texts
 from neuralviz.evaluation.tables import STS_TEST
-from neuralviz.reading.pairs import number_pairs
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale, number_pairs
 from neuralviz.training.similarity.settings import (
     PUBLISHED,
     RUNG_NAMES,

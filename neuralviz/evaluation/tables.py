@@ -21,10 +21,16 @@ from neuralviz.evaluation.data import (
     with_notes,
 )
 from neuralviz.maps.filtering import TEXTS_A_LABEL
-from neuralviz.reading.headers import TEXT_COLUMNS
+from neuralviz.reading.columns import TEXT_COLUMNS
+from neuralviz.reading.labelled import (
+    OPTIONAL,
+    ROLES,
+    find_role_columns,
+    find_roles,
+    parse_numbers,
+    usable_rows,
+)
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.roles import OPTIONAL, ROLES, find_role_columns, find_roles
-from neuralviz.reading.rows import parse_numbers, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
@@ -32,7 +38,7 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ScoredData, Thresholds
-    from neuralviz.reading.roles import Kind
+    from neuralviz.reading.labelled import Kind
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 

@@ -17,8 +17,7 @@ from sklearn.model_selection import train_test_split
 from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K, knn_by_space
-from neuralviz.store.refusing import folder_error
-from neuralviz.store.writing import write_text
+from neuralviz.store.files import folder_error, write_bytes_beside
 from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
@@ -235,7 +234,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(content))
-    except (OSError, NeuralvizError) as error:
-        raise folder_error(f"Could not save to {path.parent}: {error}") from error
+        write_bytes_beside(path, json.dumps(content).encode())
+    except OSError as error:
+        sentence = f"Could not save to {path.parent}: {error.strerror or error}."
+        raise folder_error(sentence) from error

@@ -35,17 +35,13 @@ class Measured:
     """What is measured, as it stands around its value.
 
     Attributes:
-        clause: what comes before the value, such as “the Spearman correlation is”.
-        sample: what it was measured on, such as “48 pairs”.
-        link: between the value and the sample.
-        is_share: whether it is written as a percentage.
         guessing: what guessing reaches, such as “chance (50.0%)”; empty where that is obvious.
     """
 
-    clause: str
-    sample: str
-    link: str = "on"
-    is_share: bool = False
+    clause: str  # what comes before the value, such as “the Spearman correlation is”
+    sample: str  # what it was measured on, such as “48 pairs”
+    link: str = "on"  # between the value and the sample
+    is_share: bool = False  # whether it is written as a percentage
     guessing: str = ""
 
     def write(self, *values: float) -> str:
@@ -60,22 +56,19 @@ class Headline:
     """Who is ahead of whom, and whether the data decide it.
 
     Attributes:
-        measured: what the values are.
-        best: the best entry.
         rivals: those it is level with or not told apart from; else the next one.
         outcome: what the data say of the best and its rivals; ``alone`` without rivals.
         interval: 95% interval of the lead over a single rival; of the value where it is alone.
-        rest: further entries, all of which the best is ahead of.
         reason: why nothing is decided where the outcome is ``unknown``, empty for “so far”; why
             there is no interval where the best is alone.
     """
 
-    measured: Measured
-    best: Entry
+    measured: Measured  # what the values are
+    best: Entry  # the best entry
     rivals: tuple[Entry, ...] = ()
     outcome: Literal["alone", "ahead", "level", "undecided", "unknown"] = "alone"
     interval: Bounds | None = None
-    rest: tuple[Entry, ...] = ()
+    rest: tuple[Entry, ...] = ()  # further entries, all of which the best is ahead of
     reason: str = ""
 
     @classmethod

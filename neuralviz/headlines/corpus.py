@@ -82,6 +82,8 @@ def describe_landing(
 ) -> str:
     """Among which texts a new sentence lands: the label of half or more of those near it.
 
+    A method for which two labels are equally frequent names neither.
+
     Args:
         sentence, methods: as markdown.
         labels: by method, those of the texts nearest to the sentence; ``""`` is none.
@@ -89,8 +91,9 @@ def describe_landing(
     """
     near = []
     for method, labels_near in zip(methods, labels, strict=True):
-        (label, n), *_ = Counter(filter(None, labels_near)).most_common(1) or [("", 0)]
-        if n > 0 and n >= REAL * len(labels_near):
+        counts = Counter(filter(None, labels_near)).most_common(2)
+        (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
+        if n > next_n and n >= REAL * len(labels_near):
             share = _count_nearest(n, len(labels_near))
             near.append(f"{name} **{label}** by {method} ({share})")
     return f"“{sentence}” lands near {joined(near)}." if near else ""

@@ -95,17 +95,6 @@ def describe_parts(
     return begin(Headline.rank(measured, entries, lambda *_: bounds).write_sentence())
 
 
-def describe_settings_range(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
-    """How far SBERT-WK's coefficient depends on its layer window, and on its first layer."""
-    if not np.isfinite([*windows, *starts]).all():
-        return ""
-    by_start, by_window = (write_range(values) for values in (starts, windows))
-    return (
-        f"SBERT-WK's {name} is {by_start} with other first layers, {by_window} with other layer "
-        "windows."
-    )
-
-
 def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     """Which words an embedding comes from, the most important first, and which layer changes them.
 
@@ -143,13 +132,6 @@ def describe_map(cosines: np.ndarray, subject: str) -> str:
     )
 
 
-def describe_layer_weights(weights: TokenWeights) -> str:
-    """Which layer has the largest weight for most tokens."""
-    counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
-    layer, n_tokens = weights.layers[counts.argmax()], many(int(counts.sum()), "token")
-    return f"Layer {layer} has the largest weight for {counts.max():,} of {n_tokens}."
-
-
 def describe_settings(result: Sensitivity) -> str:
     """Whether other settings would change the embedding of a text."""
     window, start = np.unravel_index(int(result.by_window.argmin()), result.by_window.shape)
@@ -171,26 +153,6 @@ def describe_corpus(groups: Sequence[WordGroup]) -> str:
     jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
     verb = "change" if n > 1 else "changes"
     return f"From layer to layer, {jumping} {verb} most in jumps, {steady} most steadily."
-
-
-def describe_groups(groups: Sequence[WordGroup]) -> str:
-    """How far apart the steadiest third of the words and the last are."""
-    steady, jumping = groups[0].variance, groups[-1].variance
-    return (
-        f"The words' variance is {steady.min():.2g} to {steady.max():.2g} in the steadiest third, "
-        f"{jumping.min():.2g} to {jumping.max():.2g} in the third that changes most in jumps."
-    )
-
-
-def describe_epochs(totals: np.ndarray) -> str:
-    """How soon the blocks move, from [epoch, block] changes; empty for fewer than two epochs."""
-    means = totals.mean(axis=1)
-    if len(means) < 2 or not np.isfinite(means).all() or not means[-1] > 0:
-        return ""
-    half = len(means) // 2
-    share = means[half - 1] / means[-1]
-    epochs = many(len(means), "epoch")
-    return f"After {half:,} of {epochs}, the blocks have made {share:.0%} of their change."
 
 
 def describe_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:

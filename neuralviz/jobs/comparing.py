@@ -51,20 +51,15 @@ class MethodEmbeddings:
     """The embeddings of the texts by one method, as far as there are any.
 
     Attributes:
-        method: its label.
-        texts: in the order given.
         vectors: [text, dim], NaN where there is none yet; None before the first.
-        loss_rose: [text] where micro-tuning was no learning.
-        unread: as of `describe_unread`.
-        error: why the method has ended; empty when it has not failed.
     """
 
-    method: str
-    texts: tuple[str, ...]
-    loss_rose: np.ndarray
+    method: str  # its label
+    texts: tuple[str, ...]  # in the order given
+    loss_rose: np.ndarray  # [text] where micro-tuning was no learning
     vectors: np.ndarray | None = None
-    unread: str = ""
-    error: str = ""
+    unread: str = ""  # as of `describe_unread`
+    error: str = ""  # why the method has ended; empty when it has not failed
 
     @cached_property
     def finished(self) -> np.ndarray:
@@ -109,18 +104,15 @@ class Compare(KeptTask[Step, Comparison]):
     """Embed the same texts by several methods, a batch at a time.
 
     Attributes:
-        specs: the methods.
-        texts: at least one.
         models: of the methods; a comparison by other files of a model is another one.
-        batch_size: as of `embed`.
     """
 
     format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
 
-    specs: tuple[EmbedderSpec, ...]
-    texts: tuple[str, ...]
+    specs: tuple[EmbedderSpec, ...]  # the methods
+    texts: tuple[str, ...]  # at least one
     models: tuple[ModelRef, ...]
-    batch_size: int | None = None
+    batch_size: int | None = None  # as of `embed`
 
     @classmethod
     def for_current_models(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
@@ -205,14 +197,13 @@ class NeuralPair:
     """How two neural embeddings compare layer by layer, and which words wrote each.
 
     Attributes:
-        layers: names of the tuned layers.
         products: [layer] of the two deltas; their mean is the product of the embeddings, when
             every layer has moved.
         words: of each text, its words and their shares of the delta; None where the texts are too
             long to follow.
     """
 
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # names of the tuned layers
     products: np.ndarray
     words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None
 
@@ -222,15 +213,13 @@ class FollowPair(LatestTask[NeuralPair]):
     """Take the neural embeddings of two texts apart, by layers and by words.
 
     Attributes:
-        spec: the neural method.
-        texts: two.
         vectors: their float32 embeddings, as bytes. Other files of the model make other ones.
     """
 
     lane = "short"
 
-    spec: EmbedderSpec
-    texts: tuple[str, str]
+    spec: EmbedderSpec  # the neural method
+    texts: tuple[str, str]  # two
     vectors: tuple[bytes, bytes]
 
     def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:

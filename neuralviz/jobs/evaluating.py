@@ -32,13 +32,11 @@ class EvaluationState:
     """An evaluation under way.
 
     Attributes:
-        results: so far.
-        doing: the step under way.
         embedded: share of the texts, 0 … 1, by number of data set and row.
     """
 
-    results: Results
-    doing: EvaluationProgress | None = None
+    results: Results  # so far
+    doing: EvaluationProgress | None = None  # the step under way
     embedded: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
     @property
@@ -52,14 +50,12 @@ class Evaluate(KeptTask[Event, EvaluationState]):
     """Evaluate a plan; embeddings are saved, and found the next time.
 
     Attributes:
-        plan: data sets, and ways to embed.
-        models: of the plan's rows; results by other files of a model are others.
         corpus: id of the kept corpus whose texts they are, beside whose embeddings theirs are kept
             and found unless its texts are rewritten; empty for others.
     """
 
-    plan: EvaluationPlan
-    models: tuple[ModelRef, ...]
+    plan: EvaluationPlan  # data sets, and ways to embed
+    models: tuple[ModelRef, ...]  # of the plan's rows; results by other files of a model are others
     corpus: str = ""
 
     @classmethod

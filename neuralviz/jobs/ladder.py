@@ -41,15 +41,10 @@ LOOKED_AT = 1000  # train pairs, for the starting picture: every pooling reads a
 
 @dataclass(frozen=True)
 class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
-    """How the cosine at each layer follows people's scores of the train pairs, for each pooling.
+    """How the cosine at each layer follows people's scores of the train pairs, for each pooling."""
 
-    Attributes:
-        model: that stays as it is.
-        pairs: all pairs, of which those are split off.
-    """
-
-    model: ModelRef
-    pairs: ScoredPairs
+    model: ModelRef  # that stays as it is
+    pairs: ScoredPairs  # all pairs, of which those are split off
 
     def start(self) -> Ladder:
         return Ladder()
@@ -70,22 +65,15 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
 
 @dataclass(frozen=True)
 class ClimbLadder(KeptTask[LadderEvent, Ladder]):
-    """Train every rung of the ladder on scored pairs, and test each once.
-
-    Attributes:
-        model: that stays as it is.
-        pairs: train pairs; the others are split off where they are not given.
-        settings: rungs and seeds.
-        dev, test: pairs to choose and to test by.
-    """
+    """Train every rung of the ladder on scored pairs, and test each once."""
 
     format = LADDER_FORMAT
 
-    model: ModelRef
-    pairs: ScoredPairs
-    settings: LadderSettings
-    dev: ScoredPairs | None = None
-    test: ScoredPairs | None = None
+    model: ModelRef  # that stays as it is
+    pairs: ScoredPairs  # train pairs; the others are split off where they are not given
+    settings: LadderSettings  # rungs and seeds
+    dev: ScoredPairs | None = None  # to choose by
+    test: ScoredPairs | None = None  # to test by
 
     def start(self) -> Ladder:
         return Ladder()
@@ -146,28 +134,21 @@ class TwoScores:
     """The scores of every trained rung, on people's scale.
 
     Attributes:
-        pair: two texts, by rung.
         equal: the first of them and itself, by rung: the highest score that a rung gives.
     """
 
-    pair: Mapping[Rung, float]
+    pair: Mapping[Rung, float]  # two texts, by rung
     equal: Mapping[Rung, float]
 
 
 @dataclass(frozen=True)
 class ScoreTwoTexts(LatestTask[TwoScores]):
-    """Score two texts of the user with every trained rung.
-
-    Attributes:
-        model: the frozen one.
-        rungs: the rungs, trained; the very same ones make the same task.
-        first, second: texts.
-    """
+    """Score two texts of the user with every trained rung."""
 
     lane = "short"
 
-    model: ModelRef
-    rungs: tuple[SimilarityModel, ...]
+    model: ModelRef  # the frozen one
+    rungs: tuple[SimilarityModel, ...]  # the rungs, trained; the very same ones make the same task
     first: str
     second: str
 

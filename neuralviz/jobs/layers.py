@@ -49,15 +49,10 @@ class FollowWords(LatestTask["WordVariances"]):
 
 @dataclass(frozen=True)
 class MeasureLayers(LatestTask["LayerPairs"]):
-    """How well a model's layers, poolings and the parts of SBERT-WK follow human scores.
+    """How well a model's layers, poolings and the parts of SBERT-WK follow human scores."""
 
-    Attributes:
-        model: whose layers.
-        pairs: of texts, with their scores and labels.
-    """
-
-    model: ModelRef
-    pairs: ScoredPairs
+    model: ModelRef  # whose layers
+    pairs: ScoredPairs  # of texts, with their scores and labels
 
     def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
         from neuralviz.evaluation import layer_pairs
@@ -73,17 +68,11 @@ class MeasureLayers(LatestTask["LayerPairs"]):
 
 @dataclass(frozen=True, eq=False)
 class FollowedText:
-    """A text on its way through the layers.
+    """A text on its way through the layers."""
 
-    Attributes:
-        states: the vectors of its tokens after every layer.
-        weights: what SBERT-WK makes of them.
-        sensitivity: how much its settings matter.
-    """
-
-    states: TokenStates
-    weights: TokenWeights
-    sensitivity: Sensitivity
+    states: TokenStates  # the vectors of its tokens after every layer
+    weights: TokenWeights  # what SBERT-WK makes of them
+    sensitivity: Sensitivity  # how much its settings matter
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.maps.projection import ProjectionSettings
     from neuralviz.models.shared import ModelRef
     from neuralviz.store.vectors import KeptEmbedder
 
@@ -54,47 +54,29 @@ class MapChoice:
 
 @dataclass(frozen=True)
 class MapEvent:
-    """An event of one of the maps.
+    """An event of one of the maps."""
 
-    Attributes:
-        place: number of the map.
-        event: of its embedding or its projection.
-    """
-
-    place: int
-    event: EmbeddingEvent | ProjectionEvent
+    place: int  # number of the map
+    event: EmbeddingEvent | ProjectionEvent  # of its embedding or its projection
 
 
 @dataclass(frozen=True)
 class MapsState:
-    """How far the maps of a corpus are.
+    """How far the maps of a corpus are."""
 
-    Attributes:
-        place: number of the map that is under way.
-        embedding: the last that is known of its embedding.
-        projecting: the last that is known of its projection.
-        unread: as of `describe_unread`, by any of the methods.
-    """
-
-    place: int = 0
-    embedding: EmbeddingEvent | None = None
-    projecting: ProjectionEvent | None = None
-    unread: str = ""
+    place: int = 0  # number of the map that is under way
+    embedding: EmbeddingEvent | None = None  # the last that is known of its embedding
+    projecting: ProjectionEvent | None = None  # the last that is known of its projection
+    unread: str = ""  # as of `describe_unread`, by any of the methods
 
 
 @dataclass(frozen=True)
 class MakeMaps(Task[MapEvent, MapsState]):
-    """Embed a corpus and make maps of it; what is kept already is not computed again.
+    """Embed a corpus and make maps of it; what is kept already is not computed again."""
 
-    Attributes:
-        corpus_id: of a kept corpus.
-        choices: the maps.
-        models: of the choices; maps by other files of a model are others.
-    """
-
-    corpus_id: str
-    choices: tuple[MapChoice, ...]
-    models: tuple[ModelRef, ...]
+    corpus_id: str  # of a kept corpus
+    choices: tuple[MapChoice, ...]  # the maps
+    models: tuple[ModelRef, ...]  # of the choices; maps by other files of a model are others
 
     @classmethod
     def for_current_models(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
@@ -182,15 +164,10 @@ def _project(
 
 @dataclass(frozen=True, eq=False)
 class PlacedSentence:
-    """A sentence on a map.
+    """A sentence on a map."""
 
-    Attributes:
-        near: the texts nearest to it by the vectors.
-        position: [1, dimensions] where it lands; None until that is known.
-    """
-
-    near: Neighbours
-    position: np.ndarray | None = None
+    near: Neighbours  # the texts nearest to it by the vectors
+    position: np.ndarray | None = None  # [1, dimensions] where it lands; None until that is known
 
 
 @dataclass(frozen=True)
@@ -198,8 +175,6 @@ class PlaceSentence(LatestTask[PlacedSentence]):
     """Find where a sentence lands on a kept map, and what is near it.
 
     Attributes:
-        spec: how the map's texts were embedded.
-        sentence: to be placed.
         models: of the spec: with other files the sentence may land elsewhere, or cannot be placed.
         wait: seconds for another map to be done; after that the run fails, and what is near is
             known.
@@ -209,8 +184,8 @@ class PlaceSentence(LatestTask[PlacedSentence]):
 
     corpus_id: str
     map_id: str
-    spec: EmbedderSpec
-    sentence: str
+    spec: EmbedderSpec  # how the map's texts were embedded
+    sentence: str  # to be placed
     models: tuple[ModelRef, ...]
     wait: float = 90.0
 
@@ -252,44 +227,32 @@ class SampledNeighbours:
     """Some texts of a large corpus, always the same, and what is near them.
 
     Attributes:
-        rows: [text] row numbers.
         near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
     """
 
-    rows: np.ndarray
+    rows: np.ndarray  # [text] row numbers
     near: Neighbours
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSearch:
-    """How far the neighbours of some texts are found.
+    """How far the neighbours of some texts are found."""
 
-    Attributes:
-        n_compared, total: different texts that were compared, and all of them, where all must be.
-        neighbours: None until all are found.
-    """
-
-    n_compared: int = 0
-    total: int = 0
-    neighbours: SampledNeighbours | None = None
+    n_compared: int = 0  # different texts, where all must be compared
+    total: int = 0  # of different texts
+    neighbours: SampledNeighbours | None = None  # None until all are found
 
 
 @dataclass(frozen=True)
 class FindNeighbours(LatestTask[NeighbourSearch]):
-    """Find the neighbours of one text of a large corpus by one of its maps, or of a sample.
-
-    Attributes:
-        corpus_id, map_id: of them.
-        k: neighbours.
-        row: of the text; None for the sample by which maps are measured.
-    """
+    """Find the neighbours of one text of a large corpus by one of its maps, or of a sample."""
 
     lane = "short"
 
-    corpus_id: str
-    map_id: str
-    k: int
-    row: int | None = None
+    corpus_id: str  # of them
+    map_id: str  # of them
+    k: int  # neighbours
+    row: int | None = None  # of the text; None for the sample by which maps are measured
 
     def events(self, should_stop: ShouldStop) -> Generator[NeighbourSearch, None, None]:
         yield NeighbourSearch(neighbours=(yield from stream_events(self._find, should_stop)))

@@ -81,17 +81,14 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
     """Predict the blanks of a sentence, with the deltas of texts added to the weights and without.
 
     Attributes:
-        model: whose deltas they are, with the files that it had then.
-        sentence: with blanks, as of `fill_blanks`.
-        layers: names of the layers.
         deltas: pairs of a scale and, per layer, a float32 delta as bytes.
     """
 
     lane = "short"
 
-    model: ModelRef
-    sentence: str
-    layers: tuple[str, ...]
+    model: ModelRef  # whose deltas they are, with the files that it had then
+    sentence: str  # with blanks, as of `fill_blanks`
+    layers: tuple[str, ...]  # names of the layers
     deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
 
     @classmethod
@@ -138,13 +135,11 @@ class BlockChanges:
 
     Attributes:
         norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
-        loss: [epoch] in nats before the epoch's step; NaN where not known yet.
-        diverged: whether loss or weights ceased to be finite.
     """
 
     norms: np.ndarray
-    loss: np.ndarray
-    diverged: bool = False
+    loss: np.ndarray  # [epoch] in nats before the epoch's step; NaN where not known yet
+    diverged: bool = False  # whether loss or weights ceased to be finite
 
     @property
     def epochs_known(self) -> int:
@@ -160,16 +155,12 @@ class BlockChanges:
 
 @dataclass(frozen=True)
 class TuneBlocks(Task["TuningEvent", BlockChanges]):
-    """Micro-tune parameters of all blocks on one text, to see which of them move.
-
-    Attributes:
-        grid: where each tuned parameter stands.
-    """
+    """Micro-tune parameters of all blocks on one text, to see which of them move."""
 
     model: ModelRef
     text: str
     settings: TuningSettings
-    grid: MarkGrid
+    grid: MarkGrid  # where each tuned parameter stands
 
     def start(self) -> BlockChanges:
         epochs = self.settings.epochs
@@ -216,16 +207,12 @@ def _describe_start(model: ModelRef, epochs: int) -> str:
 
 @dataclass(frozen=True)
 class WalkThrough(LatestTask["Walkthrough"]):
-    """Micro-tune on short texts and keep every number.
-
-    Attributes:
-        texts: the one that is followed, and those that it is compared with.
-    """
+    """Micro-tune on short texts and keep every number."""
 
     lane = "short"
 
     model: ModelRef
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # the one that is followed, and those that it is compared with
 
     def events(self, should_stop: ShouldStop) -> Generator[Walkthrough, None, None]:
         from neuralviz.micro_tuning import walkthrough

@@ -23,7 +23,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.run import Run
 from neuralviz.locks import NamedLocks
 from neuralviz.paths import home
-from neuralviz.store.results import (
+from neuralviz.store.files import (
     corpus_view,
     find_result,
     is_of_corpus,

@@ -25,17 +25,14 @@ class Progress:
     """How far a run is.
 
     Attributes:
-        n_done, total: of one kind of thing; a total of 0 is not known yet.
-        unit: the thing, as it is counted: "texts".
-        doing: what is done at the moment, with counts; empty before anything is.
         is_last: whether the last part of the work has begun; the pace of earlier parts tells
             nothing of the time left.
     """
 
-    n_done: float = 0.0
-    total: float = 0.0
-    unit: str = ""
-    doing: str = ""
+    n_done: float = 0.0  # of one kind of thing
+    total: float = 0.0  # 0 is not known yet
+    unit: str = ""  # the thing, as it is counted: "texts"
+    doing: str = ""  # what is done at the moment, with counts; empty before anything is
     is_last: bool = True
 
     @property

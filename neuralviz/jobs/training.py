@@ -14,7 +14,7 @@ from neuralviz.errors import Stopped, TextError
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.training_tables import TrainingCell, read_cell, training_table
 from neuralviz.jobs.task import KeptTask, Progress
-from neuralviz.maps.frames import lay_out_snapshots
+from neuralviz.maps.projecting import lay_out_snapshots
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
@@ -53,13 +53,9 @@ LOOKS_FIRST = "Measuring the texts before training …"
 
 @dataclass(frozen=True, eq=False)
 class LessonMaps:
-    """The maps of all snapshots of a lesson.
+    """The maps of all snapshots of a lesson."""
 
-    Attributes:
-        maps: [snapshot, text, 2] in one frame.
-    """
-
-    maps: np.ndarray
+    maps: np.ndarray  # [snapshot, text, 2] in one frame
 
 
 LessonEvent = tuple[int, RecordedEvent | LessonMaps]
@@ -71,22 +67,17 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     """Train one or two encoders on a corpus, a step of each in turn.
 
     Attributes:
-        model: to begin with.
-        corpus: id of a saved corpus.
         label: column of labels; empty for none.
-        settings: of each.
-        n_watched: texts that snapshots are taken of.
-        watch_every: steps between two snapshots.
     """
 
     format = LESSONS_FORMAT
 
-    model: ModelRef
-    corpus: str
+    model: ModelRef  # to begin with
+    corpus: str  # id of a saved corpus
     labels: str
-    settings: tuple[TrainingSettings, ...]
-    n_watched: int
-    watch_every: int
+    settings: tuple[TrainingSettings, ...]  # of each
+    n_watched: int  # texts that snapshots are taken of
+    watch_every: int  # steps between two snapshots
 
     def start(self) -> tuple[Lesson, ...]:
         return tuple(Lesson(settings) for settings in self.settings)
@@ -293,33 +284,23 @@ class FilledTable:
     """A table as far as it is filled.
 
     Attributes:
-        cells: finished.
         current: where the next one is; None before the first, and when all are there.
     """
 
-    cells: tuple[TrainingCell, ...] = ()
+    cells: tuple[TrainingCell, ...] = ()  # finished
     current: RowProgress | None = None
 
 
 @dataclass(frozen=True)
 class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
-    """Fill a table: a training for every row and seed. What is finished is found again.
+    """Fill a table: a training for every row and seed. What is finished is found again."""
 
-    Attributes:
-        table: name of a declared one.
-        model: to begin with.
-        corpus: id of a saved corpus.
-        labels: its column of labels.
-        settings: that all rows share.
-        seeds: each row is trained once with each.
-    """
-
-    table: str
-    model: ModelRef
-    corpus: str
-    labels: str
-    settings: TrainingSettings
-    seeds: tuple[int, ...]
+    table: str  # name of a declared one
+    model: ModelRef  # to begin with
+    corpus: str  # id of a saved corpus
+    labels: str  # its column of labels
+    settings: TrainingSettings  # that all rows share
+    seeds: tuple[int, ...]  # each row is trained once with each
 
     def start(self) -> FilledTable:
         return FilledTable()

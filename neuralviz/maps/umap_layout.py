@@ -17,8 +17,7 @@ from neuralviz.arrays import unit_vectors
 
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projection import Projection
-    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.maps.projection import Projection, ProjectionSettings
 
 LARGE = 10_000  # texts; UMAP makes fewer epochs of more
 

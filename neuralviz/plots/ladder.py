@@ -17,7 +17,7 @@ from neuralviz.evaluation.ladder_results import (
     normal_plot,
 )
 from neuralviz.plots.evaluation import interval_figure
-from neuralviz.plots.pairs import scatter_figure
+from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.parts import (
     NAMES_OF_BARS,
     Trace,
@@ -29,14 +29,7 @@ from neuralviz.plots.parts import (
     number_axis,
     widen,
 )
-from neuralviz.plots.theme import (
-    BEFORE,
-    BLUE,
-    FONT_SIZE,
-    RUNG_COLOURS,
-    SKY,
-    VERMILLION,
-)
+from neuralviz.plots.theme import BEFORE, BLUE, FONT_SIZE, RUNG_COLOURS, SKY, VERMILLION
 from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.words import number
 

@@ -23,13 +23,13 @@ from neuralviz.evaluation.yardsticks import (
 )
 from neuralviz.headlines import write_lead
 from neuralviz.headlines.evaluation import describe_verdict, short_name
-from neuralviz.plots.evaluation import rows_height
-from neuralviz.plots.results import (
+from neuralviz.plots.evaluation import (
     common_figures,
     confusion_figures,
     histograms,
     lead_of_best,
     quality_figures,
+    rows_height,
     yardstick_figure,
 )
 from neuralviz.plots.standalone import About, figure_html, page_html

@@ -83,13 +83,10 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
 
 def smooth(values: np.ndarray) -> np.ndarray:
     """[step] mean of each value and those just before it, ten in all; NaN is left out."""
-    is_known = np.isfinite(values)
-    sums = np.cumsum(np.concatenate([[0.0], np.where(is_known, values, 0.0)]))
-    counts = np.cumsum(np.concatenate([[0], is_known]))
-    ends = np.arange(1, len(sums))
-    starts = np.maximum(0, ends - SMOOTHED)
-    n = counts[ends] - counts[starts]
-    return np.where(n > 0, (sums[ends] - sums[starts]) / np.maximum(n, 1), np.nan)
+    import pandas as pd
+
+    finite = pd.Series(np.where(np.isfinite(values), values, np.nan))
+    return finite.rolling(SMOOTHED, min_periods=1).mean().to_numpy()
 
 
 # --- accuracy ----------------------------------------------------------------------------------

@@ -40,17 +40,11 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The columns of an Arrow schema that hold texts and labels.
+    """The columns of an Arrow schema that hold texts and labels."""
 
-    Attributes:
-        places: of the columns in the schema.
-        names: no two alike.
-        notes: sentences on the columns that are left out.
-    """
-
-    places: Sequence[int]
-    names: Sequence[str]
-    notes: tuple[str, ...]
+    places: Sequence[int]  # of the columns in the schema
+    names: Sequence[str]  # no two alike
+    notes: tuple[str, ...]  # sentences on the columns that are left out
 
     @classmethod
     def from_schema(cls, name: str, schema: pa.Schema) -> Columns:

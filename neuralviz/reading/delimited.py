@@ -18,16 +18,15 @@ from typing import IO, NamedTuple
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import finite_number, restore_formula
-from neuralviz.reading.headers import (
+from neuralviz.reading.columns import (
     ID_COLUMNS,
     LOOKED_AT,
     Header,
     find_header,
-    header_notes,
     is_usual_name,
 )
 from neuralviz.reading.lines import MAX_LINE, Line, TextLines
-from neuralviz.reading.source import check_is_delimited
+from neuralviz.reading.source import is_json
 from neuralviz.reading.table import (
     MAX_CHARACTERS,
     Table,
@@ -59,30 +58,25 @@ class Dialect:
     """How the fields of a row are parted.
 
     Attributes:
-        separator: between fields.
         are_marks_text: quotation marks that do not enclose a field are text, as between tabs.
-        skips_blanks: a blank follows each separator, before quotation marks too.
     """
 
-    separator: str
+    separator: str  # between fields
     are_marks_text: bool = False
-    skips_blanks: bool = False
+    skips_blanks: bool = False  # a blank follows each separator, before quotation marks too
 
 
 class Record(NamedTuple):
     """A row.
 
     Attributes:
-        line: in which it begins.
         fields: of the row, none of a blank line; None where its quotation marks match in no way.
-        end: the line below it.
-        has_odd_marks: whether its marks may have been meant to enclose several lines.
     """
 
-    line: int
+    line: int  # in which it begins
     fields: list[str] | None
-    end: int
-    has_odd_marks: bool = False
+    end: int  # the line below it
+    has_odd_marks: bool = False  # whether its marks may have been meant to enclose several lines
 
 
 class _Lines:
@@ -158,38 +152,23 @@ def _take_enclosed(field: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How the lines of a file are to be read.
+    """How the lines of a file are to be read."""
 
-    Attributes:
-        dialect: of its rows.
-        columns: names of the columns.
-        lines: with their numbers; those below the header.
-        header: its line; 0 for none.
-        notes: what is to be said of the header.
-    """
-
-    dialect: Dialect
-    columns: tuple[str, ...]
-    lines: Iterator[Line]
-    header: int
-    notes: tuple[str, ...]
+    dialect: Dialect  # of its rows
+    columns: tuple[str, ...]  # names of the columns
+    lines: Iterator[Line]  # with their numbers; those below the header
+    header: int  # its line; 0 for none
+    notes: tuple[str, ...]  # what is to be said of the header
 
 
 @dataclass(frozen=True, eq=False)
 class _Division:
-    """The first rows as one separator divides them.
+    """The first rows as one separator divides them."""
 
-    Attributes:
-        dialect: with the separator.
-        records: that have a cell which is not blank.
-        rows: their fields, empty ones at the end left out.
-        header: the row that names the columns.
-    """
-
-    dialect: Dialect
-    records: Sequence[Record]
-    rows: Sequence[Sequence[str]]
-    header: Header
+    dialect: Dialect  # with the separator
+    records: Sequence[Record]  # that have a cell which is not blank
+    rows: Sequence[Sequence[str]]  # their fields, empty ones at the end left out
+    header: Header  # the row that names the columns
 
     @property
     def titles(self) -> Sequence[str]:
@@ -202,6 +181,14 @@ class _Division:
         if self.header.place is None:
             return max(map(len, self.rows))
         return len(self.records[self.header.place].fields or ())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        if self.header.place is None:
+            return name_columns(self.width)
+        titles = [*self.titles, *[""] * (self.width - len(self.titles))]
+        return column_names(["", *titles] if self._are_rows_numbered else titles)
 
     @property
     def names_columns(self) -> bool:
@@ -240,7 +227,7 @@ class _Division:
         return max(widths.items(), key=lambda item: item[::-1])
 
     @property
-    def are_rows_numbered(self) -> bool:
+    def _are_rows_numbered(self) -> bool:
         """Whether rows have a number that the header has no name for, as R writes them."""
         place = self.header.place
         if place is None or self.titles[0].strip().lower() in ID_COLUMNS:
@@ -292,13 +279,11 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
     if not sample:
         return None
     _check_is_table(name, [line for _, line in sample])
-    start = sample[0][0]
     notes: tuple[str, ...] = ()
     if header is None and sample[0][1].startswith(_COMMENT):
         n_lines = len(sample)
         sample = _skip_comments(sample, separators)
         if n_skipped := n_lines - len(sample):
-            start = sample[0][0]
             notes = (f"Skipped {many(n_skipped, 'comment line')} at the head of {name}.",)
     divisions = _divide(sample, separators, header)
     if not directive:
@@ -313,32 +298,24 @@ def find_layout(name: str, lines: Iterator[Line], header: int | None) -> Layout 
             f"at line {sample[0][0]:,}. {_ADVICE}"
         )
     check_width(name, best.width)
-    record = best.records[best.header.place or 0]
-    is_headed = best.header.place is not None
-    if is_headed:
-        titles = [*best.titles, *[""] * (best.width - len(best.titles))]
-        columns = column_names(["", *titles] if best.are_rows_numbered else titles)
-    else:
-        columns = name_columns(best.width)
-    notes += header_notes(
-        name,
-        "line",
-        record.line if is_headed else 0,
-        start if is_headed else record.line,
-        best.titles or best.rows[0],
-        is_clear=best.header.is_clear,
-        is_chosen=header is not None,
-    )
-    body_start = record.end if is_headed else record.line
-    body = (line for line in chain(sample, rest) if line[0] >= body_start)
+    notes += best.header.notes(name, "line", [record.line for record in best.records], best.rows)
+    header_line, start = 0, best.records[0].line
+    if best.header.place is not None:
+        record = best.records[best.header.place]
+        header_line, start = record.line, record.end
+    body = (line for line in chain(sample, rest) if line[0] >= start)
     if best.dialect.separator == ONE_COLUMN:
         body = ((number, line.replace(ONE_COLUMN, " ")) for number, line in body)
-    return Layout(best.dialect, columns, body, record.line if is_headed else 0, notes)
+    return Layout(best.dialect, best.columns, body, header_line, notes)
 
 
 def _check_is_table(name: str, lines: Sequence[str]) -> None:
     """Refuse JSON and Markdown that are called CSV."""
-    check_is_delimited(name, lines)
+    if is_json(lines[0].strip()):
+        raise TextError(
+            f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
+            "if each line is an object."
+        )
     for above, line in pairwise(lines[:_MOST_BEFORE]):
         if "|" in above and _DASHES.fullmatch(line):
             raise TextError(f"{name} is a Markdown table, which is not read. Save it as CSV.")
@@ -422,7 +399,7 @@ def _divide_rows(lines: Sequence[Line], dialect: Dialect, header: int | None) ->
         dialect,
         filled,
         rows,
-        find_header(rows) if header is None else Header(0 if header else None),
+        find_header(rows, header),
     )
 
 
@@ -464,49 +441,32 @@ def read_delimited(
         if layout is None:
             yield Table((), (), (), lines.notes)
             return
-        block = _Block(layout)
         faults = _Faults(layout.dialect.separator)
-        n_rows = 0
+        rows: list[tuple[int, list[str]]] = []
+        size = n_rows = 0
         for record in divide_records(layout.lines, layout.dialect, len(layout.columns)):
             row = faults.check_record(record, len(layout.columns))
-            n_rows += row is not None and block.add(record.line, row)
-            if block.size > at_once or n_rows == n_wanted:
-                yield block.take()
+            if row is None or not any(map(str.strip, row)):
+                continue
+            rows.append((record.line, [field[: MAX_CHARACTERS + 1] for field in row]))
+            size += sum(map(len, row))
+            n_rows += 1
+            if size > at_once or n_rows == n_wanted:
+                yield _make_table(layout, rows)
+                rows, size = [], 0
             if n_rows == n_wanted:
                 break
-    if not n_rows:
-        faults.refuse(name)
-    yield replace(block.take(), notes=lines.notes + layout.notes + faults.notes)
+    if not n_rows and faults.n_skipped:
+        raise TextError(f"Could not read {name} as a table. {' '.join(faults.notes)}")
+    notes = lines.notes + layout.notes + faults.notes
+    yield replace(_make_table(layout, rows), notes=notes)
 
 
-class _Block:
-    """Rows that become a table."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._rows: list[list[str]] = []
-        self._lines: list[int] = []
-        self.size = 0  # characters
-
-    def add(self, line: int, row: list[str]) -> bool:
-        """Whether a row has a cell that is not blank, so that it was added."""
-        if not any(map(str.strip, row)):
-            return False
-        n_characters = sum(map(len, row))
-        if n_characters > MAX_CHARACTERS:
-            row = [field[: MAX_CHARACTERS + 1] for field in row]
-        self._rows.append(row)
-        self._lines.append(line)
-        self.size += n_characters
-        return True
-
-    def take(self) -> Table:
-        """The rows as a table; they are forgotten then."""
-        columns = self._layout.columns
-        values = zip(*self._rows, strict=True) if self._rows else [()] * len(columns)
-        table = Table(columns, tuple(map(list, values)), self._lines, header=self._layout.header)
-        self._rows, self._lines, self.size = [], [], 0
-        return table
+def _make_table(layout: Layout, rows: Sequence[tuple[int, list[str]]]) -> Table:
+    """A table of rows with their lines."""
+    lines = [line for line, _ in rows]
+    values = tuple([row[place] for _, row in rows] for place in range(len(layout.columns)))
+    return Table(layout.columns, values, lines, header=layout.header)
 
 
 class _Faults:
@@ -516,7 +476,7 @@ class _Faults:
         self._unmatched: list[int] = []
         self._too_long: list[int] = []
         self._odd_marks: list[int] = []
-        self._advice = f"Put texts that contain “{separator}” in quotation marks."
+        self._separator = separator
 
     def check_record(self, record: Record, width: int) -> list[str] | None:
         """The fields of a record, as many as there are columns; None where it is left out."""
@@ -531,26 +491,25 @@ class _Faults:
             self._odd_marks.append(record.line)
         return row if len(row) == width else [*row[:width], *[""] * (width - len(row))]
 
-    def refuse(self, name: str) -> None:
-        """Refuse a table that has no other rows."""
-        reason = ""
-        if self._too_long:
-            reason = f"its rows have more fields than its header. {self._advice}"
-        elif self._unmatched:
-            reason = self._describe_unmatched()
-        if reason:
-            raise TextError(f"Could not read {name} as a table: {reason}")
+    @property
+    def n_skipped(self) -> int:
+        """How many rows are left out."""
+        return len(self._unmatched) + len(self._too_long)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on these rows."""
         notes = []
         if self._unmatched:
-            notes.append(f"Skipped {self._describe_unmatched()}")
+            notes.append(
+                f"Skipped {many(len(self._unmatched), 'row')} with an unmatched quotation mark "
+                f"({name_lines(self._unmatched)}). {_ADVICE}"
+            )
         if self._too_long:
             notes.append(
                 f"Skipped {many(len(self._too_long), 'row')} with more fields than the header "
-                f"({name_lines(self._too_long)}). {self._advice}"
+                f"({name_lines(self._too_long)}). Put texts that contain “{self._separator}” in "
+                "quotation marks."
             )
         if self._odd_marks:
             notes.append(
@@ -559,12 +518,6 @@ class _Faults:
                 f"({name_lines(self._odd_marks)})."
             )
         return tuple(notes)
-
-    def _describe_unmatched(self) -> str:
-        n_rows = many(len(self._unmatched), "row")
-        return (
-            f"{n_rows} with an unmatched quotation mark ({name_lines(self._unmatched)}). {_ADVICE}"
-        )
 
 
 def restore_cells(table: Table) -> Table:

@@ -18,7 +18,7 @@ from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
-from neuralviz.reading.headers import LOOKED_AT, Header, find_header, header_notes, is_usual_name
+from neuralviz.reading.columns import LOOKED_AT, find_header, is_usual_name
 from neuralviz.reading.table import MAX_COLUMNS, Table, column_names, name_columns
 from neuralviz.words import many, name_lines
 
@@ -194,25 +194,15 @@ def _build_table(name: str, rows: Rows, header: int | None) -> tuple[Table, int]
     first_column = min(next(index for index, cell in enumerate(row) if cell) for _, row in rows)
     width = max(len(row) for _, row in rows) - first_column
     cells = [[*row[first_column:], *[""] * (width + first_column - len(row))] for _, row in rows]
-    header_row = Header(0 if header else None)
-    if header is None:
-        header_row = find_header(cells[:LOOKED_AT])
-    place = header_row.place
-    number = 0 if place is None else rows[place][0]
-    notes = header_notes(
-        name,
-        "row",
-        number,
-        rows[0][0],
-        cells[place or 0],
-        is_clear=header_row.is_clear,
-        is_chosen=header is not None,
-    )
-    start = 0 if place is None else place + 1
-    columns = name_columns(width) if place is None else column_names(cells[place])
+    numbers = [number for number, _ in rows]
+    header_row = find_header(cells[:LOOKED_AT], header)
+    notes = header_row.notes(name, "row", numbers, cells)
+    start, number, columns = 0, 0, name_columns(width)
+    if header_row.place is not None:
+        start, number = header_row.place + 1, numbers[header_row.place]
+        columns = column_names(cells[header_row.place])
     values = tuple([row[column] for row in cells[start:]] for column in range(width))
-    lines = [row_number for row_number, _ in rows[start:]]
-    return Table(columns, values, lines, notes, "row", number), first_column
+    return Table(columns, values, numbers[start:], notes, "row", number), first_column
 
 
 def _find_missing_results(file: IO[bytes], title: str) -> dict[int, list[int]]:

@@ -1,4 +1,4 @@
-"""Pairs of sentences with a score of how similar they are, from tables."""
+"""Pairs of sentences with a score of how similar they are, from tables; and the scale of scores."""
 
 from __future__ import annotations
 
@@ -12,13 +12,92 @@ from types import MappingProxyType
 import numpy as np
 
 from neuralviz.errors import TextError
+from neuralviz.reading.labelled import ROLES, pair_columns, parse_numbers, usable_rows
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.roles import ROLES, pair_columns
-from neuralviz.reading.rows import parse_numbers, usable_rows
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import blank_missing
 from neuralviz.reading.tables import read_table
-from neuralviz.words import many
+from neuralviz.words import many, number
+
+# --- scales of scores ----------------------------------------------------------------------------
+
+_COMMON = (  # lowest score, highest score, and what the highest of the data is above
+    (0.0, 1.0, 0.0), (-1.0, 1.0, 0.0), (1.0, 5.0, 4.0), (0.0, 5.0, 4.0), (1.0, 7.0, 5.0),
+    (1.0, 10.0, 7.0), (0.0, 10.0, 7.0), (0.0, 100.0, 50.0),
+)  # fmt: skip
+
+
+FEWEST_SCORES = 6  # scores, of which some should reach the upper part of their scale
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From people's scores to shares of their scale, and back."""
+
+    low: float  # the lowest score of the scale
+    high: float
+
+    @classmethod
+    def from_scores(cls, scores: np.ndarray) -> Scale:
+        """A common scale, of which scores reach the upper part; else the range of the scores.
+
+        Scales from 1 on are those of ratings: whole numbers, or scores of which the lowest is 1.
+
+        Args:
+            scores: [pair] finite.
+        """
+        if (common := _find_common(scores)) is not None:
+            return common
+        lowest, highest = float(np.min(scores)), float(np.max(scores))
+        return cls(lowest, highest) if lowest < highest else FIVE
+
+    def shares(self, scores: np.ndarray) -> np.ndarray:
+        """[pair] 0 … 1 for scores on the scale."""
+        return (np.asarray(scores, np.float64) - self.low) / (self.high - self.low)
+
+    def scores(self, shares: np.ndarray) -> np.ndarray:
+        """[pair] on people's scale."""
+        return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
+
+    def describe_other(self, scores: np.ndarray, whose: str) -> str:
+        """A sentence on scores that seem to be on another scale; empty where they do not.
+
+        Args:
+            scores: [pair] NaN where there is none.
+            whose: such as ``test pairs``.
+        """
+        scores = scores[np.isfinite(scores)]
+        if not len(scores):
+            return ""
+        common = _find_common(scores)
+        theirs = common or Scale(float(scores.min()), float(scores.max()))
+        slack = (self.high - self.low) / 10
+        is_outside = scores.min() < self.low - slack or scores.max() > self.high + slack
+        least = self.high if common else (self.low + self.high) / 2
+        if not is_outside and (theirs.high >= least or len(scores) < FEWEST_SCORES):
+            return ""
+        bounds = (theirs.low, theirs.high, self.low, self.high)
+        low, high, train_low, train_high = map(number, bounds)
+        return (
+            f"The scores of the {whose} seem to be on another scale (from {low} to {high}) than "
+            f"those of the train pairs (from {train_low} to {train_high})."
+        )
+
+
+def _find_common(scores: np.ndarray) -> Scale | None:
+    """The common scale of which scores reach the upper part, as of `Scale.from_scores`."""
+    lowest, highest = float(np.min(scores)), float(np.max(scores))
+    is_rating = lowest == 1 or bool((np.mod(scores, 1) == 0).all())
+    for low, high, threshold in _COMMON:
+        if low == 1 and not is_rating:
+            continue  # from 0 on, of which these scores happen to lack the lowest
+        if low <= lowest and threshold < highest <= high:
+            return Scale(low, high)
+    return None
+
+
+FIVE, UNIT = Scale(0.0, 5.0), Scale(0.0, 1.0)
+
 
 LABEL_COLUMNS = ("kind", "topic")
 FEWEST_PAIRS = 3  # that can be correlated
@@ -31,17 +110,15 @@ class ScoredPairs:
     """Pairs of sentences in the order they came in; equal where sentences, scores and labels are.
 
     Attributes:
-        sentences1, sentences2: none of them blank.
         scores: [pair] finite, on any scale; the larger, the more similar. NaN for pairs without
             a score, and for all of them where none are given.
-        notes: sentences on what was left out.
         labels: ``kind`` and ``topic``, one value a pair, where the file has such a column.
     """
 
-    sentences1: tuple[str, ...]
-    sentences2: tuple[str, ...]
+    sentences1: tuple[str, ...]  # none of them blank
+    sentences2: tuple[str, ...]  # none of them blank
     scores: np.ndarray = field(default_factory=lambda: _NO_SCORES)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on what was left out
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,14 +90,12 @@ class Source:
     """A file to be read, uploaded or on this machine.
 
     Attributes:
-        name: of the file; its ending says what it is, and messages have it.
-        content: the bytes, or where they are.
         header: the line, or in a workbook the row, that names the columns; 0 where none does; None
             to find it. Other formats name their columns.
     """
 
-    name: str
-    content: bytes | Path
+    name: str  # of the file; its ending says what it is, and messages have it
+    content: bytes | Path  # the bytes, or where they are
     header: int | None = None
 
     @classmethod
@@ -207,19 +205,6 @@ def _is_part_of_page(start: bytes, *, is_cut: bool) -> bool:
     if is_cut:
         return len(_TAG.findall(start)) >= _FEW_TAGS
     return start.endswith(b">") and b"</" + block[1].lower() in start.lower()
-
-
-def check_is_delimited(name: str, lines: Sequence[str]) -> None:
-    """Refuse JSON that is called CSV.
-
-    Raises:
-        TextError: the first line is a JSON object.
-    """
-    if is_json(lines[0].strip()):
-        raise TextError(
-            f"{name} holds JSON, not a table of separated fields. Rename it to .json, or to .jsonl "
-            "if each line is an object."
-        )
 
 
 def is_json(first: str) -> bool:

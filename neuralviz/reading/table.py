@@ -10,7 +10,6 @@ from typing import Any
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
-from neuralviz.reading.headers import describe_header
 from neuralviz.reading.lines import tidy
 from neuralviz.words import joined, many, name_lines
 
@@ -31,6 +30,7 @@ _MOST_BLANKS = 8  # around such a word
 _ALIKE = 0.8  # share of the other values that are codes of the same form
 _MOST_CODES = 300  # different values of a column of codes; there are 249 of countries
 _LOOKED_AT = 10_000  # values
+_MAX_SHOWN = 60  # characters of a cell in a message
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,6 @@ class Table:
         values: [column][row] of the rows that are not blank; what is missing is ``""``, and what
             is longer than ``MAX_CHARACTERS`` is cut one character after it.
         lines: where in the file each row begins: its line, or its number among the rows.
-        notes: sentences on what was left out or guessed.
-        unit: what ``lines`` counts, ``line`` or ``row``.
         header: the line or row that names the columns, 0 where none does; None in files of a kind
             that has a name for each column.
     """
@@ -51,8 +49,8 @@ class Table:
     columns: tuple[str, ...]
     values: tuple[Sequence[str], ...]
     lines: Sequence[int]
-    notes: tuple[str, ...] = ()
-    unit: str = "line"
+    notes: tuple[str, ...] = ()  # sentences on what was left out or guessed
+    unit: str = "line"  # what ``lines`` counts, ``line`` or ``row``
     header: int | None = None
 
     def __len__(self) -> int:
@@ -71,6 +69,27 @@ class Table:
         """The same with the first ``n`` rows alone."""
         values = tuple(values[:n] for values in self.values)
         return replace(self, values=values, lines=self.lines[:n])
+
+
+def describe_row(row: Sequence[str]) -> str:
+    """The first cells of a row, in quotation marks and shortened."""
+    cells = [" ".join(cell.split()) for cell in row]
+    while len(cells) > 1 and not cells[-1]:
+        cells.pop()
+    cut = [cell if len(cell) <= _MAX_SHOWN else f"{cell[: _MAX_SHOWN - 1]}…" for cell in cells[:6]]
+    return ", ".join(f"“{cell}”" for cell in cut) + " …" * (len(cells) > 6)
+
+
+def describe_header(
+    name: str, unit: str, header: int | None, columns: Sequence[str], first: Sequence[str]
+) -> str:
+    """A sentence on the header that was taken, with the first row; empty where there is none."""
+    if not header:
+        return ""
+    return (
+        f"{unit.capitalize()} {header:,} of {name} names its columns: {describe_row(columns)}. The "
+        f"first row is {describe_row(first)}."
+    )
 
 
 def column_names(titles: Iterable[str]) -> tuple[str, ...]:

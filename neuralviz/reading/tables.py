@@ -15,13 +15,12 @@ from typing import IO
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import is_saved_data_set, read_arrow, read_parquet, read_saved
+from neuralviz.reading.columns import guess_column, names_columns
 from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.excel_tables import read_excel
-from neuralviz.reading.headers import describe_row, names_columns
 from neuralviz.reading.json_tables import read_json, read_json_lines
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, drop_vectors, join_tables
-from neuralviz.reading.text_columns import guess_column
+from neuralviz.reading.table import Table, describe_row, drop_vectors, join_tables
 from neuralviz.words import many, name_lines
 
 _ANSWERS = {"Response", "Open-Ended Response"}  # below the questions of SurveyMonkey

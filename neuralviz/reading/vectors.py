@@ -16,6 +16,7 @@ from pyarrow import parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
+from neuralviz.reading.columns import match_names
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import MAX_TEXTS
@@ -37,14 +38,12 @@ class ReadVectors:
     """The vectors of a file, in its order.
 
     Attributes:
-        name: of the file.
-        vectors: [row, dim] float32, finite.
         columns: by name, [row] what stands beside the vectors; empty for ``.npy`` files, which
             hold nothing else.
     """
 
-    name: str
-    vectors: np.ndarray
+    name: str  # of the file
+    vectors: np.ndarray  # [row, dim] float32, finite
     columns: Mapping[str, pa.Array | pa.ChunkedArray] = field(default_factory=dict)
 
     @property
@@ -195,8 +194,7 @@ def _not_one_length(name: str) -> str:
 def _find_vector_column(name: str, schema: pa.Schema) -> str:
     """The column of lists of numbers that is called like one of vectors, else the only one."""
     lists = [field.name for field in schema if _is_vector(field.type)]
-    by_name = {title.strip().lower(): title for title in reversed(lists)}
-    named = [by_name[title] for title in VECTOR_COLUMNS if title in by_name]
+    named = match_names(lists, VECTOR_COLUMNS)
     if not named and len(lists) != 1:
         raise TextError(
             f"{name} has {'no' if not lists else 'more than one'} column with lists of numbers. "

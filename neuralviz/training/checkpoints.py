@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.store.refusing import folder_error
+from neuralviz.store.files import folder_error
 from neuralviz.training.kept import STEP
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.once import add_once
+from neuralviz.store.corpora import add_once
 
 if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.store.writing import write_beside
+from neuralviz.store.files import write_bytes_beside
+from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.record import LESSONS_FORMAT, Lesson, read_lessons
 
 MOST_BYTES = 1 << 29  # of a file, unpacked
@@ -101,9 +102,5 @@ def _unpacked(path: Path) -> int:
 
 
 def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise NeuralvizError(f"Could not write {path}: {error.strerror or error}.") from error
-    with write_beside(path) as file:
-        file.write(content)
+    with explain_write_errors(path):
+        write_bytes_beside(path, content)

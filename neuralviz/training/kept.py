@@ -10,8 +10,7 @@ from filelock import FileLock, Timeout
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
-from neuralviz.store.refusing import folder_error
-from neuralviz.store.results import prune
+from neuralviz.store.files import folder_error, prune
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, never
-from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbourhoods import K, knn_right, why_no_votes
-from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.maps.neighbours import check_vectors, find_neighbours
 from neuralviz.words import many, short_repr
 
 if TYPE_CHECKING:

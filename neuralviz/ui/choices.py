@@ -1,4 +1,4 @@
-"""Widgets that pages share: one of a few options, a precision, the header of a table."""
+"""Widgets that pages share: one of a few options, a row of a table, a precision, a header."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
+import pandas as pd
 import streamlit as st
 
 from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS
@@ -14,7 +15,7 @@ from neuralviz.reading.source import WITHOUT_NAMES
 from neuralviz.ui.page import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from streamlit.delta_generator import DeltaGenerator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DETECTED = "detect automatically"
+ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 _LINES = 20
 _CHOICES: dict[str, int | None] = {
     DETECTED: None,
@@ -53,6 +55,40 @@ def choose_one(
     if chosen is None:  # *Back* to an address without the key empties the session's value
         return settings.get("default", options[0])
     return chosen
+
+
+def show_choosable_table(
+    table: Mapping[str, Any],
+    key: str,
+    choose: Callable[[int], None],
+    columns: Mapping[str, Any],
+    order: Sequence[str] | None = None,
+) -> None:
+    """A table without empty rows, of which a long one scrolls; ticking a row chooses it.
+
+    Args:
+        table: values by the names of columns.
+        key: of the widget.
+        choose: is called with the place of the ticked row.
+        columns: how they are shown, as of ``st.dataframe``.
+        order: names of the columns that are shown; by default all are.
+    """
+
+    def choose_ticked() -> None:
+        for place in st.session_state[key]["selection"]["rows"]:
+            choose(place)
+
+    frame = pd.DataFrame(table)
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
+        key=key,
+        on_select=choose_ticked,
+        selection_mode="single-row",
+        column_config=columns,
+        column_order=order,
+    )
 
 
 def choose_precision(label: str, key: str, first: str) -> Precision:

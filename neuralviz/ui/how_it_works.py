@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import tomllib
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,12 +18,10 @@ from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.model_choice import chosen_model_id, may_load
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session import is_served
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
+from neuralviz.ui.stage import ASSETS, show_headline, slide
 from neuralviz.ui.texts import ask_text_fields
 from neuralviz.ui.tour import show_questions, show_start_button
 from neuralviz.words import many, number
@@ -59,16 +58,20 @@ EXAMPLES = {
 }
 
 
+Headline: TypeAlias = "Callable[[Walkthrough], str]"
+View: TypeAlias = "Callable[[Walkthrough], None]"
+
+
 class Step(NamedTuple):
     """One of the ten steps: what happens, and what shows it; its second slide, if there is one."""
 
+    describe: Headline
+    show: View
+    show_more: View | None
     title: str
-    headline: Callable[[Walkthrough], str]
     sentence: str
-    show: Callable[[Walkthrough], None]
     formula: str
     source: str
-    show_more: Callable[[Walkthrough], None] | None = None
 
 
 def show() -> None:
@@ -114,7 +117,7 @@ def _show_step(
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
         if walk is not None:
-            show_headline(step.headline(walk), key=f"{PAGE}-step")
+            show_headline(step.describe(walk), key=f"{PAGE}-step")
         st.markdown(step.sentence)
         if walk is not None:
             step.show(walk)
@@ -401,98 +404,17 @@ def _show_product(walk: Walkthrough) -> None:
     _draw(figure, "cosine-similarity", numbers, 460)
 
 
-STEPS = (
-    Step(
-        "Text",
-        headlines.describe_text,
-        "Each line is a step. Follow text 1; texts 2 and 3 are compared with it at the end.",
-        _show_text,
-        r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
-        "section 2",
-    ),
-    Step(
-        "Tokens",
-        headlines.describe_tokens,
-        "A token is a word of the model's vocabulary, or a piece of one. The number is its ID.",
-        _show_tokens,
-        r"$$\text{text} \;\to\; (t_0, t_1, \dots, t_{N-1}), \qquad t_j \in \{0 \dots V - 1\}$$",
-        "section 2",
-    ),
-    Step(
-        "Masked inputs",
-        headlines.describe_inputs,
-        "Blueprints turn the text into masked inputs. Each masks different tokens.",
-        _show_inputs,
-        r"$$\text{token } j \text{ is masked when } (j - s) \bmod (k + m) \ge k$$",
-        "Figures 9 and 10",
-    ),
-    Step(
-        "Loss",
-        headlines.describe_loss,
-        (
-            "The model predicts every masked token. The lower the probability of the right one, "
-            "the higher the loss."
-        ),
-        _show_loss,
-        "$$\\text{loss} = -\\frac{1}{M} \\sum_{i=1}^{M} \\ln p_i(\\text{masked token})$$",
-        "section 2",
-        _show_losses,
-    ),
-    Step(
-        "Weights before and after",
-        headlines.describe_weights,
-        (
-            "AdamW lowers the loss by changing the weights of a few layers, step by step. All "
-            "other weights stay the same."
-        ),
-        _show_weights,
-        r"$$m \leftarrow 0.9\,m + 0.1\,g, \quad v \leftarrow 0.999\,v + 0.001\,g^2, \quad "
-        r"w \leftarrow w - \eta \lambda w - \eta \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$",
-        "section 2",
-        _show_first_step,
-    ),
-    Step(
-        "Delta",
-        headlines.describe_delta,
-        "How much each weight has changed after each epoch. The top row is the delta.",
-        _show_delta,
-        r"$$\Delta_j = W'_j - W_j$$",
-        "section 2",
-    ),
-    Step(
-        "Normalisation",
-        headlines.describe_norms,
-        "Each layer's delta is divided by its norm, so that every layer counts equally.",
-        _show_norms,
-        r"$$\frac{\Delta_j}{|\Delta_j|}$$",
-        "Equation 1",
-    ),
-    Step(
-        "Concatenation",
-        headlines.describe_concatenated,
-        "Every layer's normalised delta has its own colour.",
-        _show_concatenated,
-        r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
-        r"\text{number of layers}$$",
-        "Equation 1",
-    ),
-    Step(
-        "Embedding",
-        headlines.describe_embedding,
-        "Divided by its norm, this vector is the text's embedding. Each cell is one value.",
-        _show_embedding,
-        r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
-        "Equation 1",
-    ),
-    Step(
-        "Cosine similarity",
-        headlines.describe_product,
-        (
-            "The other texts go through the same steps. The dot product of two embeddings is "
-            "their cosine similarity: 1 means the same direction, 0 a right angle."
-        ),
-        _show_product,
-        r"$$E_A \cdot E_B = \sum_i E_{A,i}\,E_{B,i}$$",
-        "section 3",
-    ),
+_VIEWS: tuple[tuple[Headline, View, View | None], ...] = (
+    (headlines.describe_text, _show_text, None),
+    (headlines.describe_tokens, _show_tokens, None),
+    (headlines.describe_inputs, _show_inputs, None),
+    (headlines.describe_loss, _show_loss, _show_losses),
+    (headlines.describe_weights, _show_weights, _show_first_step),
+    (headlines.describe_delta, _show_delta, None),
+    (headlines.describe_norms, _show_norms, None),
+    (headlines.describe_concatenated, _show_concatenated, None),
+    (headlines.describe_embedding, _show_embedding, None),
+    (headlines.describe_product, _show_product, None),
 )
+_TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))["steps"]
+STEPS = [Step(*view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]

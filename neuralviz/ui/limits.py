@@ -7,11 +7,10 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from streamlit import config
+from streamlit import config, runtime
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.server_settings import PREFIX, ServerSettings, server_settings
-from neuralviz.ui.session import is_served
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -23,6 +22,11 @@ _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 class TooMuchError(NeuralvizError):
     """The input exceeds a limit of this server."""
+
+
+def is_served() -> bool:
+    """Whether a server with browsers runs the script, rather than a test or plain Python."""
+    return runtime.exists() and not config.get_option("global.appTest")
 
 
 def begin_serving() -> ServerSettings:

@@ -22,7 +22,7 @@ import streamlit as st
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
-from neuralviz.store.results import COMMON_VIEW, prune, write_bytes_beside
+from neuralviz.store.files import COMMON_VIEW, prune, write_bytes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,13 +46,11 @@ class View:
     """Texts, and the file they were read from.
 
     Attributes:
-        texts: as they are used.
-        file: what was uploaded, if anything was.
         choices: how the file was read, by name: the column of the texts, for example.
     """
 
-    texts: tuple[str, ...] = ()
-    file: Source | None = None
+    texts: tuple[str, ...] = ()  # as they are used
+    file: Source | None = None  # what was uploaded, if anything was
     choices: tuple[tuple[str, str], ...] = ()
 
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 import streamlit.components.v2
 
-from neuralviz.ui.headline import show_headline
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamlit.components.v2.types import ComponentRenderer
 
-_ASSETS = Path(__file__).with_name("assets")
+ASSETS = Path(__file__).with_name("assets")
 
 
 def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
@@ -26,7 +24,7 @@ def script(name: str, html: str = "<span></span>") -> ComponentRenderer:
     return streamlit.components.v2.component(
         f"neuralviz_{name}",
         html=html,
-        js=(_ASSETS / f"{name}.js").read_text("utf-8"),
+        js=(ASSETS / f"{name}.js").read_text("utf-8"),
         isolate_styles=False,
     )
 
@@ -81,6 +79,20 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
     """
     with st.container(key=f"on-stage-{key}", width=width):
         yield
+
+
+def show_headline(sentence: str, *, key: str) -> None:
+    """Say what the figures below show, in large type; on the stage, it is their headline.
+
+    Args:
+        sentence: one or two, made from the numbers that are shown; what is said in a paragraph
+            after them is in small type. Markdown, so that texts of users go through `plain`.
+            Nothing is shown when it is empty.
+        key: names it on the page.
+    """
+    if sentence:
+        with st.container(key=f"headline-{key}"):
+            st.markdown(sentence)
 
 
 @contextmanager

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
-from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.reading.texts import ReadTexts, join_pasted, read_texts, split_pasted
 from neuralviz.ui.choices import choose_header, choose_one
 from neuralviz.ui.limits import (
     character_limit,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.paths import app_folder
-from neuralviz.ui.stage import script, slide
+from neuralviz.ui.stage import ASSETS, script, slide
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _STOP, _QUESTION = "tour", "asked"  # query parameters: the number of a stop, of a question
 _OPENED = "tour-opened"  # session state: the number of the last opened stop
@@ -20,156 +24,28 @@ _pointer = script("pointer")
 
 
 @dataclass(frozen=True)
-class TourStop:
-    """A page of the tour, the question that it answers, and what to say and to do there."""
+class Card:
+    """A question, the page that answers it, and what to look at or to do there.
 
-    title: str  # of the page
+    Attributes:
+        page: title.
+        text: markdown.
+        address: what the page opens with.
+        session: what its widgets hold, by their keys.
+        selectors: CSS, of the answer at first, then when the visitor has done what the text says.
+    """
+
+    page: str
     question: str
-    instructions: str  # markdown
-    address: Mapping[str, str] = field(default_factory=dict)  # what the page opens with
-    texts: str = ""  # key of the page's texts, whose examples are shown
-    fields: Mapping[str, str] = field(default_factory=dict)  # what widgets hold, by their keys
+    text: str
+    address: Mapping[str, str] = field(default_factory=dict)
+    session: Mapping[str, str | bool | int] = field(default_factory=dict)
+    selectors: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question, and where its answer is."""
-
-    sentence: str
-    answer: str  # what to look at on the page, or to do there; markdown
-    title: str  # of the page
-    selectors: tuple[str, ...]  # CSS: of the answer at first, then when ``answer`` is done
-    address: Mapping[str, str] = field(default_factory=dict)  # what the page opens with
-    session: Mapping[str, str | bool | int] = field(default_factory=dict)  # what widgets hold
-
-
-STOPS = (
-    TourStop(
-        "Micro-tuning",
-        "What does a language model learn from a text?",
-        "Three texts of a small corpus: two questions and a headline. The model trains on "
-        "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
-        "in its weights is the text's **neural embedding**. Below, it fills in a "
-        "blank, before and after; press **Predict** to try another sentence.",
-        {"micro-tuning-example": "From the corpus"},
-        texts="micro-tuning",
-    ),
-    TourStop(
-        "Compare",
-        "Do all methods find the same texts similar?",
-        "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
-        "and a complaint. **mean** puts every text next to one on the same topic. Now order the "
-        "texts **by form**: which methods see it?",
-        {"compare-example": "From the corpus", "order": "By topic"},
-        texts="compare",
-    ),
-    TourStop(
-        "Corpus map",
-        "Do two methods sort a corpus alike?",
-        "All 480 texts, each a point. By **mean**, nearly every text lies among texts on its "
-        "topic; by **neural** embedding, seven in ten do. Type a sentence of your own and press "
-        "Enter: where does it land?",
-        fields={"corpus-how": "By meaning"},
-    ),
-    TourStop(
-        "Evaluation",
-        "Which method is better, and how sure is that?",
-        "It depends on the question: here it is the **form**. The sentence says who is ahead and "
-        "whether the data decide it; the intervals are the proof. Switch to the topics: "
-        "another method wins. Here **neural** takes ten epochs, on the map it took five: the more "
-        "epochs, the more the form counts.",
-    ),
-    TourStop(
-        "Layer dynamics",
-        "What does a layer do?",
-        "A question of the corpus. Inside the model, each layer changes every word's vector. See "
-        "which words change most, and where. Then try a sentence of your own.",
-        texts="followed",
-        fields={
-            "followed-text": "Does the front half or the rear half of this train go to the coast?"
-        },
-    ),
-)
-
-QUESTIONS = (
-    Question(
-        "What is a neural embedding?",
-        "The change in a model's weights after training on one text, as one vector.",
-        "How it works",
-        (".st-key-slide-step",),
-        session={"step": 9},
-    ),
-    Question(
-        "Which words changed the weights most?",
-        "The longest bars: each word has its share of the embedding.",
-        "Micro-tuning",
-        ("[class*='st-key-slide-'][class*='-words']",),
-    ),
-    Question(
-        "What does the model know now?",
-        "See how it fills in the blank, before and after training. Then write a sentence of your "
-        "own, with ___ for the blank, and press **Predict**.",
-        "Micro-tuning",
-        ("[class*='st-key-slide-'][class*='-try']",),
-        session={"try-delta-asked": True},
-    ),
-    Question(
-        "How do two methods differ on my texts?",
-        "Paste a few texts, one a line, and press **Compare**. A sentence then says what each "
-        "method puts together. Below it are the pairs on which two methods disagree.",
-        "Compare",
-        (".st-key-compare-pasted", ".st-key-slide-heatmaps"),
-        session={"compare-source": "Paste"},
-    ),
-    Question(
-        "Which one is better on my data, and how sure is that?",
-        "Upload a table and press **Evaluate**. A sentence then says which method is ahead, and "
-        "whether your data decide it.",
-        "Evaluation",
-        (".st-key-evaluation-file", ".st-key-slide-evaluation-verdict"),
-        {"evaluation-source": "Upload"},
-    ),
-    Question(
-        "What does a layer do?",
-        "It turns the vectors of the words. Where a line drops, that layer turns that word a lot.",
-        "Layer dynamics",
-        (".st-key-slide-layers-text",),
-        {"layers-view": "A text"},
-    ),
-    Question(
-        "Where does a new text land?",
-        "Type a sentence and press Enter: a mark on the maps shows where it lands.",
-        "Corpus map",
-        (".st-key-corpus-search", ".st-key-slide-maps"),
-        session={
-            "corpus-how": "By meaning",
-            "corpus-search": "My train was late, and nobody would give me my money back.",
-        },
-    ),
-    Question(
-        "What are the themes of my corpus?",
-        "Each cluster is a theme: its words are in the table. For texts of your own, press **Add "
-        "a corpus** at the top.",
-        "Corpus map",
-        (".st-key-slide-clusters",),
-        session={"corpus-list": "Clusters"},
-    ),
-    Question(
-        "How long does it take?",
-        "A sentence takes about a second; 1,000 take about a minute on two cores, with *fast*. "
-        "Press **Tune**: a line above the figures says how long yours took.",
-        "Micro-tuning",
-        (".st-key-on-stage-tune", "[class*='st-key-micro-tuning-state-']"),
-    ),
-    Question(
-        "Can I trust it?",
-        "Every lead has an interval. Where it includes 0, the data do not decide, and the sentence "
-        "says so. Further down: the pairs that each method gets wrong.",
-        "Evaluation",
-        (".st-key-slide-evaluation-verdict",),
-        {"evaluation-source": "Example", "example": "Scored pairs"},
-    ),
-)
+_CARDS = tomllib.loads((ASSETS / "tour.toml").read_text("utf-8"))
+STOPS = [Card(**card) for card in _CARDS["stops"]]
+QUESTIONS = [Card(**card) for card in _CARDS["questions"]]
 
 
 def find_page(title: str) -> Path:
@@ -198,12 +74,12 @@ def _show_tour_card(title: str) -> bool:
         st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
         with slide("tour", f"{number}\\. {stop.question}"):
-            st.markdown(stop.instructions)
+            st.markdown(stop.text)
         with st.container(horizontal=True, vertical_alignment="center"):
             if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
                 open_tour_stop(number - 1)
             is_last = number == len(STOPS)
-            label = "How it works, step by step" if is_last else f"Next: {STOPS[number].title}"
+            label = "How it works, step by step" if is_last else f"Next: {STOPS[number].page}"
             if st.button(label, icon=":material/arrow_forward:", type="primary", key="tour-next"):
                 open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
@@ -230,19 +106,16 @@ def open_tour_stop(number: int) -> None:
     if number > len(STOPS):
         st.switch_page(find_page(_HOW_IT_WORKS))
     address = {_STOP: str(number), **_prepare(number)}
-    st.switch_page(find_page(STOPS[number - 1].title), query_params=address)
+    st.switch_page(find_page(STOPS[number - 1].page), query_params=address)
 
 
 def _prepare(number: int) -> dict[str, str]:
     """Fill a stop's widgets in the session state; the rest of its settings, for the address."""
     st.session_state[_OPENED] = number
     stop = STOPS[number - 1]
-    if stop.texts:
-        st.session_state[f"{stop.texts}-source"] = "Example"
-        st.session_state.pop(f"{stop.texts}-view", None)
-    st.session_state.update(stop.fields)
+    st.session_state.update(stop.session)
     address = dict(stop.address)
-    if stop.title == "Corpus map" and (example := _example_corpus()):
+    if stop.page == "Corpus map" and (example := _example_corpus()):
         address["corpus"] = example
     return address
 
@@ -264,7 +137,7 @@ def _number(title: str) -> int | None:
     Any stop's number in the address says that it does: behind *Back* of the browser, a page has the
     number of the stop that it led to.
     """
-    numbers = {str(number): stop.title for number, stop in enumerate(STOPS, 1)}
+    numbers = {str(number): stop.page for number, stop in enumerate(STOPS, 1)}
     if st.query_params.get(_STOP) not in numbers:
         return None
     return next((int(number) for number, page in numbers.items() if page == title), None)
@@ -278,10 +151,10 @@ def show_questions() -> None:
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
             if st.button(
-                f"**{question.sentence}**",
+                f"**{question.question}**",
                 type="tertiary",
                 on_click=_close_list,
-                help=question.answer,
+                help=question.text,
             ):
                 _open_answer(number, question)
 
@@ -294,7 +167,7 @@ def _show_question_card(title: str) -> bool:
     """
     typed = st.query_params.get(_QUESTION, "")
     number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
-    if number is None or QUESTIONS[number - 1].title != title:
+    if number is None or QUESTIONS[number - 1].page != title:
         st.session_state.pop(_QUESTION, None)
         return False
     question = QUESTIONS[number - 1]
@@ -302,7 +175,7 @@ def _show_question_card(title: str) -> bool:
         st.session_state[_QUESTION] = number
         st.session_state.update(question.session)
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{question.sentence}** {question.answer}")
+        st.markdown(f"**{question.question}** {question.text}")
         if st.button("All questions", type="tertiary", key="asked-list"):
             st.session_state[_LIST] = True
             if title != _HOW_IT_WORKS:
@@ -316,13 +189,13 @@ def _show_question_card(title: str) -> bool:
     return True
 
 
-def _open_answer(number: int, question: Question) -> None:
+def _open_answer(number: int, question: Card) -> None:
     """Open the page that answers a question, with the question."""
-    if question.title == _HOW_IT_WORKS:  # the list is on this page
+    if question.page == _HOW_IT_WORKS:  # the list is on this page
         st.query_params[_QUESTION] = str(number)
         st.rerun()
     address = {_QUESTION: str(number), **question.address}
-    st.switch_page(find_page(question.title), query_params=address)
+    st.switch_page(find_page(question.page), query_params=address)
 
 
 def _close_list() -> None:

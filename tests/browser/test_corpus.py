@@ -1,4 +1,4 @@
-"""The corpus map as a person meets it: upload, project, search, lasso, place, export, stop."""
+"""The corpus map as a person meets it: upload, project, search, lasso, place, export."""
 
 from __future__ import annotations
 
@@ -177,9 +177,7 @@ def a_text_is_read_words_are_found_and_a_sentence_is_placed(page: Page) -> None:
 
 
 @pytest.mark.slow
-def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
-    page: Page, address: str, tmp_path: Path
-) -> None:
+def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path: Path) -> None:
     path = tmp_path / "places.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -220,33 +218,6 @@ def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
     page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
     settled(page)
     assert traces(page, MEAN, "t.x") == before, "the map is another one when it is opened again"
-
-    stop_keeps_what_is_embedded(page)
-
-
-def stop_keeps_what_is_embedded(page: Page) -> None:
-    page.get_by_role("button", name="Add a corpus").click()
-    page.get_by_role("radio", name="Paste").click()
-    field = page.get_by_role("textbox", name="Texts")
-    field.fill("\n".join(f"{text} It was {i} o'clock." for i, text in enumerate(TEXTS * 5)))
-    field.press("Control+Enter")
-    page.get_by_role("textbox", name="Name").fill("To be stopped")
-    page.get_by_role("button", name="Save and make a map").click()
-    page.wait_for_function(
-        f'() => document.querySelector("{MEAN}")?._fullData'
-        "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 120",
-        timeout=3 * MINUTE,
-    )
-    page.get_by_role("combobox", name="Map", exact=True).fill("neural")
-    page.get_by_role("option", name="neural", exact=True).click()
-    page.get_by_role("button", name=re.compile("Make the")).click()
-    page.get_by_text(
-        re.compile(r"neural, fast, 5 epochs: (?:embedded )?(?!120)[1-9]\d* of 120 different")
-    ).wait_for(timeout=3 * MINUTE)
-    page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
-    said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))
-    said.wait_for(timeout=MINUTE)
-    expect(page.get_by_role("button", name=re.compile("Make the"))).to_be_visible()
 
 
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:

@@ -17,7 +17,7 @@ from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embed
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Fitting, make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
@@ -85,11 +85,11 @@ def test_portions_and_rounds_come_to_the_same(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     """With portions of 100 texts, texts of one come again in others."""
-    from neuralviz.store import batches
+    from neuralviz.store import embedding
 
     one, many = stores(tmp_path, tuple(f"text {i % 170}" for i in range(240)))
     embedder = OrderEmbedder()
-    monkeypatch.setattr(batches.DifferentTexts.__init__, "__defaults__", (100,))
+    monkeypatch.setattr(embedding.DifferentTexts.__init__, "__defaults__", (100,))
     alone(one, embedder)
     monkeypatch.undo()
     monkeypatch.setattr(module, "PORTION", 100)

@@ -18,8 +18,7 @@ from neuralviz.evaluation.ladder_results import (
 )
 from neuralviz.models import load_text_model
 from neuralviz.plots.ladder import ladder_figure
-from neuralviz.reading.pairs import read_pairs
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.data import split_pairs

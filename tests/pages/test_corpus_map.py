@@ -26,11 +26,9 @@ from neuralviz.server_settings import server_settings
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui.corpus.labels import spoken_labels
-from neuralviz.ui.corpus.making import Saved, find_saved
-from neuralviz.ui.corpus.opened import _open_corpus, _open_map, open_maps
+from neuralviz.ui.corpus.main import Saved, find_saved
+from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.page import plain
-from tests.support.models import save_family
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "corpus_map.py")
@@ -153,7 +151,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
     visited: CorpusStore, monkeypatch, is_open: bool
 ):
     settings = replace(server_settings(), open=is_open)
-    monkeypatch.setattr("neuralviz.ui.corpus.making.effective_settings", lambda: settings)
+    monkeypatch.setattr("neuralviz.ui.corpus.choose.effective_settings", lambda: settings)
     may_end = threading.Event()
 
     def wait(task: MakeMaps, should_stop):
@@ -324,25 +322,6 @@ def test_a_map_by_a_model_of_the_hub_that_is_not_loaded_may_be_outdated(kept: Co
     kept.vectors.put(embedder, keys, vectors, np.full((len(keys), 2), np.nan))
     made = make_map(kept, corpus, embedder, choice.settings)
     assert find_saved(corpus, choice) == Saved(made, may_be_outdated=True)
-
-
-def test_maps_of_one_method_with_two_models_are_told_apart(
-    kept: CorpusStore, bundled, tmp_path: Path
-) -> None:
-    other = save_family("bert", tmp_path / "other", seed=1)
-    corpus = kept.add("mine", READ)
-    for method in ("mean@bundled", f"mean@{other}"):
-        keep_map(kept, corpus, embedder_spec(method))
-    methods = {"map-a": "mean@bundled", "map-b": f"mean@{other}"}
-    page = open_page(
-        corpus=corpus.id, **methods, **{"map-a-reducer": "PCA", "map-b-reducer": "PCA"}
-    )
-    assert page.selectbox(key="map-b").value == f"mean@{other}"
-    assert not list_making(page)
-    maps = open_maps(corpus, KeptMaps(kept).list_maps(corpus))
-    assert {shown.label for shown in maps} == {"mean (bundled)", "mean (other)"}
-    assert {plain(shown.label) for shown in maps} == set(spoken_labels(maps))
-    assert all(shown.label in read_page(page) for shown in maps)
 
 
 def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:

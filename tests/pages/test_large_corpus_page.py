@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.maps import searching, settings
+from neuralviz.maps import projection, searching
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.map_points import Window
 from neuralviz.models import shared
@@ -29,8 +29,7 @@ PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
 N, DRAWN, DRAWN_3D = 2500, 200, 300
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     store: CorpusStore
     corpus: Corpus
     map: KeptMap
@@ -40,7 +39,7 @@ class Kept:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     """A corpus that is large already, of which few points are drawn."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    for module in (settings, choose):
+    for module in (projection, choose):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(show, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
@@ -117,10 +116,6 @@ def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_wh
     assert about["n"] == len(np.unique(rows)) == DRAWN
     across = np.frombuffer(points, "<f4", DRAWN)
     np.testing.assert_array_equal(across, points_of(N)[rows, 0])
-    up, wide = about["density"]
-    assert len(points) == 12 * DRAWN + up * wide
-    traces = [t["meta"]["points"] for t in figure["data"] if "points" in t.get("meta", {})]
-    assert (traces[0][0], traces[-1][1]) == (0, DRAWN)
     assert not any(len(t.get("x", ())) > 2 for t in figure["data"])
     assert spec["window"] is None
     assert "a random sample of 200 of the 2,500 texts." in read_page(page)
@@ -146,14 +141,11 @@ def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_wh
         r"for the right topic of \d+\.\d% of \d+ texts drawn at random", read_page(page)
     )
     assert "Measured on 1,000 texts drawn at random" in read_page(page)
-    options = page.selectbox(key="colour-a").options
-    assert options == ["topic", "Clusters", "score (number)"]
-    for option in options:
-        page.selectbox(key="colour-a").set_value(
-            {"topic": "label:topic", "Clusters": "clusters"}.get(option, "number:score")
-        ).run()
+    assert page.selectbox(key="colour-a").options == ["topic", "Clusters", "score (number)"]
+    for option in ("clusters", "number:score"):
+        page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
-    for which in ("Selection", "Clusters", "Text"):
+    for which in ("Selection", "Clusters"):
         page.segmented_control(key="corpus-list").set_value(which).run()
         assert not page.exception
     assert "To download it, use `neuralviz corpus export`." in read_page(page)
@@ -179,9 +171,6 @@ def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
     passed &= (score >= 0) & (score <= 1)
     assert f"Showing {passed.sum()} of 2,500 texts" in read_page(page)
     assert sorted(rows_drawn(page)) == np.flatnonzero(passed).tolist()
-    page.session_state["corpus-filter"] = False
-    page.run()
-    assert f"Showing {passed.sum()} of 2,500 texts" in read_page(page)
     linked = open_page(kept, **{f"only-0-{kept.corpus.id}": "topic 3"})
     n_linked = ((topics_of(N) == 3) & ~missing).sum()
     assert f"Showing {n_linked} of 2,500 texts" in read_page(linked)
@@ -198,10 +187,6 @@ def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
     assert f"of the {within.sum()} texts in this part" in read_page(page)
     assert within[rows_drawn(page)].all()
     assert read_map(page)[0]["window"] == [left, right, -99, 99]
-    page.session_state[show.WINDOWS] = {kept.map.id: Window(500, 501, 500, 501)}
-    page.run()
-    assert not page.exception
-    assert len(rows_drawn(page)) == 0
 
 
 def test_no_pointer_has_all_vectors_looked_at(

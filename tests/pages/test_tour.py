@@ -32,15 +32,15 @@ def open_card(title: str, number: str) -> AppTest:
 @pytest.mark.parametrize("number", range(1, len(STOPS) + 1))
 def test_a_stop_shows_its_question_on_its_page_alone(number: int) -> None:
     stop = STOPS[number - 1]
-    page = open_card(stop.title, str(number))
+    page = open_card(stop.page, str(number))
     assert not page.exception
     assert page.markdown[0].value == f"{number}\\. {stop.question}"
     assert [button.label for button in page.button] == [
         *["Back"][: number - 1],
-        f"Next: {STOPS[number].title}" if number < len(STOPS) else "How it works, step by step",
+        f"Next: {STOPS[number].page}" if number < len(STOPS) else "How it works, step by step",
         "End the tour",
     ]
-    assert f'"{stop.title}"' in find_page(stop.title).read_text("utf-8")
+    assert f'"{stop.page}"' in find_page(stop.page).read_text("utf-8")
     elsewhere = open_card("Masking blueprints", str(number))
     assert elsewhere.text[0].value == "False"
     assert not elsewhere.button
@@ -80,22 +80,22 @@ def has_element(page: AppTest, selector: str) -> bool:
 @pytest.mark.parametrize("number", range(1, len(QUESTIONS) + 1))
 def test_each_question_leads_to_its_answer(number: int, bundled: object) -> None:
     question = QUESTIONS[number - 1]
-    path = find_page(question.title)
+    path = find_page(question.page)
     page = AppTest.from_file(str(path), default_timeout=180)
     page.query_params.update({"asked": str(number), **question.address})
     page.run()
     assert not page.exception
-    assert f"**{question.sentence}** {question.answer}" in [text.value for text in page.markdown]
+    assert f"**{question.question}** {question.text}" in [text.value for text in page.markdown]
     end = time.monotonic() + WAIT
     while not has_element(page, question.selectors[0]) and time.monotonic() < end:
         page.run()
     assert has_element(page, question.selectors[0]), sorted(list_keys(page))
     for key, value in question.session.items():
         assert page.session_state[key] == value
-    assert f'"{question.title}"' in path.read_text("utf-8")
+    assert f'"{question.page}"' in path.read_text("utf-8")
 
 
 def test_the_docs_list_all_questions() -> None:
     text = (ROOT / "docs/tour.md").read_text("utf-8")
     rows = re.findall(r"^\| ([^|]+\?) \| ([^|]+) \|$", text, re.M)
-    assert [sentence for sentence, _ in rows] == [question.sentence for question in QUESTIONS]
+    assert [sentence for sentence, _ in rows] == [question.question for question in QUESTIONS]

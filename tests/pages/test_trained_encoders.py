@@ -12,13 +12,13 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.jobs.mapping import MapChoice
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.making import Saved, find_saved
+from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.models import save_family
 from tests.support.pages import page_at

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from pyarrow import parquet
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
-from neuralviz.cli import tune
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.cli.console import print_message
 from neuralviz.embedders import FOR_CORPORA, METHODS, NeuralEmbedder, make_embedder
@@ -96,25 +92,15 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(
     ("words", "sentence"),
     [
         (["missing.txt", "-o", "out.csv"], "No such file: missing.txt."),
-        (["blank.txt", "-o", "out.csv"], "blank.txt is empty"),
         (["texts.txt", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["texts.txt", "-o", "nowhere/out.csv"], "No such folder: nowhere"),
         (["texts.csv", "-o", "texts.csv"], "output file is the input file"),
-        (["texts.csv", "-o", "out.csv", "--column", "nope"], "no column “nope”"),
         (["texts.txt", "-o", "out.csv", "--method", "magic"], "Unknown method “magic”"),
         (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "No such folder: ./nowhere"),
-        (["texts.txt", "-o", "out.csv", "--model", "no-such/model"], "Use the bundled model"),
         (["texts.txt", "-o", "out.csv", "--option", "epochs"], "Write each option as NAME=VALUE"),
-        (["texts.txt", "-o", "out.csv", "--option", "epochs=ten"], "a whole number"),
-        (["texts.txt", "-o", "out.csv", "--option", "epochs=0"], "from 1 to 1000"),
         (["texts.txt", "-o", "out.csv", "--option", "colour=red"], "no option “colour”"),
-        (
-            ["texts.txt", "-o", "out.csv", "--option", "layers=a,b"],
-            "not a layer (1-D",
-        ),
+        (["texts.txt", "-o", "out.csv", "--option", "layers=a,b"], "not a layer (1-D"),
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "set twice"),
-        (["texts.txt", "-o", "out.csv", "--batch-size", "0"], "batch-size"),
-        (["texts.txt", "-o", "out.csv", "--limit", "-1"], "limit"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_is_written(
@@ -122,7 +108,6 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_written(
 ):
     Path("texts.txt").write_text("A text.\n")
     Path("texts.csv").write_text("text,score\nA text.,1\n")
-    Path("blank.txt").write_text(" \n\n")
     before = {path: path.read_bytes() for path in Path().iterdir()}
     result = run("embed", *words)
     assert result.exit_code == 2
@@ -167,9 +152,7 @@ def test_an_interrupted_run_keeps_what_is_finished_in_the_order_of_the_file(
     ("words", "dim"),
     [
         (["--method", "sbert-wk", "--option", "variant=paper", "--option", "layer_start=2"], 384),
-        (["--method", "last", "--option", "layer=0,-1", "--model", "bundled"], 384),
         (["--method", "neural+cls", *QUICK], 1536),
-        (["--method", "avg-diff", *QUICK], 384),
         (["--method", "sentence-transformer"], 384),
     ],
 )
@@ -255,12 +238,8 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
         (["one.txt", "-o", "out"], "The file contains only one text"),
         (["many.txt", "-o", "out"], "5,000 texts make 12,497,500 pairs"),
         (["two.txt", "-o", "one.txt"], "is a file. Enter the name of a folder"),
-        (["two.txt", "-o", "out", "--method", "cls", "--method", "cls"], "named twice"),
         (["two.txt", "-o", "out", *["--method", "cls"] * 5], "Too many methods (5)"),
-        (["two.txt", "-o", "out", "--option", "colour=red"], "has an option “colour”"),
         (["two.txt", "-o", "out", "--option", "cls.layer=1"], "“cls”, which is not selected"),
-        (["two.txt", "-o", "out", "--model", "./nowhere"], "No such folder: ./nowhere"),
-        (["open.csv", "-o", "out"], "quotation mark (line 2)"),
     ],
 )
 def test_a_comparison_that_makes_no_sense_is_refused(
@@ -269,7 +248,6 @@ def test_a_comparison_that_makes_no_sense_is_refused(
     Path("one.txt").write_text("A text.\n")
     Path("two.txt").write_text("A text.\nAnother.\n")
     Path("many.txt").write_text("".join(f"{i}\n" for i in range(5000)))
-    Path("open.csv").write_text('text\n"open\nnext\n')
     result = run("similarity", *words)
     assert result.exit_code == 2
     assert sentence in result.stderr
@@ -295,11 +273,6 @@ def test_an_interrupted_comparison_keeps_what_is_finished(
     assert f"{wrote} 2 of 3 texts to out (neural, exact, 1 epoch)." in result.stderr
     table = parquet.read_table("out/products.parquet").to_pylist()
     assert [(row["id1"], row["id2"]) for row in table] == [("1", "3")]
-
-    Path("texts.txt").write_text("Two.\nOne.\n")
-    result = run("similarity", "texts.txt", "-o", "none", "--method", "neural", *QUICK)
-    assert (result.exit_code, Path("none").exists()) == (130, False)
-    assert "nothing was written" in result.stderr
 
 
 def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
@@ -333,40 +306,6 @@ def test_tune_ends_with_the_loss_that_the_page_shows(
 
 
 @pytest.mark.parametrize(
-    ("losses", "said"),
-    [
-        ([3.2], "loss 3.200 nats"),
-        ([3.2, 2.1], "loss 3.200 → 2.100 nats"),
-        ([3.2, np.nan], "loss 3.200 nats, after 1 epoch infinite or NaN: the run diverged"),
-        ([3.2, 9.1, np.inf, np.nan],
-         "loss 3.200 nats, after 2 epochs infinite or NaN: the run diverged"),
-        ([np.nan], "loss infinite or NaN from the start: the run diverged"),
-    ],
-)  # fmt: skip
-def test_the_loss_of_a_run_is_said_in_words(losses: list[float], said: str) -> None:
-    assert tune.describe_loss(losses) == said
-
-
-def test_a_sum_of_shares_above_100_per_cent_is_explained() -> None:
-    words = ["it"] * (tune.SHOWN_WORDS + 20)
-    ends = np.arange(3, 3 * len(words) + 1, 3)
-    text = SimpleNamespace(
-        text=" ".join(words),
-        word_spans=list(zip(ends - 3, ends - 1, strict=True)),
-        words=np.arange(len(words)),
-        unknown=np.zeros(len(words), dtype=bool),
-    )
-    large, even = [-0.5] * tune.SHOWN_WORDS + [0.3] * 20, [1 / len(words)] * len(words)
-    for shares, is_explained in ((large, True), (even, False)):
-        report = SimpleNamespace(text=text, shares=np.array(shares), decay_share=1 - sum(shares))
-        console = Console(width=100, file=io.StringIO())
-        console.print(tune.draw_words(report))
-        drawn = console.file.getvalue()
-        assert ("Some shares exceed 100%" in drawn) == is_explained
-        assert ("20 other words 600.0%" in drawn) == is_explained
-
-
-@pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["  "], "The text is empty"),
@@ -386,22 +325,20 @@ def test_tune_refuses_what_makes_no_sense(
     assert sentence in result.stderr
 
 
-@pytest.mark.parametrize("native", [True, False])
 def test_bf16_that_is_imitated_is_said_once(
-    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, native: bool
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(products, "has_native_bf16", lambda _: native)
+    monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
     Path("texts.txt").write_text("A text.\nAnother.\n")
-    said = "This machine has no hardware support for bf16"
+    warning = "This machine has no hardware support for bf16"
     for words in (
         ["tune", "A text.", "--epochs", "1", "--precision", "bf16"],
-        ["embed", "texts.txt", "-o", "out.csv", *QUICK, "--option", "precision=bf16+fast"],
         ["similarity", "texts.txt", "-o", "out", "--method", "neural", "--method", "cls-diff",
          *QUICK, "--option", "precision=bf16"],
     ):  # fmt: skip
         result = run(*words)
         assert result.exit_code == 0, result.stderr
-        assert result.stderr.count(said) == (not native)
+        assert result.stderr.count(warning) == 1
         assert "Warning" not in result.stderr
 
 
@@ -493,7 +430,6 @@ def test_the_app_is_started_from_anywhere(
         "--server.port=8600",
         "--server.headless=true",
     ]
-    assert run("app", "--port", "99999").exit_code == 2
 
 
 def test_every_option_is_an_argument_of_its_embedder():
@@ -581,11 +517,9 @@ def test_flags_have_no_type_in_help(run: Callable[..., Result], words: str):
     ("words", "sentence"),
     [
         ("tune a --epochs ten", "--epochs must be a whole number.\n"),
-        ("tune a --epochs 1.5", "--epochs must be a whole number.\n"),
         ("tune a --learning-rate slow", "--learning-rate must be a number.\n"),
         ("embed a.txt -o b.csv --limit 0", "--limit must be at least 1.\n"),
         ("app --port 99999", "--port must be at most 65535.\n"),
-        ("corpus add a.txt --limit 0", "--limit must be at least 1.\n"),
     ],
 )
 def test_a_value_of_another_kind_is_refused_in_a_sentence(

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuralviz.evaluation.similarity import Similarity
-from neuralviz.plots.compare import (
-    colour_range,
-    difference_heatmap,
-    similarity_heatmap,
-    text_names,
-)
+from neuralviz.plots.compare import colour_range, difference_heatmap, similarity_heatmap, text_names
 
 
 def of_products(method: str, product: float, n: int = 2) -> Similarity:

@@ -90,17 +90,6 @@ def test_the_header_that_was_taken_is_named_and_may_be_chosen(run: Callable[...,
         assert (result.exit_code, says in result.stderr) == (2, True), result.stderr
 
 
-def test_pointers_and_saved_data_sets(run: Callable[..., Result], tmp_path: Path):
-    Path("t.parquet").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0a\n")
-    result = run("corpus", "add", "t.parquet")
-    assert (result.exit_code, "pointer of Git LFS" in result.stderr) == (2, True)
-    datasets = pytest.importorskip("datasets")
-    rows = datasets.Dataset.from_dict({"text": ["One river.", "Two houses."], "label": [0, 1]})
-    rows.save_to_disk(tmp_path / "saved")
-    assert "Saved 2 texts" in done(run("corpus", "add", "saved"))
-    done(run("evaluate", "--data", "saved", "--method", "mean", "--measure", "uniformity"))
-
-
 def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     said = done(run("corpus", "add", "rows.csv"))
     assert "Added a number in brackets to 1 duplicate ID" in said
@@ -253,7 +242,7 @@ def test_a_page_of_a_large_corpus_reads_labels_of_its_points_alone(
 ):
     for module, name, value in [
         ("plots.corpus_map", "MOST_DRAWN", 12),
-        ("maps.settings", "MOST_WHOLE", 20),
+        ("maps.projection", "MOST_WHOLE", 20),
         ("maps.filtering", "LOOKED_AT", 18),
     ]:
         monkeypatch.setattr(importlib.import_module(f"neuralviz.{module}"), name, value)
@@ -296,31 +285,17 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["corpus", "add", "nothing.csv"], "No such file: nothing.csv"),
-        (["corpus", "add", "binary.csv"], "binary.csv is not a text file"),
         (["corpus", "add", "lines.txt", "--name", " "], "Enter a name for the corpus"),
-        (["corpus", "add", "lines.txt", "--model", "./nowhere"], "No such folder: ./nowhere"),
-        (["corpus", "add", "rows.csv", "--id-column", "nope"], "no column “nope”"),
         (["corpus", "add", "rows.csv", "--paragraphs"], "Use --paragraphs only with plain text"),
         (["corpus", "add", ".", "--id-column", "id"], "--id-column works with a single table only"),
-        (["corpus", "embed", "kept", "--method", "magic"], "Unknown method “magic”"),
-        (["corpus", "export", "kept", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "need --method"),
         (["corpus", "rename", "kept", "rows.csv"], "“rows.csv” already"),
-        (
-            ["corpus", "delete", "gone", "--yes"],
-            "Saved corpora: “kept”, “rows.csv”",
-        ),
+        (["corpus", "delete", "gone", "--yes"], "Saved corpora: “kept”, “rows.csv”"),
         (["project", "lines.txt", "-o", "out.html"], "add it first with `neuralviz corpus add`"),
         (["project", "kept", "-o", "out.html"], "at least 5 different texts; “kept” has 3"),
         (["project", "rows.csv", "-o", "out.png"], "must end in .html, .parquet"),
         (["project", "rows.csv", "-o", "out.html", "--colour", "nope"], "no column “nope”"),
-        (
-            ["project", "rows.csv", "-o", "out.csv", "--colour", "topic"],
-            "works only with .html",
-        ),
-        (["project", "rows.csv", "-o", "out.csv", "--dimensions", "4"], "2 or 3 dimensions"),
-        (["project", "rows.csv", "-o", "out.csv", "--reducer", "lda"], "Unknown projection “lda”"),
+        (["project", "rows.csv", "-o", "out.csv", "--colour", "topic"], "works only with .html"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_nothing_changes(
@@ -328,7 +303,6 @@ def test_what_makes_no_sense_is_refused_and_nothing_changes(
 ):
     done(run("corpus", "add", "rows.csv"))
     done(run("corpus", "add", "lines.txt", "--name", "kept"))
-    Path("binary.csv").write_bytes(bytes(range(256)) * 8)
 
     def everything() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
@@ -339,15 +313,6 @@ def test_what_makes_no_sense_is_refused_and_nothing_changes(
     assert sentence in result.stderr
     assert "Traceback" not in result.stderr
     assert everything() == before
-
-
-def test_what_a_newer_version_kept_is_left_alone(run: Callable[..., Result]):
-    done(run("corpus", "add", "lines.txt"))
-    Path("home/corpora/format.json").write_text('{"format": 99}')
-    for words in (["corpus", "list"], ["corpus", "add", "rows.csv"]):
-        result = run(*words)
-        assert result.exit_code == 2
-        assert "saved by a newer version of neuralviz" in result.stderr
 
 
 def test_imported_vectors_are_projected_exported_and_listed(run: Callable[..., Result]):

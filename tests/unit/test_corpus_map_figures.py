@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 from plotly.offline import get_plotlyjs
 
-from neuralviz.plots.corpus_map import (
-    FADED,
-    MOST_NAMED,
-    Standout,
-    map_figure,
-)
+from neuralviz.plots.corpus_map import FADED, MOST_NAMED, Standout, map_figure
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import (
     COLOURS,

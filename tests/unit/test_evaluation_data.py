@@ -28,8 +28,7 @@ from neuralviz.evaluation.tables import (
     read_data,
 )
 from neuralviz.evaluation.uniformity import MAX_ALIKE, alike_pairs
-from neuralviz.reading.pairs import number_pairs, read_pairs
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table

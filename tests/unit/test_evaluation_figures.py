@@ -27,7 +27,6 @@ from neuralviz.evaluation.events import Cell, Compared, Measured
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row, method_rows
 from neuralviz.evaluation.results import Results
-from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -232,28 +231,6 @@ def test_making_the_report_can_be_stopped() -> None:
         report_html(results, should_stop=should_stop)
     assert len(asked) == 4
     assert len(titles(results)) > 4  # there was more to draw
-
-
-def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
-    results = filled(method_rows(["mean", "cls"], {}), few_pairs("own <b>.csv"))
-    report = report_html(results).replace(get_plotlyjs(), "")
-    said = describe_verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
-    assert said.count("<strong>") >= 2
-    places = [
-        report.index(part)
-        for part in (
-            "<h1>Evaluation: own &lt;b&gt;.csv</h1>", "UTC, neuralviz", "Methods: mean; cls.", said,
-            "Plotly.newPlot", "What each method gets most wrong", "All numbers",
-            "↑ higher is better", "<td class='best'>", "Differences on the same data",
-            "How to read this",
-            "1 is the same order, 0 no relation", "<h2>Settings</h2>",
-        )
-    ]  # fmt: skip
-    assert places == sorted(places)
-    assert results.begun.replace("T", " ").rstrip("Z") in report
-    assert "dog 0" in report[places[5] : places[6]]  # the texts of the worst pairs
-    assert "from people" in report[places[5] : places[6]]  # said in a sentence, too
-    assert "<h2>own" not in report  # the title has said it
 
 
 def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:

@@ -20,7 +20,7 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.maps.exporting import OWN_COLUMNS, corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import Corpus, CorpusStore

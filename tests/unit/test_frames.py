@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError
-from neuralviz.maps.frames import align_points, lay_out_snapshots
+from neuralviz.maps.projecting import align_points, lay_out_snapshots
 
 
 @settings(max_examples=50, deadline=None)

@@ -27,13 +27,12 @@ from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence, stream_events
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training import FilledTable, FillTrainingTable
-from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.ui.run_panel import describe_time_left
+from neuralviz.ui.runs import describe_time_left
 from tests.support.tasks import submit
 
 

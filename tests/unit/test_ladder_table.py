@@ -21,7 +21,7 @@ from neuralviz.evaluation.ladder_results import (
     normal_plot,
     worst_predictions,
 )
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
 from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
 
 N = 40

@@ -7,7 +7,7 @@ import pytest
 
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.plots import layers as plots
-from neuralviz.plots.pairs import layer_figure, scatter_figure
+from neuralviz.plots.layers import layer_figure, scatter_figure
 from neuralviz.plots.parts import cell_values, spaced_ticks
 from neuralviz.plots.theme import method_colour
 

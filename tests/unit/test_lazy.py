@@ -18,7 +18,7 @@ import pytest
 import neuralviz
 from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
-from neuralviz.maps import settings as map_settings
+from neuralviz.maps import projection as map_settings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span

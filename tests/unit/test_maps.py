@@ -17,8 +17,7 @@ from neuralviz.maps import mapping
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus

@@ -21,14 +21,21 @@ import pytest
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Fitting, Placer, make_map
+from neuralviz.maps.mapping import (
+    Block,
+    Fitting,
+    PlaceBlock,
+    PlacedBlock,
+    Placer,
+    make_map,
+    place_on_processes,
+)
+from neuralviz.maps.near_groups import NearGroups
 from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
-from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, place_on_processes
 from neuralviz.maps.projecting import project
-from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
 from neuralviz.maps.searching import neighbours_at_once, neighbours_of_rows
-from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.index import read_index
@@ -133,6 +140,38 @@ def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
     assert knn_accuracy(neighbours_of_points(coordinates, 10), labels).accuracy > 0.95
     assert len(clusters.labels) == N and clusters.n == len(tsne.cluster_words)
     assert {words[0] for words in tsne.cluster_words if words} <= set(WORDS)
+
+
+@pytest.mark.parametrize("reducer", ["pca", pytest.param("umap", marks=pytest.mark.slow)])
+def test_the_map_is_the_same_whatever_the_number_of_processes(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, reducer: str
+):
+    points = []
+    for spread in (backwards, partial(place_on_processes, n_processes=2)):
+        fitting = replace(HERE, spread=spread)
+        kept = make_map(store, corpus, embedder, ProjectionSettings(reducer), fitting=fitting)
+        points.append(KeptMaps(store).points(kept)[0])
+        KeptMaps(store).delete(kept)
+    np.testing.assert_array_equal(*points)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
+def test_groups_find_nearly_all_that_is_near(metric: str):
+    vectors = vectors_of()[: N - N_EQUAL] + np.float32(0 if metric == "cosine" else 50)
+    vectors, queries = vectors[100:], vectors[:110]
+    exact = nearest(vectors, queries, 10, metric)
+    found = NearGroups.build(vectors, metric, 0).nearest(queries, 10)
+    np.testing.assert_array_equal(found.indices[100:, 0], np.arange(10))
+    shared = [len(set(a) & set(b)) for a, b in zip(found.indices, exact.indices, strict=True)]
+    assert np.mean(shared) > 9
+
+
+def test_a_text_without_a_vector_is_said_before_the_work(tmp_path: Path):
+    store = CorpusStore(tmp_path / "kept")
+    corpus = store.add("c", ReadTexts(texts_of()))
+    embedder = store.vectors.restore("made-up", "", DIM)
+    with pytest.raises(StoreError, match="1,440 of 1,440 texts are not embedded yet"):
+        make_map(store, corpus, embedder, PCA, fitting=HERE)
 
 
 def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
@@ -273,8 +312,8 @@ def test_processes_end_with_the_one_that_started_them(
         from pathlib import Path
         from neuralviz.maps.mapping import Fitting
         from neuralviz.maps.mapping import make_map
-        from neuralviz.maps.placing import place_on_processes
-        from neuralviz.maps.settings import ProjectionSettings
+        from neuralviz.maps.mapping import place_on_processes
+        from neuralviz.maps.projection import ProjectionSettings
         from neuralviz.store.corpora import CorpusStore
 
         def tell(event):

@@ -16,8 +16,7 @@ from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest, numba_turn
 from neuralviz.maps.projecting import place, project
-from neuralviz.maps.projection import Projection, ProjectionEvent
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projection import Projection, ProjectionEvent, ProjectionSettings
 
 pytestmark = pytest.mark.compiles
 
@@ -106,16 +105,6 @@ def test_the_same_seed_gives_the_same_map_and_another_seed_another():
         )
     other = project(vectors, replace(TSNE, seed=1))
     assert np.abs(other.coordinates - projection.coordinates).max() > 0.1
-
-
-@pytest.mark.parametrize("make", [umap_map, tsne_map])
-def test_groups_of_vectors_stay_together_on_the_map(make):
-    _, group, projection = make()
-    assert projection.coordinates.shape == (300, 2)
-    assert projection.coordinates.dtype == np.float32
-    assert projection.notes == ()
-    beside = nearest(projection.coordinates, projection.coordinates, 2, "euclidean")
-    assert (group[beside.indices[:, 1]] == group).mean() > 0.97
 
 
 def test_progress_counts_the_epochs():

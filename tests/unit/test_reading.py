@@ -16,11 +16,10 @@ from pandas._libs.parsers import STR_NA_VALUES
 from neuralviz.errors import TextError
 from neuralviz.reading import lines
 from neuralviz.reading.folders import read_files, read_folder
-from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MISSING
 from neuralviz.reading.tables import read_table
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import join_pasted, read_texts, split_pasted
 
 
 @pytest.mark.parametrize(

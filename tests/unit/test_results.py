@@ -35,9 +35,9 @@ from neuralviz.micro_tuning.record import RECORD_FORMAT
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import results
+from neuralviz.store import files
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.results import COMMON_VIEW, corpus_view, find_result, keep_result
+from neuralviz.store.files import COMMON_VIEW, corpus_view, find_result, keep_result
 from tests.support.tasks import submit
 
 ROOT = Path(__file__).parents[2]
@@ -183,7 +183,7 @@ def test_results_have_so_much_room_and_so_much_time(
     age(b"unopened")
     keep_result(VIEW, "new", b"new")
     assert kept() == {b"opened", b"new"}
-    monkeypatch.setattr(results, "KEPT_BYTES", 10)
+    monkeypatch.setattr(files, "KEPT_BYTES", 10)
     keep_result(VIEW, "last", b"last one")
     assert kept() == {b"last one"}
 

@@ -209,6 +209,8 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic")
     few_labels = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
     yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few_labels, "topic")
+    tied = [["a", "b", "a", "b"], ["b", "a", "a", "b", ""], ["b", "a", "a", ""]]
+    yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic")
 
 
 def ranked(method: str, *products: float) -> Similarity:
@@ -274,13 +276,10 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
     yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
-    yield "settings", layers.describe_settings_range([0.31, 0.3], [0.2, 0.38], "Spearman")
     words = [FollowedWord("the", 2, 2, 0.4, np.array([0.9, 0.8, 0.2])),
              FollowedWord("cat", 1, 1, 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
-    weights.combined = np.array([[0.2, 0.8], [0.4, 0.6], [0.9, 0.1]])
-    yield "layer weights", layers.describe_layer_weights(weights)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”")
@@ -292,14 +291,12 @@ def layer_views() -> Iterator[tuple[str, str]]:
     thirds = [WordGroup(n, tuple("fedcba"[i : i + 2]), variance[i : i + 2], np.ones(2, int))
               for n, i in (("low", 0), ("middle", 2), ("high", 4))]  # fmt: skip
     yield "words of a corpus", layers.describe_corpus(thirds)
-    yield "groups of words", layers.describe_groups(thirds)
     kinds = ("output.dense.bias", "output.LayerNorm.weight")
     grid = MarkGrid(kinds, (0, 1), tuple("abcd"), (0, 1, 0, 1), (0, 0, 1, 1), (4, 4, 4, 4))
     norms = np.array([0.2, 0.4, 0.1, 0.2])
     yield "blocks", layers.describe_blocks(grid, norms, per_value=True, epoch=1)
     even = np.array([0.1, 0.2, 0.1, 0.205])
     yield "even blocks", layers.describe_blocks(grid, even, per_value=True, epoch=3)
-    yield "epochs", layers.describe_epochs(np.array([[1.0], [1.5], [1.8], [2.0]]))
 
 
 def ladders() -> Iterator[tuple[str, str]]:

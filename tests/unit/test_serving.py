@@ -34,7 +34,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, server_settings
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
-from neuralviz.store.refusing import why_not_writable
+from neuralviz.store.files import why_not_writable
 from neuralviz.training.kept import hold_training
 from neuralviz.ui import limits, server
 from neuralviz.ui.limits import effective_settings

@@ -21,16 +21,8 @@ from neuralviz.models import trained as trained_models
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.reading.source import Source
-from neuralviz.training.similarity import (
-    load_similarity_model,
-    save_similarity_model,
-)
-from neuralviz.training.similarity.folder import (
-    FORMAT,
-    check_free_name,
-    similarity_models,
-)
-from tests.support.models import save_causal
+from neuralviz.training.similarity import load_similarity_model, save_similarity_model
+from neuralviz.training.similarity.folder import FORMAT, check_free_name, similarity_models
 
 NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
 NAME = "tone"
@@ -107,12 +99,11 @@ def test_the_ladder_is_printed_and_the_best_rung_is_saved(pairs: Path, bert_fold
     assert f"{NAME}\n  similarity model over" in listed
 
 
-@pytest.mark.parametrize("seed", [1, 2])
 def test_a_rung_that_has_learnt_nothing_is_not_saved_without_a_word(
-    tmp_path: Path, bert_folder: Path, seed: int
+    tmp_path: Path, bert_folder: Path
 ) -> None:
     """Scores that are drawn without a look at the texts, which no model can know."""
-    drawn = np.random.default_rng(seed).integers(0, 6, len(made_rows()))
+    drawn = np.random.default_rng(1).integers(0, 6, len(made_rows()))
     rows = [(*row[:2], str(score)) for row, score in zip(made_rows(), drawn, strict=True)]
     result = trained(written(tmp_path / "noise.csv", rows), bert_folder, "-o", NAME)
     assert result.exit_code == 0, result.output
@@ -168,15 +159,9 @@ def test_columns_with_other_names_have_roles_as_in_evaluate(
     without = run("score", named, "--model", NAME, *roles[:6])
     assert "predicted" in without.stdout
     assert "score" not in without.stdout.splitlines()[0].split(",")
-    for words, sentence in (
-        (roles[:4], "needs a column for text2"),
-        (roles[:6], "needs a column for score"),
-        ((*roles[:2], "--role", "label=gold"), "Pairs have no role label"),
-        (("--role", "text1=middle"), "has no column “middle”"),
-    ):
-        refused = trained(named, bert_folder, *words)
-        assert refused.exit_code == 2
-        assert sentence in " ".join(refused.stderr.split())
+    refused = trained(named, bert_folder, *roles[:6])
+    assert refused.exit_code == 2
+    assert "needs a column for score" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.usefixtures("kept")
@@ -208,13 +193,6 @@ def test_given_parts_are_used_and_shared_texts_are_told(
     assert "20 train pairs share a text with the dev or test pairs" in result.stderr
 
 
-def test_a_next_token_model_is_learnt_from(pairs: Path, tmp_path: Path) -> None:
-    folder = save_causal(tmp_path / "gpt2")
-    result = trained(pairs, folder, "--pooling", "last", "-o", NAME)
-    assert result.exit_code == 0, result.output
-    assert run("score", pairs, "--model", NAME).exit_code == 0
-
-
 @pytest.mark.usefixtures("kept")
 def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -> None:
     model = load_similarity_model(NAME)
@@ -239,10 +217,8 @@ def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -
     ("rows", "said"),
     [
         ([(a, b, "3") for a, b, _ in made_rows()], "All scores of the train pairs are 3."),
-        ([(a, b, "high") for a, b, _ in made_rows()], "has 0 pairs with two sentences and a score"),
         (made_rows()[:2], "has 2 pairs with two sentences and a score; at least 3"),
-        (made_rows()[:3], "There are 3 pairs. To train on some and test on others, at least 20"),
-        (made_rows()[:19], "There are 19 pairs."),
+        (made_rows()[:19], "There are 19 pairs. To train on some and test on others, at least 20"),
         ([("The dog.", b, c) for _, b, c in made_rows()], "too many pairs share a text"),
     ],
 )
@@ -255,18 +231,12 @@ def test_pairs_that_cannot_be_learnt_from_are_refused(
     assert not similarity_models()
 
 
-def test_scores_on_another_scale_are_told(pairs: Path, bert_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("kept")
+def test_scores_on_another_scale_are_told(tmp_path: Path) -> None:
     rows = [(first, second, f"{int(score) / 5}") for first, second, score in made_rows()]
     shares = written(tmp_path / "shares.csv", rows)
-    sentence = "seem to be on another scale (from 0 to 1) than those of the train pairs (from 0 to"
-    result = trained(pairs, bert_folder, "--dev", shares, "--test", shares, "-o", NAME)
-    assert result.exit_code == 0, result.output
-    said = " ".join(result.stderr.split())
-    assert f"The scores of the dev pairs {sentence} 5)." in said
-    assert f"The scores of the test pairs {sentence} 5)." in said
-    scored = run("score", shares, "--model", NAME)
-    assert f"The scores of the table {sentence} 5)." in " ".join(scored.stderr.split())
-    assert "scale" not in run("score", pairs, "--model", NAME).stderr
+    warning = " ".join(run("score", shares, "--model", NAME).stderr.split())
+    assert "The scores of the table seem to be on another scale (from 0 to 1)" in warning
 
 
 @pytest.mark.parametrize(
@@ -274,10 +244,7 @@ def test_scores_on_another_scale_are_told(pairs: Path, bert_folder: Path, tmp_pa
     [
         (["--rung", "stairs"], "The rung must be one of: cosines"),
         (["--pooling", "max"], "The pooling must be one of"),
-        (["--epochs", "0"], "The number of epochs must be"),
         (["-o", "../x"], "Name the similarity model with letters"),
-        (["--model", "no/such/folder"], "no/such/folder"),
-        (["--dev", "nowhere.csv"], "nowhere.csv"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(
@@ -301,18 +268,10 @@ def test_a_store_without_room_says_so(
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_name_that_is_taken_is_refused_before_any_work(pairs: Path, bert_folder: Path) -> None:
-    result = trained(pairs, bert_folder, "-o", NAME)
-    assert result.exit_code == 2
-    assert "There is already a model called “tone”" in result.stderr
-    assert "features" not in result.stderr
-
-
-@pytest.mark.usefixtures("kept")
 def test_an_encoder_and_a_similarity_model_never_share_a_name(
     pairs: Path, bert_folder: Path
 ) -> None:
-    for taken in ("bundled", "all-MiniLM-L6-v2"):
+    for taken in ("bundled", NAME):
         result = trained(pairs, bert_folder, "-o", taken)
         assert result.exit_code == 2
         assert f"There is already a model called “{taken}”" in result.stderr
@@ -332,19 +291,6 @@ def test_models_are_deleted_by_name(pairs: Path, bert_folder: Path) -> None:
     gone = run("score", pairs, "--model", NAME)
     assert gone.exit_code == 2
     assert "No similarity model is called “tone”." in gone.stderr
-
-
-def test_a_frozen_model_that_changed_is_not_asked(pairs: Path, folder: Path) -> None:
-    assert trained(pairs, folder, "-o", NAME).exit_code == 0
-    weights = load_file(folder / "model.safetensors")
-    save_file(
-        {name: value * 1.01 for name, value in weights.items()},
-        folder / "model.safetensors",
-        {"format": "pt"},
-    )
-    result = run("score", pairs, "--model", NAME)
-    assert result.exit_code == 2
-    assert "have changed since this similarity model was trained. Train it again." in result.stderr
 
 
 @pytest.mark.sweep(2)

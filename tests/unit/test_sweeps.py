@@ -19,8 +19,7 @@ from neuralviz.evaluation.plan import (
     method_rows,
 )
 from neuralviz.evaluation.results import Results
-from neuralviz.plots.evaluation import grid_figure, line_figure
-from neuralviz.plots.results import broken_figure, correlation_figure
+from neuralviz.plots.evaluation import broken_figure, correlation_figure, grid_figure, line_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:

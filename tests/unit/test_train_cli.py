@@ -80,9 +80,8 @@ def refused(result: Result) -> str:
 # --- what it does --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["crops", "masking"])
-def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str, kind: str) -> None:
-    result = train("--json", "--labels", "kind", kind=kind)
+def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str) -> None:
+    result = train("--json", "--labels", "kind", kind="masking")
     assert result.exit_code == 0, result.stderr
     start, *steps, end = events_of(result)
     assert (start["event"], start["steps"], start["texts"]) == ("start", 6, 12)
@@ -93,7 +92,7 @@ def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str, kind
     assert not end["diverged"]
     assert "Saved the encoder as “my-encoder”. Use it with --model my-encoder." in result.stderr
     about = json.loads((encoders_folder() / "my-encoder" / RECORD_FILE).read_text("utf-8"))
-    assert about["settings"]["pairs"]["kind"] == kind
+    assert about["settings"]["pairs"]["kind"] == "masking"
     assert not any(kept.home().joinpath("trainings").iterdir())
 
 
@@ -139,8 +138,6 @@ def test_a_trained_encoder_is_listed_used_and_deleted(
     for words in (
         ["embed", "texts.txt", "-o", "a.csv", "--method", "mean", "--model", "mine-too"],
         ["embed", "texts.txt", "-o", "b.csv", *sentence, "table"],
-        ["similarity", "texts.txt", "-o", "sim", "--method", "cls", "--model", "mine-too"],
-        ["corpus", "embed", "mine", "--method", "mean", "--model", "mine-too"],
         ["project", "mine", "-o", "map.html", "--reducer", "pca", *sentence, "table"],
         ["train", "crops", "mine", "-o", "again", "--model", "mine-too", *FEW],
     ):
@@ -150,17 +147,11 @@ def test_a_trained_encoder_is_listed_used_and_deleted(
     assert "mine-too is a sentence encoder and cannot predict masked tokens" in said
     said = refused(run("embed", "texts.txt", "-o", "c.csv", "--method", "mean", "--model", "table"))
     assert "table of token embeddings without a transformer" in said
-    said = refused(run("models", "layers", "table"))
-    assert "table is a sentence encoder and cannot predict masked tokens" in said
 
     assert "Nothing deleted" in run("models", "delete", "mine-too", answer="n\n").stderr
     assert run("models", "delete", "mine-too", answer="y\n").exit_code == 0
     assert [one.name for one in trained_encoders()] == ["again", "table"]
     assert "No trained encoder is called" in refused(run("models", "delete", "mine-too", "--yes"))
-    said = refused(
-        run("embed", "texts.txt", "-o", "d.csv", "--method", "mean", "--model", "mine-too")
-    )
-    assert "No encoder that was trained here has this name." in said
 
 
 # --- what is interrupted -------------------------------------------------------------------------
@@ -315,14 +306,10 @@ def test_too_little_text_is_said_with_what_would_help(texts: list[str], says: st
     ("words", "says"),
     [
         (["--learning-rate", "0"], "at 0 nothing would be learnt"),
-        (["--learning-rate", "nan"], "The learning rate must be above 0"),
         (["--frozen-blocks", "3"], "nothing is left to train"),
         (["--labels", "none"], "none"),
         (["--pooling", "seventh"], "cannot be saved"),
-        (["--pooling", "max"], "Unknown pooling"),
         (["--part", "table", "--pooling", "cls"], "no pooling but mean"),
-        (["--batch-size", "1"], "The batch size must be"),
-        (["--steps", "0"], "The number of steps must be"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(corpus: str, words: list[str], says: str) -> None:
@@ -330,15 +317,11 @@ def test_settings_that_make_no_sense_are_refused(corpus: str, words: list[str], 
     assert trained_encoders() == []
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [("Example: textbooks", "textbooks.csv"), ("Example: topics and forms", "topics.csv")],
-)
-def test_the_examples_are_there_where_the_app_was_never_opened(name: str, file: str) -> None:
-    store = open_store()
+def test_the_examples_are_there_where_the_app_was_never_opened() -> None:
+    store, name = open_store(), "Example: textbooks"
     assert not store.corpora()
     found = find_corpus(store, name)
-    expected = pd.read_csv(ROOT / "sample_data" / file)["text"].tolist()
+    expected = pd.read_csv(ROOT / "sample_data" / "textbooks.csv")["text"].tolist()
     assert store.texts(found) == expected
     assert find_corpus(store, name).id == found.id
     assert len(store.corpora()) == 1

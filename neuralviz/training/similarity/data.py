@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import TextError
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:

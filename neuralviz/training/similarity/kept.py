@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +14,8 @@ from safetensors.torch import load, save
 import neuralviz.models
 from neuralviz.embedders.pooled import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.reading.scales import Scale
+from neuralviz.reading.pairs import Scale
+from neuralviz.store.files import write_beside
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.features import different_texts, look_up, pair_features
 from neuralviz.training.similarity.folder import FORMAT, check_free_name, model_path
@@ -125,15 +125,11 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
         "heard": trained.layer_shares.tolist(),
     }
     content = save(load(trained.weights), {"neuralviz": json.dumps(header)})
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_bytes(content)
+        with write_beside(path) as file:
+            file.write(content)
             check_free_name(name)  # once more: somebody else may have been faster
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
             f"Could not save the similarity model: {error.strerror or error}."

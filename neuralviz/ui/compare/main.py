@@ -21,32 +21,28 @@ from neuralviz.paths import sample_data
 from neuralviz.plots.standalone import About
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.compare.pair import (
-    choose_pair,
-    choose_texts,
-    chosen_pair,
-    forget_pair,
-    show_framed,
-    show_neural_pairs,
-    show_products,
-)
 from neuralviz.ui.compare.show import (
     AS_GIVEN,
     CLUSTERED,
     Look,
+    choose_pair,
+    choose_texts,
+    chosen_pair,
+    forget_pair,
     show_disagreements,
+    show_framed,
     show_heatmaps,
+    show_neural_pairs,
+    show_products,
     show_spread,
     show_two_methods,
     show_warnings,
 )
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.method_choice import NOTHING, choose_method, needs_asking
 from neuralviz.ui.page import dim_old_results, plain, show_error, wide_columns
-from neuralviz.ui.run_panel import RunSentences, describe_finish, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
+from neuralviz.ui.runs import RunSentences, SessionRuns, describe_finish, show_run_panel
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_on_stage, slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
 
@@ -57,8 +53,6 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: the labels of each run's texts, by id
-LIVE_SECONDS, LIVE_SECONDS_OF_MANY = 0.5, 1.5
-MANY_TEXTS = 100
 MAX_TEXTS = 300
 ORDER_WIDTH = 190  # px
 QUICK = {"precision": "fast"}  # the default here: a page should answer soon
@@ -145,7 +139,6 @@ def show() -> None:
                 describe_stopped=describe_stopped,
                 describe_done=lambda _: describe_finish(run),
             ),
-            interval=LIVE_SECONDS_OF_MANY if len(task.texts) > MANY_TEXTS else LIVE_SECONDS,
         )
 
 

@@ -11,24 +11,24 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.jobs.mapping import MakeMaps
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE, is_large
+from neuralviz.maps.projection import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
-from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
-from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.reading.texts import ReadTexts, read_texts, split_pasted
 from neuralviz.reading.vectors import ENDINGS, has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.choices import choose_header
+from neuralviz.ui.choices import ROW_HEIGHT, choose_header
 from neuralviz.ui.corpora import corpus_store, describe_corpus_visibility, may_change
-from neuralviz.ui.corpus.making import current_run, show_import_first
-from neuralviz.ui.corpus.selection import read_new_value, write_value
+from neuralviz.ui.corpus.search import read_new_value, write_value
 from neuralviz.ui.figures import download
 from neuralviz.ui.limits import check_within_limits, describe_destination, effective_settings
 from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -36,10 +36,14 @@ if TYPE_CHECKING:
 
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.mapping import MapsState
     from neuralviz.reading.texts import Mode
     from neuralviz.reading.vectors import ReadVectors
     from neuralviz.store.corpora import Corpus
 
+RUNS = SessionRuns("corpus-maps")
+PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
 CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 KEPT_SECONDS = 600  # how long the texts of an upload are cached
@@ -49,7 +53,6 @@ _UPLOADS = "corpus-uploads"  # sources of files by id
 _IMPORTED = "corpus-imported"  # a message for the next run of the page
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
-ROW_HEIGHT = 37  # px, of a table
 GUESSED = "detect automatically"
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
@@ -367,7 +370,8 @@ def _import(corpus: Corpus, read: ReadVectors, *, in_order: bool = False) -> Non
         f"Imported {many(corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as the "
         f"method “{label}”. {imported.matched}"
     )
-    show_import_first()
+    for key, *_ in PLACES:
+        st.session_state[f"map-{key}-renewed"] = True  # its method is chosen anew: the vectors
 
 
 def _delete(corpus: Corpus) -> None:
@@ -388,3 +392,14 @@ def _delete(corpus: Corpus) -> None:
     else:
         st.session_state.pop(CORPUS, None)
         st.rerun()
+
+
+def current_run(corpus: Corpus) -> Run[MapsState] | None:
+    """The run on this corpus: the session's last, else one under way that the address names.
+
+    Where users do not share corpora, the last one under way counts without being named.
+    """
+    return RUNS.meet(
+        lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
+        unnamed=effective_settings().private or not effective_settings().open,
+    )

@@ -21,10 +21,9 @@ from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.opened import open_other_maps
 from neuralviz.ui.corpus.search import show_background_run
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import show_only_on_stage, slide
+from neuralviz.ui.runs import SessionRuns
+from neuralviz.ui.stage import show_headline, show_only_on_stage, slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -14,14 +14,12 @@ from neuralviz.jobs.mapping import FindNeighbours
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.filtering import Selection
 from neuralviz.maps.neighbourhoods import K, suggest_k
+from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.searching import INDEXED
-from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import choose_one
-from neuralviz.ui.corpus.choose import ROW_HEIGHT
+from neuralviz.ui.choices import choose_one, show_choosable_table
 from neuralviz.ui.corpus.labels import describe_themes, share_neighbours, spoken_labels
-from neuralviz.ui.corpus.search import show_background_run
-from neuralviz.ui.corpus.selection import (
+from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
     DIFFERENT,
@@ -36,12 +34,12 @@ from neuralviz.ui.corpus.selection import (
     current_selection,
     row_to_read,
     select,
+    show_background_run,
 )
 from neuralviz.ui.figures import download_table
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, slide
+from neuralviz.ui.runs import SessionRuns
+from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.words import many, percent
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ LISTED_LABELS = 4  # columns of labels in a table
 SHOWN_NEIGHBOURS = 8
 READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
 NOTHING = 0.0005  # shown as 0.000
-CARD_HEIGHT, LIST_HEIGHT = 260, 390  # px
+CARD_HEIGHT = 260  # px
 
 
 def show_lists(
@@ -310,27 +308,8 @@ def _show_table(
     for name in corpus.label_names[:LISTED_LABELS]:
         table[name if name not in table else f"{name} (label)"] = corpus.labels_at(name, listed)
     columns = {"text": st.column_config.TextColumn(width="large"), **(config or {})}
-    _show_choosable(table, key, lambda place: choose_row(int(listed[place]), show=False), columns)
-
-
-def _show_choosable(
-    table: dict[str, Any], key: str, choose: Callable[[int], None], columns: dict[str, Any]
-) -> None:
-    """A table without empty rows; a long one scrolls. Ticking a row chooses it."""
-
-    def choose_ticked() -> None:
-        for place in st.session_state[key]["selection"]["rows"]:
-            choose(place)
-
-    frame = pd.DataFrame(table)
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
-        key=key,
-        on_select=choose_ticked,
-        selection_mode="single-row",
-        column_config=columns,
+    show_choosable_table(
+        table, key, lambda place: choose_row(int(listed[place]), show=False), columns
     )
 
 
@@ -348,7 +327,7 @@ def _show_clusters(open_map: OpenMap, place: int) -> None:
         select(chosen, f"in cluster {names[cluster]}", show=False)
 
     words = [", ".join(words) for words in open_map.kept.cluster_words]
-    _show_choosable(
+    show_choosable_table(
         {"cluster": np.arange(1, len(sizes) + 1), "texts": sizes, "words": words},
         f"corpus-clusters-{place}-{open_map.kept.id}",
         choose,

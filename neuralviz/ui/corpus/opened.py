@@ -22,13 +22,12 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.map_points import MapPoints, group_rows
 from neuralviz.maps.neighbourhoods import sampled_right
 from neuralviz.maps.neighbours import neighbours_of_points
+from neuralviz.maps.projection import SCORED_NEIGHBOURS, is_large
 from neuralviz.maps.searching import find_embedder, neighbours_at_once
-from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
-from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.rows import are_whole
+from neuralviz.store.corpora import CorpusStore, are_whole
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

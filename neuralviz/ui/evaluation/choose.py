@@ -29,7 +29,7 @@ from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.maps.neighbourhoods import K, suggest_k
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS, check_may_load
-from neuralviz.reading.scales import FIVE, Scale
+from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs
 from neuralviz.store.vectors import text_keys

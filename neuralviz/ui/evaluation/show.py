@@ -17,23 +17,20 @@ from neuralviz.evaluation.yardsticks import compute_leads, explain_measures, yar
 from neuralviz.headlines.evaluation import describe_other_winner, describe_verdict
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import Evaluate, EvaluationState
-from neuralviz.plots.evaluation import rows_height
+from neuralviz.plots.evaluation import lead_of_best, rows_height, yardstick_figure
 from neuralviz.plots.report import TABLE_STYLE, report_html, table_html
-from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About, file_name
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.choose import KEY, choose_evaluation
 from neuralviz.ui.evaluation.views import method_name, show_views, show_worst
 from neuralviz.ui.figures import download, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import plain
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import slide
+from neuralviz.ui.runs import SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.tables import put_upload_in_address
-from neuralviz.ui.visible_run import find_visible_run, show_visible_run
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -17,19 +17,18 @@ from neuralviz.headlines.evaluation import (
     describe_shared_errors,
     short_name,
 )
-from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.results import (
+from neuralviz.plots.evaluation import (
     common_figures,
     confusion_figures,
     histograms,
     quality_figures,
 )
+from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.theme import escape
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, download_table, show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import show_headline, slide
 from neuralviz.ui.worst_cases import list_worst, quote
 
 if TYPE_CHECKING:

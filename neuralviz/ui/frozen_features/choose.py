@@ -23,7 +23,7 @@ from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.tables import choose_pairs
 from neuralviz.words import many
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neuralviz.reading.pairs import ScoredPairs
 
 KEY = "frozen"
-LOOKS = SessionRuns(f"{KEY}-layers", at_once=1, kept=3)
+LOOKS = SessionRuns(f"{KEY}-layers")
 SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
 _MODEL_HELP = (
     "It stays as it is. You can choose a sentence encoder, a masked language model or a model that "

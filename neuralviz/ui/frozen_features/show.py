@@ -39,7 +39,7 @@ from neuralviz.plots.ladder import (
     qq_figure,
     residual_figure,
 )
-from neuralviz.plots.pairs import layer_figure
+from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
@@ -47,16 +47,19 @@ from neuralviz.training.similarity.settings import RUNG_NAMES
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.choose import KEY, LOOKS, choose_ladder, load_recorded_run
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
+from neuralviz.ui.runs import (
+    RunSentences,
+    SessionRuns,
+    find_visible_run,
+    show_run_panel,
+    show_visible_run,
+)
 from neuralviz.ui.saving import save_by_name
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, show_on_stage, slide
+from neuralviz.ui.stage import hide_on_stage, show_headline, show_on_stage, slide
 from neuralviz.ui.tables import put_upload_in_address
-from neuralviz.ui.visible_run import find_visible_run, show_visible_run
 from neuralviz.ui.worst_cases import list_worst, quote
 from neuralviz.words import many
 
@@ -78,8 +81,8 @@ if TYPE_CHECKING:
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
 
-RUNS = SessionRuns(KEY, at_once=1, kept=3)
-TWO_TEXTS = SessionRuns(f"{KEY}-two", at_once=1, kept=8)
+RUNS = SessionRuns(KEY)
+TWO_TEXTS = SessionRuns(f"{KEY}-two", kept=8)
 PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loaded
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder

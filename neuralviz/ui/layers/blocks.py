@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.headlines.layers import describe_blocks, describe_epochs
+from neuralviz.headlines.layers import describe_blocks
 from neuralviz.jobs.micro_tuning import TuneBlocks
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
@@ -23,8 +23,7 @@ from neuralviz.ui.layers.text import ask_more_figures, ask_text
 from neuralviz.ui.micro_tuning.choose import ask_epochs_and_rate, check_choices, find_layers
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dim_old_results, show_error, wide_columns
-from neuralviz.ui.run_panel import show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
-LIVE_SECONDS = 0.4
 MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
@@ -77,7 +75,7 @@ def show() -> None:
             _show_loss(run.result)
     with output, dim_old_results(KEY, is_old):
         draw = partial(_show_marks, run, measure, epoch)
-        show_run_panel(RUNS, run, draw, interval=LIVE_SECONDS)
+        show_run_panel(RUNS, run, draw)
     if epoch is not None and ask_more_figures():
         with dim_old_results(f"{KEY}-more", is_old):
             _show_by_epoch(run, measure)
@@ -224,7 +222,7 @@ def _show_by_epoch(run: Run[BlockChanges], measure: str) -> None:
     blocks = task.grid.blocks
     totals = task.grid.totals(changes.norms, per_value=measure == "per value")
     axes = {"epoch": range(1, n_epochs + 1), "block": blocks}
-    with slide(f"{KEY}-epochs", describe_epochs(totals[:n_epochs])):
+    with slide(f"{KEY}-epochs"):
         show_figure(
             block_totals_figure(totals, blocks, measure=unit, epochs=task.settings.epochs),
             key=f"{KEY}-totals-{run.id}",

@@ -10,14 +10,13 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.best_layer import BEST_OF_ALL
-from neuralviz.headlines.layers import describe_best_layer, describe_parts, describe_settings_range
+from neuralviz.headlines.layers import describe_best_layer, describe_parts
 from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
+from neuralviz.plots.layers import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
@@ -26,10 +25,10 @@ from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.limits import row_limit
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, wide_columns
-from neuralviz.ui.run_panel import show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tables import choose_pairs, put_upload_in_address
+from neuralviz.ui.worst_cases import list_worst
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -198,12 +197,7 @@ def _show_parts(result: LayerPairs, coefficient: str) -> None:
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
         "weights the tokens of a sentence."
     )
-    headline = describe_settings_range(
-        _get_values(result.windows[variant], coefficient),
-        _get_values(result.layer_starts[variant], coefficient),
-        coefficient,
-    )
-    with slide(f"{KEY}-sweeps", headline):
+    with slide(f"{KEY}-sweeps"):
         window_column, start_column = wide_columns(2, f"{KEY}-sweeps")
         with window_column:
             _show_sweep(result, coefficient, "layer window")
@@ -284,18 +278,6 @@ def _show_scatter(result: LayerPairs, coefficient: str) -> None:
     )
     ranks = table[["score", "cosine"]].rank(pct=True)
     disagreement = (ranks["cosine"] - ranks["score"]).abs().sort_values(ascending=False)
-    with st.expander("Pairs with the largest disagreement"):
-        worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
-        worst = worst.assign(
-            sentence1=[shorten(sentence, 300) for sentence in worst["sentence1"]],
-            sentence2=[shorten(sentence, 300) for sentence in worst["sentence2"]],
-        )
-        formats = {"score": "%.3g", "cosine": "%.2f"}
-        st.dataframe(
-            worst,
-            hide_index=True,
-            column_config={
-                name: st.column_config.NumberColumn(format=spec, width="small")
-                for name, spec in formats.items()
-            },
-        )
+    st.markdown("**Pairs with the largest disagreement**")
+    worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
+    list_worst(worst.rename(columns={"score": "human score"}), f"{KEY}-worst")

@@ -12,7 +12,6 @@ import streamlit as st
 
 from neuralviz.headlines.layers import (
     NAMED,
-    describe_layer_weights,
     describe_map,
     describe_settings,
     describe_text,
@@ -33,8 +32,7 @@ from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.figures import allow_swiping, download_table, list_cells, show_figure
 from neuralviz.ui.model_choice import choose_text_model, load_model_or_stop
 from neuralviz.ui.page import dim_old_results, plain, wide_columns
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import ask_text_fields
 from neuralviz.words import many
@@ -353,10 +351,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, provenance: 
     kinds = {name: getattr(weights, name) for name in ("alignment", "novelty", "combined")}
     axes = {"position": range(states.n_counted), "layer": weights.layers}
     tokens = np.repeat(states.counted, len(weights.layers))
-    with (
-        slide(f"{KEY}-weights", describe_layer_weights(weights)),
-        allow_swiping(f"{KEY}-scrolled", 720),
-    ):
+    with slide(f"{KEY}-weights"), allow_swiping(f"{KEY}-scrolled", 720):
         show_figure(
             plots.weights_figure(
                 {name.title(): values for name, values in kinds.items()},

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import SettingsError
-from neuralviz.headlines.layers import describe_corpus, describe_groups
+from neuralviz.headlines.layers import describe_corpus
 from neuralviz.jobs.layers import FollowWords
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
@@ -25,8 +25,7 @@ from neuralviz.ui.layers.text import ask_more_figures
 from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.model_choice import choose_text_model, may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.run_panel import show_run_panel
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns, show_run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.words import many
@@ -141,7 +140,7 @@ def _show_groups(groups: Sequence[WordGroup], provenance: About) -> None:
     """Draw all words in three groups of equal size, as in the paper's Table I."""
     words = _list_words(groups)
     limits = (float(words["variance"].min()), float(words["variance"].max()))
-    with slide(f"{KEY}-groups", describe_groups(groups)):
+    with slide(f"{KEY}-groups"):
         for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
             with column:
                 _show_group(group, limits, provenance)

@@ -15,17 +15,16 @@ from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.store.results import COMMON_VIEW
+from neuralviz.store.files import COMMON_VIEW
+from neuralviz.ui.limits import is_served
 from neuralviz.ui.links import RUN, USER_SOURCES, one_history_entry, result_view_id
-from neuralviz.ui.micro_tuning.blanks import try_deltas
 from neuralviz.ui.micro_tuning.choose import ask_settings, find_layers, pick_text
-from neuralviz.ui.micro_tuning.results import show_results
+from neuralviz.ui.micro_tuning.results import show_results, try_deltas
 from neuralviz.ui.micro_tuning.show import show_record, show_run
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import dim_old_results, show_error
-from neuralviz.ui.session import is_served
-from neuralviz.ui.session_runs import SessionRuns
+from neuralviz.ui.runs import SessionRuns
 from neuralviz.ui.stage import show_on_stage
 from neuralviz.ui.texts import ask_texts, put_texts_in_address
 from neuralviz.ui.tour import is_tour_at
@@ -144,14 +143,16 @@ def _is_tour_example(model_id: str) -> bool:
 def _restore(task: TuneTexts) -> bool:
     """Make the run of a task the last one; whether there is one, or a recording."""
     _restore_earlier(task)
-    record, runs = recorded_run(), RUNS.list_runs()
-    is_recorded = (task.model.id, task.texts, task.settings) == (
-        *(record.model_id, record.texts),
-        record.settings,
+    recorded = recorded_run()
+    asked = (task.model.id, task.texts, task.settings)
+    is_recorded = not RUNS.list_runs() and asked == (
+        recorded.model_id,
+        recorded.texts,
+        recorded.settings,
     )
-    if is_recorded and not runs and RUN not in st.query_params:
+    if is_recorded and RUN not in st.query_params:
         return True
-    return RUNS.recall(task, result_view_id(KEY)) is not None or (is_recorded and not runs)
+    return RUNS.recall(task, result_view_id(KEY)) is not None or is_recorded
 
 
 def _restore_earlier(task: TuneTexts) -> None:

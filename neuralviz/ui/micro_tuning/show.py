@@ -26,11 +26,10 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.standalone import file_name
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.live_figure import draw_live_figure, draw_once
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences, show_run_panel
-from neuralviz.ui.stage import show_only_on_stage, slide
+from neuralviz.ui.runs import RunSentences, show_run_panel
+from neuralviz.ui.stage import show_headline, show_only_on_stage, slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -41,9 +40,8 @@ if TYPE_CHECKING:
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.plots.standalone import About
-    from neuralviz.ui.session_runs import SessionRuns
+    from neuralviz.ui.runs import SessionRuns
 
-LIVE_SECONDS = 0.4
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
 STAGE_TEXTS = 5  # of more texts, only the chosen one is listed on the stage
@@ -63,7 +61,7 @@ def show_run(
         if record.started_texts:
             show_record(record, f"run-{run.id}", text, run.number, earlier)
 
-    show_run_panel(runs, run, draw, sentences=sentences, interval=LIVE_SECONDS)
+    show_run_panel(runs, run, draw, sentences=sentences)
     st.caption(plain(_describe_settings(run.result)))
 
 
@@ -105,6 +103,15 @@ def show_record(
     earlier, numbers = None, (run_number, 0)
     if earlier_run is not None and earlier_run.result.started_texts:
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
+
+    def draw_losses() -> go.Figure:
+        pale = None if earlier is None else _select_curves(earlier, text)
+        return loss_figure(_select_curves(record, text), record.texts, text, pale, numbers)
+
+    def draw_norms() -> go.Figure:
+        pale = None if earlier is None else _select_norms(earlier, text)
+        return delta_norm_figure(_select_norms(record, text), pale, numbers)
+
     with slide(f"{key}-learning", plain(describe_learning(record, text))):
         _show_stage_texts(record, key, text)
         if earlier is not None:
@@ -114,25 +121,9 @@ def show_record(
             loss_column, norm_column = st.columns(2)
         seen = (record, text, earlier)
         with loss_column:
-            _draw(
-                lambda: loss_figure(
-                    _select_curves(record, text),
-                    record.texts,
-                    text,
-                    None if earlier is None else _select_curves(earlier, text),
-                    numbers,
-                ),
-                *(seen, f"{key}-loss", "micro-tuning loss", provenance, HEIGHT),
-            )
+            _draw(draw_losses, seen, f"{key}-loss", "micro-tuning loss", provenance)
         with norm_column:
-            _draw(
-                lambda: delta_norm_figure(
-                    _select_norms(record, text),
-                    None if earlier is None else _select_norms(earlier, text),
-                    numbers,
-                ),
-                *(seen, f"{key}-norm", "micro-tuning delta norm", provenance, HEIGHT),
-            )
+            _draw(draw_norms, seen, f"{key}-norm", "micro-tuning delta norm", provenance)
     if record.epochs_done(text):
         _show_neurons(record, key, text, provenance)
 
@@ -143,7 +134,7 @@ def _draw(
     key: str,
     name: str,
     provenance: About,
-    height: int,
+    height: int = HEIGHT,
 ) -> None:
     """Draw a figure, which is made again only when what is ``seen`` in it has changed."""
     draw_live_figure(
@@ -194,13 +185,13 @@ def _show_neurons(record: RunRecord, key: str, text: int, provenance: About) -> 
             )
         with place:
             show_headline(plain(describe_neurons(change, names[layer])), key=slide_key)
-        _draw(
-            lambda: neurons_figure(
-                record.delta(layer, text), record.settings.layers[layer], all_neurons=with_all
-            ),
-            *((record, text, layer, with_all), f"{key}-delta", "micro-tuning neurons"),
-            *(provenance, 340),
-        )
+
+        def draw_neurons() -> go.Figure:
+            layer_name = record.settings.layers[layer]
+            return neurons_figure(record.delta(layer, text), layer_name, all_neurons=with_all)
+
+        seen = (record, text, layer, with_all)
+        _draw(draw_neurons, seen, f"{key}-delta", "micro-tuning neurons", provenance, 340)
         strongest = record.strongest_neurons(layer, text)
         listed = [f"**{neuron}** ({number(change[neuron], '+#.3g')})" for neuron in strongest]
         st.caption(f"Neurons that changed most: {', '.join(listed)}")

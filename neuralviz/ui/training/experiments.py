@@ -17,20 +17,18 @@ from neuralviz.headlines.training import describe_table
 from neuralviz.jobs.training import FillTrainingTable, first_settings
 from neuralviz.plots.standalone import About
 from neuralviz.plots.training import training_table_figure
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.training.settings import with_options
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import RunSentences
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.visible_run import find_visible_run, show_visible_run
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_visible_run, show_visible_run
+from neuralviz.ui.stage import show_headline
 
 if TYPE_CHECKING:
     from neuralviz.jobs.training import FilledTable, TrainOnCorpus
 
-RUNS = SessionRuns("training-table", at_once=1, kept=4)
+RUNS = SessionRuns("training-table")
 FILL = "Fill the table"
 MOST_SEEDS = 10
 PIXELS_A_ROW = 46

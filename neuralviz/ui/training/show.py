@@ -36,7 +36,7 @@ from neuralviz.plots.training import (
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.results import corpus_view
+from neuralviz.store.files import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.training.folders import read_folder
 from neuralviz.training.record import new_neighbours
@@ -44,16 +44,13 @@ from neuralviz.training.snapshots import Watch
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.headline import show_headline
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import plain, show_error, wide_columns
-from neuralviz.ui.run_panel import RunSentences
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_visible_run, show_visible_run
 from neuralviz.ui.saving import save_by_name
-from neuralviz.ui.session_runs import SessionRuns
-from neuralviz.ui.stage import hide_on_stage, slide
+from neuralviz.ui.stage import hide_on_stage, show_headline, slide
 from neuralviz.ui.training.choose import choose_training, load_texts
 from neuralviz.ui.training.experiments import show_experiments
-from neuralviz.ui.visible_run import find_visible_run, show_visible_run
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -65,7 +62,7 @@ if TYPE_CHECKING:
 
     Lessons = tuple[Lesson, ...]
 
-RUNS = SessionRuns("training", at_once=1, kept=3)
+RUNS = SessionRuns("training")
 HEIGHT = 310  # px, of the figures on the first screen
 N_VISIBLE = 3  # texts whose neighbours changed most
 N_UNFOLDED = 12  # further ones, in the expander

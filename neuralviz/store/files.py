@@ -1,57 +1,95 @@
-"""Results of runs, kept on this machine for a while under the ids of their views.
+"""Results of runs, kept for a while under the ids of their views, which nobody can guess.
 
-Whoever has a view's id, which nobody can guess, has its texts; the key of the work leads to what
-came of them. What came of a saved corpus has an id that is made of the corpus's, and goes with it.
-Files are written beside and moved into place.
+What came of a saved corpus has an id that is made of the corpus's, and goes with it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import secrets
 import shutil
 import stat
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from operator import attrgetter
 from pathlib import Path
+from typing import IO, Literal
 
+from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.server_settings import server_settings
 
+PROBE_BYTES = 4096  # that a disk has to have room for
+
+_log = logging.getLogger(__name__)
 KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _OF_CORPUS = "corpus-"
 COMMON_VIEW = "common"  # the view of examples and data on the Hub, which everybody can open
 
 
-def keep_result(view: str, key: str, content: bytes) -> None:
-    """Keep the result of a piece of work, in place of an earlier one.
+def folder_error(sentence: str, cannot: Literal["read", "write to"] = "write to") -> StoreError:
+    """The error to raise where a folder cannot be used; the sentence says which, and what to do.
 
-    Args:
-        view: id of the view that the work belongs to; a ValueError where it is none.
-        key: all that the result depends on.
-        content: the result.
+    Visitors of a server can mend nothing, and its paths are not for them: they are told what is
+    the matter, and the log has the sentence.
     """
+    settings = server_settings()
+    if not (settings.open or settings.demo):
+        return StoreError(sentence)
+    _log.error("%s", sentence)
+    return StoreError(
+        f"This server cannot {cannot} its data folder. Tell whoever runs it: its log says why. "
+        "Nothing saved earlier was lost."
+    )
+
+
+def why_not_writable(folder: Path) -> str:
+    """Why nothing can be kept in a folder or those in it, which is made; empty where it can."""
+    place = folder
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for place in [folder, *(entry for entry in folder.iterdir() if entry.is_dir())]:
+            with suppress(FileNotFoundError), tempfile.TemporaryFile(dir=place) as file:
+                file.write(bytes(PROBE_BYTES))  # another server may delete a folder meanwhile
+    except OSError as error:
+        return f"Cannot write to {place}: {error.strerror or error}."
+    return ""
+
+
+def keep_result(view: str, key: str, content: bytes) -> None:
+    """Keep what came of work, in place of an earlier result; a ValueError without a view."""
     path = _path(view, key)
     write_bytes_beside(path, content)
     prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
 
 
 def write_bytes_beside(path: Path, content: bytes) -> None:
-    """Write a file whole: beside its place, where two processes may do it, and move it there.
+    """`write_beside` of some bytes, in a folder that is made where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with write_beside(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def write_beside(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path``, where two processes may write, that takes its place when it is whole.
 
     Raises:
         OSError: it cannot be written; nothing is left of it.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        part.write_bytes(content)
+        with part.open("wb") as file:
+            yield file
         part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def find_result(view: str, key: str) -> bytes | None:
@@ -102,15 +140,10 @@ def prune(
     unit: Callable[[Path], str] = attrgetter("name"),
     spare: Callable[[Path], bool] = lambda _: False,
 ) -> None:
-    """Delete what is too old, and what was opened longest ago where there is too much.
+    """Delete what is older than some days, and what was opened longest ago beyond ``n_bytes``.
 
-    Args:
-        folder: of files and folders; when one was opened is when a file of it was changed last.
-        n_bytes: there is room for.
-        days: since it was last opened that a file is kept.
-        max_units: units that are kept; by default as many as there is room for.
-        unit: what of a path says which files belong together, and come and go so.
-        spare: whether a path must not be deleted, asked of those that would be.
+    ``unit`` says which files of the folder come and go together, ``max_units`` how many of these
+    are kept, and ``spare`` whether a path must not be deleted.
     """
     units: dict[str, tuple[float, int, list[Path]]] = {}
     for path in folder.iterdir():
