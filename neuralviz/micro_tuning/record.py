@@ -11,9 +11,8 @@ import numpy as np
 from neuralviz.arrays import RecordFormat
 from neuralviz.micro_tuning.blanks import TextDelta
 from neuralviz.micro_tuning.blueprints import Blueprint
-from neuralviz.micro_tuning.events import neural_embeddings
+from neuralviz.micro_tuning.events import Predictions, TextReport, neural_embeddings
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.micro_tuning.watching import Predictions, TextReport
 from neuralviz.models.tokens import TokenizedText
 
 if TYPE_CHECKING:
