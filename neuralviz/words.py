@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence, Sized
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # so many of the skipped lines are named
-_LONGEST_VALUE = 60  # characters of a value in a short repr
-_MOST_VALUES = 3  # of an array that is written out in one
 _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -107,7 +106,7 @@ def search_terms(query: str) -> tuple[str, ...]:
 
 
 def short_repr(value: Any) -> str:
-    """A dataclass on one line: arrays by type and shape, long sequences by length, no None.
+    """A dataclass on one line: arrays by type and shape, whatever is long cut short, no None.
 
     A class takes it as its ``__repr__``.
     """
@@ -121,17 +120,5 @@ def short_repr(value: Any) -> str:
 
 def _shorten_value(value: Any) -> str:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        if len(value.shape) != 1 or value.shape[0] > _MOST_VALUES:
-            return f"{value.dtype}{list(value.shape)}"
-        values = value.tolist()
-        return f"[{', '.join(f'{v:.4g}' if isinstance(v, float) else str(v) for v in values)}]"
-    if dataclasses.is_dataclass(value) and type(value).__repr__ is not short_repr:
-        return f"{type(value).__name__}(…)"
-    whole = repr(value) if isinstance(value, str | int | float | tuple) else ""
-    if 0 < len(whole) <= _LONGEST_VALUE:
-        return whole
-    if isinstance(value, str):
-        return f"{value[:_LONGEST_VALUE]!r}…"
-    if isinstance(value, Sized) and not dataclasses.is_dataclass(value):
-        return f"{type(value).__name__} of {len(value)}"
-    return short_repr(value) if dataclasses.is_dataclass(value) else type(value).__name__
+        return f"{value.dtype}{list(value.shape)}"
+    return reprlib.repr(value)

@@ -84,6 +84,7 @@ SentencesOption = Annotated[int, typer.Option(help="Sentences of a chunk.")]
 ShortestOption = Annotated[int, typer.Option(help="Skip sentences with fewer characters.")]
 LongestOption = Annotated[int, typer.Option(help="Skip sentences with more characters.")]
 
+_STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
 _LINES: dict[PairKind, str] = {
     "crops": "Train on crops: two different chunks of a text should be near each other.",
     "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
@@ -278,41 +279,24 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
     Accuracies are 0 … 1 by layer, None without labels; so is a loss that is no number any more, for
     which JSON has no word.
     """
-    accuracy = None
-    if event.snapshot is not None and event.snapshot.accuracy is not None:
-        accuracy = event.snapshot.accuracy.tolist()
     if isinstance(event, TrainingStarted):
-        return {
+        values: dict[str, Any] = {
             "event": "start",
             "step": event.step,
             "steps": event.steps,
             "texts": event.n_pairs,
             "measured": event.measured,
-            "accuracy": accuracy,
         }
-    if isinstance(event, TrainingStep):
-        return {
-            "event": "step",
-            "step": event.step,
-            "steps": event.steps,
-            "epoch": event.epoch,
-            "loss": _finite_or_none(event.loss),
-            "learning_rate": event.learning_rate,
-            "alignment": _finite_or_none(event.alignment),
-            "uniformity": _finite_or_none(event.uniformity),
-            "accuracy": accuracy,
-        }
-    return {
-        "event": "end",
-        "step": event.result.step,
-        "steps": event.result.steps,
-        "diverged": event.result.diverged,
-        "accuracy": accuracy,
-    }
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    elif isinstance(event, TrainingStep):
+        numbers = {name: getattr(event, name) for name in _STEP_NUMBERS}
+        finite = {name: v if math.isfinite(v) else None for name, v in numbers.items()}
+        values = {"event": "step", **finite}
+    else:
+        result = event.result
+        values = {"event": "end", "step": result.step, "steps": result.steps}
+        values["diverged"] = result.diverged
+    accuracy = event.snapshot.accuracy if event.snapshot is not None else None
+    return {**values, "accuracy": None if accuracy is None else accuracy.tolist()}
 
 
 def _describe_start(event: TrainingStarted, part: str) -> str:

@@ -38,8 +38,8 @@ from neuralviz.models.tokens import check_texts
 from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
+    from neuralviz.micro_tuning.events import TextReport
     from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.micro_tuning.watching import TextReport
 
 VERMILLION, BLUE = "#D55E00", "#0072B2"
 CURVE_WIDTH, CURVE_HEIGHT = 56, 8  # characters

@@ -61,7 +61,7 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     name = _name_text(record, text)
     if not record.epochs_done(text):
         return begin(f"{name} has not been started.")
-    all_curves = [record.loss_curve(i) for i in record.alike(text)]
+    all_curves = [record.loss_curve(i) for i in record.texts_like(text)]
     curves = [curve for curve in map(_select_finite, all_curves) if len(curve)]
     if not curves:
         return begin(f"{name} has not finished its first epoch.")
@@ -114,7 +114,7 @@ def _largest_words(record: RunRecord, text: int, n: int = 3) -> list[tuple[str, 
 def describe_progress(record: RunRecord) -> str:
     """How many texts are finished, under way and not started; empty of a whole run."""
     n, n_finished = len(record.texts), len(record.reports)
-    n_begun = len(record.started()) - n_finished
+    n_begun = len(record.started_texts) - n_finished
     if n_finished == n:
         return ""
     epoch = f"epoch {record.epochs_reached:,} of {record.settings.epochs:,}"

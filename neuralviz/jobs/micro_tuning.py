@@ -104,7 +104,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         return cls(model, sentence, deltas[0][1].layers, as_bytes)
 
     def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
-        from neuralviz.micro_tuning.filling import fill_blanks
+        from neuralviz.micro_tuning.predictions import fill_blanks
 
         split_at_blanks(self.sentence)  # looked at before a model is loaded
         if ModelRef.from_id(self.model.id) != self.model:

@@ -15,7 +15,7 @@ from neuralviz.words import number, percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.micro_tuning.watching import TextReport
+    from neuralviz.micro_tuning.events import TextReport
 
 BLANK = "___"
 MAX_BLANKS = 5

@@ -130,6 +130,32 @@ class TuningEvent:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions at the masked positions of a text before and after tuning, in words."""
+
+    input: np.ndarray  # [position] the masked input
+    token: np.ndarray  # [position] the masked token, an index into the text's tokens
+    before: np.ndarray  # [position] probability of the masked word
+    after: np.ndarray  # [position] probability of the masked word
+    loss_before: np.ndarray  # [position] cross entropy in nats
+    loss_after: np.ndarray  # [position] cross entropy in nats
+    words_before: tuple[str, ...]  # [position] the likeliest words and their probabilities
+    words_after: tuple[str, ...]  # [position] the likeliest words and their probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class TextReport:
+    """The report on one text when its tuning is over."""
+
+    index: int  # number of the text in the run, counted from 0
+    text: TokenizedText  # the text and its tokens
+    shares: np.ndarray | None
+    decay_share: float  # weight decay's share; with the tokens' it sums to 1
+    predictions: Predictions  # of the first inputs, up to 4,000 masked positions
+    loss_after: float | None
+
+
 def collect_result(events: Iterable[TuningEvent]) -> MicroTuning:
     """Consume a run's events and return what the last one carries."""
     result = None

@@ -11,9 +11,8 @@ import numpy as np
 from neuralviz.arrays import RecordFormat
 from neuralviz.micro_tuning.blanks import TextDelta
 from neuralviz.micro_tuning.blueprints import Blueprint
-from neuralviz.micro_tuning.events import neural_embeddings
+from neuralviz.micro_tuning.events import Predictions, TextReport, neural_embeddings
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.micro_tuning.watching import Predictions, TextReport
 from neuralviz.models.tokens import TokenizedText
 
 if TYPE_CHECKING:
@@ -148,25 +147,23 @@ class RunRecord:
         losses = self.loss[: self.epochs_done(text), text]
         return len(losses) > 1 and not losses[-1] <= losses[0]
 
-    def started(self) -> list[int]:
+    @property
+    def started_texts(self) -> list[int]:
         """Numbers of the texts that have a delta."""
         return [i for i in range(len(self.texts)) if self.epochs_done(i)]
 
-    def alike(self, text: int) -> list[int]:
+    def texts_like(self, text: int) -> list[int]:
         """Numbers of the texts that are as far as a text: finished, under way or not started.
 
         A text is finished when there is a report on it.
         """
 
-        def how_far(i: int) -> tuple[bool, bool]:
-            return i in self.reports, self.epochs_done(i) > 0
-
-        state = how_far(text)
-        return [i for i in range(len(self.texts)) if how_far(i) == state]
+        states = [(i in self.reports, self.epochs_done(i) > 0) for i in range(len(self.texts))]
+        return [i for i, state in enumerate(states) if state == states[text]]
 
     def embeddings(self) -> np.ndarray:
         """[started text, dim] neural embeddings after the epochs done so far."""
-        started = self.started()
+        started = self.started_texts
         return neural_embeddings(tuple(last[started] for last in self.last))
 
 

@@ -7,10 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from neuralviz.errors import Stopped, never
-from neuralviz.micro_tuning.events import MicroTuning, TuningEvent
+from neuralviz.micro_tuning.events import MicroTuning, Predictions, TextReport, TuningEvent
 from neuralviz.micro_tuning.settings import MAX_FOLLOWED_VALUES, count_masked, followed_values
 from neuralviz.models.tokens import TokenizedText, tokenize
 from neuralviz.words import short_repr
@@ -27,32 +25,6 @@ MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the re
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
 WatcherEvents = list[tuple[int, "WatchedEvent | None"]]
 """Events of one step: pairs of a watcher's number and an event, None after the last."""
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Predictions at the masked positions of a text before and after tuning, in words."""
-
-    input: np.ndarray  # [position] the masked input
-    token: np.ndarray  # [position] the masked token, an index into the text's tokens
-    before: np.ndarray  # [position] probability of the masked word
-    after: np.ndarray  # [position] probability of the masked word
-    loss_before: np.ndarray  # [position] cross entropy in nats
-    loss_after: np.ndarray  # [position] cross entropy in nats
-    words_before: tuple[str, ...]  # [position] the likeliest words and their probabilities
-    words_after: tuple[str, ...]  # [position] the likeliest words and their probabilities
-
-
-@dataclass(frozen=True, eq=False)
-class TextReport:
-    """The report on one text when its tuning is over."""
-
-    index: int  # number of the text in the run, counted from 0
-    text: TokenizedText  # the text and its tokens
-    shares: np.ndarray | None
-    decay_share: float  # weight decay's share; with the tokens' it sums to 1
-    predictions: Predictions  # of the first inputs, up to 4,000 masked positions
-    loss_after: float | None
 
 
 @dataclass(frozen=True, eq=False)

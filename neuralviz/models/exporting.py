@@ -13,8 +13,9 @@ from safetensors import SafetensorError
 
 from neuralviz.errors import ModelError
 from neuralviz.models.bundled import PAPERS, minilm_folder, write_papers
+from neuralviz.models.folder_check import ModelFiles
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
-from neuralviz.models.loading import AutoClass, load_folder, load_text_model, resolve
+from neuralviz.models.loading import AutoClass, load_network, load_text_model, resolve
 from neuralviz.models.passes import copy_network, differ, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.sentence_transformer import encode_together, load_sentence_transformer
@@ -107,7 +108,7 @@ def _check_written(model: TextModel, folder: Path) -> None:
     kind: AutoClass = "AutoModelForMaskedLM" if is_masked else "AutoModel"
     if name.endswith("EncoderModel"):  # of T5, the encoder
         kind = "AutoModelForTextEncoding"
-    written, _ = load_folder(folder, model.id, kind)
+    written, _ = load_network(ModelFiles(folder, model.id), kind)
     written = written.to(model.device).eval()
     word = model.encoder.encode("a", add_special_tokens=False).ids
     blank = [model.mask_id] if isinstance(model, LanguageModel) else []

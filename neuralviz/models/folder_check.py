@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -75,11 +76,80 @@ _READ = (".safetensors", ".json", ".model", ".txt")
 
 
 @dataclass(frozen=True)
-class _Module:
-    """A part of a model of sentence-transformers: its class as a dotted path, and its folder."""
+class ModelFiles:
+    """The files of a model in a folder; errors call it ``model_id``."""
+
+    folder: Path
+    model_id: str
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file's mapping, empty where there is none; `ModelError` for another content."""
+        path = self.folder / name
+        content = self._read_json(path) if path.is_file() else {}
+        if not isinstance(content, dict):
+            raise ModelError(f"Could not read the {path.name} of {self.model_id}.")
+        return content
+
+    def _read_json(self, path: Path) -> Any:
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ModelError(f"Could not read the {path.name} of {self.model_id}.") from error
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        return self.read("config.json")
+
+    @cached_property
+    def modules(self) -> list[Module]:
+        """Its modules, where it is of sentence-transformers, a router's parts behind them."""
+        path = self.folder / "modules.json"
+        if not path.is_file():
+            return []
+        try:
+            modules = [
+                Module(str(entry["type"]), self._enter(entry.get("path", "")))
+                for entry in self._read_json(path)
+            ]
+            for module in list(modules):
+                if module.is_router:  # older versions of the library call its settings config.json
+                    settings = module.files.read("router_config.json") or module.files.config
+                    modules += [
+                        Module(str(path), module.files._enter(name))
+                        for name, path in settings["types"].items()
+                    ]
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise ModelError(f"Could not read the modules.json of {self.model_id}.") from error
+        if not modules:
+            raise ModelError(f"Could not read the modules.json of {self.model_id}.")
+        return modules
+
+    def _enter(self, name: object) -> ModelFiles:
+        """The files of a folder within; ValueError where it would lie elsewhere."""
+        path = PurePosixPath(str(name))
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(name)
+        return ModelFiles(self.folder / path, self.model_id)
+
+    @property
+    def parts(self) -> list[ModelFiles]:
+        """The files of each folder that it consists of, its own first."""
+        parts = {files.folder: files for files in (self, *(m.files for m in self.modules))}
+        return [files for files in parts.values() if files.folder.is_dir()]
+
+    @property
+    def transformers(self) -> list[Path]:
+        """Folders of all transformers in sentence-transformers' order; none for other models."""
+        all_files = (module.files for module in self.modules)
+        return list(dict.fromkeys(f.folder for f in all_files if "model_type" in f.config))
+
+
+@dataclass(frozen=True)
+class Module:
+    """A part of a model of sentence-transformers: its class as a dotted path, and its files."""
 
     path: str
-    folder: Path
+    files: ModelFiles
 
     @property
     def name(self) -> str:
@@ -90,7 +160,7 @@ class _Module:
         return self.name in ("Router", "Asym")
 
 
-def check_folder(folder: Path, model_id: str) -> None:
+def check_files(files: ModelFiles) -> None:
     """Refuse a model that would be loaded as something else than it is.
 
     Raises:
@@ -98,119 +168,82 @@ def check_folder(folder: Path, model_id: str) -> None:
             needs code of its own; its weights are quantised, or not in safetensors format; or its
             tokenizer needs a package that is not installed.
     """
-    modules = _read_modules(folder, model_id)
-    folders = list(dict.fromkeys([folder, *(module.folder for module in modules)]))
-    folders = [path for path in folders if path.is_dir()]
-    for path in folders:
-        check_pointers(path, model_id)
-        check_adapter(path, model_id)
-    _check_kind(folder, modules, model_id)
-    _check_code(folders, modules, model_id)
-    for path in folders:
-        check_weights(path, model_id)
-        _check_tokenizer(path, model_id)
-        _check_lengths(path, model_id)
+    for part in files.parts:
+        _check_pointers(part)
+        _check_adapter(part)
+    _check_kind(files)
+    _check_code(files)
+    for part in files.parts:
+        _check_weights(part)
+        _check_tokenizer(part)
+        _check_lengths(part)
 
 
-def check_settings(folder: Path, model_id: str) -> None:
-    """Refuse a model of sentence-transformers of which a module's settings are missing."""
-    for module in _read_modules(folder, model_id):
-        settings = module.folder / "config.json"
+def check_modules(files: ModelFiles) -> None:
+    """Refuse what is no model of sentence-transformers, or lacks a module's settings or weights."""
+    if not files.modules:
+        raise ModelError(
+            f"{files.model_id} is not a sentence-transformers model: modules.json is missing. The "
+            "methods mean, cls, sep, last and sbert-wk work with any encoder."
+        )
+    for module in files.modules:
+        settings = module.files.folder / "config.json"
         if module.name in _WITH_SETTINGS and not settings.is_file():
-            name = settings.relative_to(folder).as_posix()
-            raise ModelError(f"{model_id} is incomplete: {name} is missing.")
+            name = settings.relative_to(files.folder).as_posix()
+            raise ModelError(f"{files.model_id} is incomplete: {name} is missing.")
+    if files.transformers and not any(files.folder.rglob("*.safetensors")):
+        names = [path.name for path in files.folder.rglob("*")]
+        raise describe_missing_weights(files.model_id, names)
 
 
-def transformer_folder(folder: Path, model_id: str) -> Path:
-    """Folder of the transformer in a model's folder, whose files are checked as by `check_folder`.
+def find_transformer(files: ModelFiles) -> ModelFiles:
+    """The files of the transformer of a model that `check_files` found to be sound.
 
     Older versions of sentence-transformers save it in a folder of its own. Without a transformer,
     and with several, `ModelError`.
     """
-    check_folder(folder, model_id)
-    modules = _read_modules(folder, model_id)
-    first = modules[0] if modules else None
-    if first is not None and (first.is_router or first.name in _TABLES):
-        contents = (
-            f"sends texts to different encoders ({first.name}), so it has no single transformer"
-            if first.is_router
-            else f"is a table of token embeddings without a transformer ({first.name})"
-        )
-        raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
-    if first is not None and first.name in _TRANSFORMERS:
-        folder = first.folder
-    config = read_mapping(folder / "config.json", model_id)
-    kind = str(config.get("model_type"))[:40]
+    model_id = files.model_id
+    if files.modules:
+        first = files.modules[0]
+        if first.is_router or first.name in _TABLES:
+            contents = (
+                f"sends texts to different encoders ({first.name}), so it has no single transformer"
+                if first.is_router
+                else f"is a table of token embeddings without a transformer ({first.name})"
+            )
+            raise ModelError(f"{model_id} {contents}. Use it with the method sentence-transformer.")
+        if first.name in _TRANSFORMERS:
+            files = first.files
+    kind = str(files.config.get("model_type"))[:40]
     if kind == "model2vec":
         raise ModelError(
             f"{model_id} is a table of token embeddings without a transformer (model2vec). Save it "
             "with sentence-transformers (`StaticEmbedding.from_model2vec`) and use it with the "
             "method sentence-transformer."
         )
-    if sense_keys := sorted({"vision_config", "audio_config", "image_config"} & config.keys()):
+    if sense_keys := sorted(
+        {"vision_config", "audio_config", "image_config"} & files.config.keys()
+    ):
         senses = "sounds" if sense_keys[0] == "audio_config" else "pictures"
         raise ModelError(
             f"{model_id} ({kind}) reads {senses} and texts, by networks of their own. Use a model "
             "of texts alone, or the method sentence-transformer if it was saved by that library."
         )
-    return folder
+    return files
 
 
-def transformer_folders(folder: Path, model_id: str) -> list[Path]:
-    """Folders of all transformers of a model of sentence-transformers, in the library's order."""
-    folders = [module.folder for module in _read_modules(folder, model_id)]
-    return [
-        path
-        for path in dict.fromkeys(folders)
-        if "model_type" in read_mapping(path / "config.json", model_id)
-    ]
-
-
-def _read_modules(folder: Path, model_id: str) -> list[_Module]:
-    """The modules of a model of sentence-transformers, a router's parts behind it; else none."""
-    if not (folder / "modules.json").is_file():
-        return []
-    try:
-        modules = [
-            _Module(str(entry["type"]), _join_inside(folder, entry.get("path", "")))
-            for entry in read_json(folder / "modules.json", model_id)
-        ]
-        for module in list(modules):
-            if module.is_router:  # older versions of the library call its settings config.json
-                settings = read_mapping(module.folder / "router_config.json", model_id)
-                settings = settings or read_mapping(module.folder / "config.json", model_id)
-                modules += [
-                    _Module(str(path), _join_inside(module.folder, name))
-                    for name, path in settings["types"].items()
-                ]
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
-        raise ModelError(f"Could not read the modules.json of {model_id}.") from error
-    if not modules:
-        raise ModelError(f"Could not read the modules.json of {model_id}.")
-    return modules
-
-
-def _join_inside(folder: Path, name: object) -> Path:
-    """A folder within another; ValueError where it would lie elsewhere."""
-    path = PurePosixPath(str(name))
-    if path.is_absolute() or ".." in path.parts:
-        raise ValueError(name)
-    return folder / path
-
-
-def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
+def _check_kind(files: ModelFiles) -> None:
     """Refuse what gives no single dense vector of a text."""
-    library_config = read_mapping(folder / "config_sentence_transformers.json", model_id)
-    config = read_mapping(folder / "config.json", model_id)
-    architectures = config.get("architectures")
+    architectures = files.config.get("architectures")
     names = [str(n) for n in architectures] if isinstance(architectures, list) else []
+    library_config = files.read("config_sentence_transformers.json")
     kind = str(library_config.get("model_type") or "SentenceTransformer")
-    paths = [module.path for module in modules]
+    paths = [module.path for module in files.modules]
     packages = {path.split(".")[1]: path for path in paths if path.startswith(_LIBRARY)}
     other_signs = {
-        "cross_encoder": _find_first(config, r"^sbert_ce_|^sentence_transformers$"),
+        "cross_encoder": _find_first(files.config, r"^sbert_ce_|^sentence_transformers$"),
         "multi_vector_encoder": _find_first(paths, r"^pylate\.")
-        or _find_token_projection(modules, model_id),
+        or _find_token_projection(files.modules),
     }
     for package, (kinds, classes, description) in _OTHER_KINDS.items():
         name = (
@@ -220,10 +253,10 @@ def _check_kind(folder: Path, modules: list[_Module], model_id: str) -> None:
             or other_signs.get(package)
         )
         if name:
-            raise ModelError(f"{model_id} is {description.format(_tail(name))}")
+            raise ModelError(f"{files.model_id} is {description.format(_tail(name))}")
     if kind != "SentenceTransformer":
         raise ModelError(
-            f"{model_id} is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder."
+            f"{files.model_id} is a {kind[:40]}, not a SentenceTransformer. Use a dense encoder."
         )
 
 
@@ -235,32 +268,31 @@ def _tail(path: str) -> str:
     return path.rpartition(".")[2][:60]
 
 
-def _find_token_projection(modules: list[_Module], model_id: str) -> str:
+def _find_token_projection(modules: list[Module]) -> str:
     """The module that changes the tokens' vectors where none pools them; else empty."""
     if any(module.name in ("Pooling", "CLIPModel", *_TABLES) for module in modules):
         return ""
     for module in modules:
-        settings = read_mapping(module.folder / "sentence_bert_config.json", model_id)
+        settings = module.files.read("sentence_bert_config.json")
         if settings.get("module_output_name") == "sentence_embedding":
             return ""
     return "Dense without Pooling" * any(module.name == "Dense" for module in modules)
 
 
-def _check_code(folders: list[Path], modules: list[_Module], model_id: str) -> None:
+def _check_code(files: ModelFiles) -> None:
     """Refuse a model that consists of other classes than those which the libraries have."""
-    foreign = [module.path for module in modules if not module.path.startswith(_LIBRARY)]
+    model_id = files.model_id
+    foreign = [module.path for module in files.modules if not module.path.startswith(_LIBRARY)]
     unknown = []
-    for module in modules:
+    for module in files.modules:
         if module.name == "Dense":
-            settings = read_mapping(module.folder / "config.json", model_id)
-            activation = str(settings.get("activation_function", "torch."))
+            activation = str(module.files.config.get("activation_function", "torch."))
             foreign += [activation] * (not activation.startswith("torch."))
-    for folder in folders:
-        config = read_mapping(folder / "config.json", model_id)
-        foreign += _custom_classes(config.get("auto_map"), config.get("architectures"))
-        unknown += _list_unknown_classes(config, model_id)
+    for part in files.parts:
+        foreign += _custom_classes(part.config.get("auto_map"), part.config.get("architectures"))
+        unknown += _list_unknown_classes(part)
         for file in ("tokenizer_config.json", "processor_config.json"):
-            foreign += _custom_classes(read_mapping(folder / file, model_id).get("auto_map"), None)
+            foreign += _custom_classes(part.read(file).get("auto_map"), None)
     if foreign:
         raise ModelError(
             f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs. Use a "
@@ -290,12 +322,12 @@ def _custom_classes(auto_map: Any, architectures: Any) -> list[str]:
     return paths
 
 
-def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
+def _list_unknown_classes(files: ModelFiles) -> list[str]:
     """Classes that a checkpoint was saved from and `transformers` would replace by its own.
 
     `ModelError` where one is of another family than the model's type, by which it would be loaded.
     """
-    kind, names = str(config.get("model_type")), config.get("architectures")
+    kind, names = str(files.config.get("model_type")), files.config.get("architectures")
     unknown = []
     with quiet_transformers() as transformers:
         if not isinstance(names, list) or kind not in transformers.CONFIG_MAPPING:
@@ -314,7 +346,7 @@ def _list_unknown_classes(config: dict[str, Any], model_id: str) -> list[str]:
                 unknown.append(name)
             elif family and family not in families and plain not in known:
                 raise ModelError(
-                    f"The config.json of {model_id} contradicts itself: its model_type is "
+                    f"The config.json of {files.model_id} contradicts itself: its model_type is "
                     f"“{kind}”, its class {name[:60]}. Correct the one that is wrong."
                 )
     return unknown
@@ -326,26 +358,26 @@ def _find_family(kind: Any) -> str:
     return path[2] if path[:2] == ["transformers", "models"] and path[2] != "auto" else ""
 
 
-def _check_tokenizer(folder: Path, model_id: str) -> None:
+def _check_tokenizer(files: ModelFiles) -> None:
     """Refuse a tokenizer that needs a package which is not there."""
-    pieces = next((path for path in folder.glob("*.model") if _is_sentencepiece(path)), None)
-    has_json = (folder / "tokenizer.json").is_file()
+    pieces = next((path for path in files.folder.glob("*.model") if _is_sentencepiece(path)), None)
+    has_json = (files.folder / "tokenizer.json").is_file()
     if not has_json and pieces is not None and find_spec("sentencepiece") is None:
         raise ModelError(
-            f"The tokenizer of {model_id} is a SentencePiece model ({pieces.name}) without "
+            f"The tokenizer of {files.model_id} is a SentencePiece model ({pieces.name}) without "
             "tokenizer.json. Install sentencepiece with `pip install sentencepiece`, or use a "
             "model that has tokenizer.json."
         )
 
 
-def _check_lengths(folder: Path, model_id: str) -> None:
+def _check_lengths(files: ModelFiles) -> None:
     """Refuse a longest input that is no number, which the libraries take as it is."""
-    files = {path.name: "max_seq_length" for path in folder.glob("sentence_*_config.json")}
-    for file, key in {"tokenizer_config.json": "model_max_length", **files}.items():
-        value = read_mapping(folder / file, model_id).get(key)
+    keys = {path.name: "max_seq_length" for path in files.folder.glob("sentence_*_config.json")}
+    for file, key in {"tokenizer_config.json": "model_max_length", **keys}.items():
+        value = files.read(file).get(key)
         if value is not None and not isinstance(value, int | float):
             raise ModelError(
-                f"The {key} in the {file} of {model_id} must be a number, not {value!r:.40}."
+                f"The {key} in the {file} of {files.model_id} must be a number, not {value!r:.40}."
             )
 
 
@@ -410,9 +442,10 @@ def _makes_vector(network: PreTrainedModel, info: Mapping[str, Iterable[Any]]) -
     return any(map(_MAKES_VECTOR.search, [*info["unexpected_keys"], *loaded]))
 
 
-def check_pointers(folder: Path, model_id: str) -> None:
+def _check_pointers(files: ModelFiles) -> None:
     """Refuse files of which a clone without Git LFS has left only their addresses."""
-    for file in sorted(path for path in folder.iterdir() if path.suffix in _READ):
+    model_id = files.model_id
+    for file in sorted(path for path in files.folder.iterdir() if path.suffix in _READ):
         if file.is_file() and file.stat().st_size < 1024:
             with file.open("rb") as stream:
                 if stream.read(len(_POINTER)) == _POINTER:
@@ -422,12 +455,12 @@ def check_pointers(folder: Path, model_id: str) -> None:
                     )
 
 
-def check_adapter(folder: Path, model_id: str) -> None:
-    if not any((folder / name).is_file() for name in _ADAPTERS):
+def _check_adapter(files: ModelFiles) -> None:
+    if not any((files.folder / name).is_file() for name in _ADAPTERS):
         return
-    settings = read_mapping(folder / "adapter_config.json", model_id)
-    has_weights = any(path.name not in _ADAPTERS for path in folder.glob("*.safetensors"))
-    raise _describe_adapter(model_id, settings, has_weights)
+    settings = files.read("adapter_config.json")
+    has_weights = any(path.name not in _ADAPTERS for path in files.folder.glob("*.safetensors"))
+    raise _describe_adapter(files.model_id, settings, has_weights)
 
 
 def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool) -> ModelError:
@@ -444,31 +477,31 @@ def _describe_adapter(model_id: str, settings: dict[str, Any], has_weights: bool
     )
 
 
-def check_weights(folder: Path, model_id: str) -> None:
+def _check_weights(files: ModelFiles) -> None:
     """Refuse weights in a format that is not read, or would be read wrongly."""
-    config = read_mapping(folder / "config.json", model_id)
-    settings = config.get("quantization_config") or config.get("compression_config")
+    settings = files.config.get("quantization_config") or files.config.get("compression_config")
     if settings:
         method = settings.get("quant_method") if isinstance(settings, dict) else ""
-        raise _describe_quantised(model_id, str(method or "quantization_config"))
-    files = sorted(folder.glob("*.safetensors"))
-    headers = {file.name: _read_header(file) for file in files}
+        raise _describe_quantised(files.model_id, str(method or "quantization_config"))
+    paths = sorted(files.folder.glob("*.safetensors"))
+    headers = {path.name: _read_header(path) for path in paths}
     for name, entry in (pair for header in headers.values() for pair in (header or {}).items()):
         is_matrix = name.endswith("weight") and len(entry["shape"]) > 1
         if is_matrix and not re.fullmatch(r"B?F(16|32|64)|F8_E\dM\d.*", str(entry["dtype"])):
-            raise _describe_quantised(model_id, str(entry["dtype"]))
-    foreign_names = [path.name for path in folder.iterdir() if path.suffix in _FORMATS]
-    if not files and any(name != "training_args.bin" for name in foreign_names):
-        raise describe_missing_weights(model_id, foreign_names)
-    if files and "model_type" in config:
-        _check_files(folder, headers, model_id)
+            raise _describe_quantised(files.model_id, str(entry["dtype"]))
+    foreign_names = [path.name for path in files.folder.iterdir() if path.suffix in _FORMATS]
+    if not paths and any(name != "training_args.bin" for name in foreign_names):
+        raise describe_missing_weights(files.model_id, foreign_names)
+    if paths and "model_type" in files.config:
+        _check_headers(files, headers)
 
 
-def _check_files(folder: Path, headers: Mapping[str, dict[str, Any] | None], model_id: str) -> None:
+def _check_headers(files: ModelFiles, headers: Mapping[str, dict[str, Any] | None]) -> None:
     """Refuse files of which the library would read nothing, a part, or either of two."""
+    model_id = files.model_id
     loaded = ["model.safetensors"]
     if loaded[0] not in headers:
-        index = read_mapping(folder / "model.safetensors.index.json", model_id)
+        index = files.read("model.safetensors.index.json")
         places = index.get("weight_map")
         if not index:
             raise ModelError(
@@ -516,20 +549,3 @@ def _read_header(file: Path) -> dict[str, Any] | None:
         OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error
     ):  # fmt: skip
         return None
-
-
-def read_mapping(path: Path, model_id: str) -> dict[str, Any]:
-    """A JSON file's mapping, empty where there is no such file; ModelError for another content."""
-    if not path.is_file():
-        return {}
-    content = read_json(path, model_id)
-    if not isinstance(content, dict):
-        raise ModelError(f"Could not read the {path.name} of {model_id}.")
-    return content
-
-
-def read_json(path: Path, model_id: str) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"Could not read the {path.name} of {model_id}.") from error

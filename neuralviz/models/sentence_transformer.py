@@ -15,11 +15,10 @@ from tokenizers import Tokenizer
 from neuralviz.errors import ModelError, shorten_reason
 from neuralviz.models import bundled
 from neuralviz.models.folder_check import (
-    check_folder,
-    check_settings,
+    ModelFiles,
+    check_files,
+    check_modules,
     check_unused,
-    describe_missing_weights,
-    transformer_folders,
 )
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.loading import find_positions, is_window, resolve
@@ -62,15 +61,10 @@ def load_sentence_transformer(
         folder, fingerprint = bundled.minilm_folder(), bundled.MINILM_SHA256[:16]
     else:
         folder, fingerprint = resolve(model_id)
-        check_folder(folder, model_id)
-        if not (folder / "modules.json").is_file():
-            raise ModelError(
-                f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
-                "methods mean, cls, sep, last and sbert-wk work with any encoder."
-            )
-        check_settings(folder, model_id)
-        if transformer_folders(folder, model_id) and not any(folder.rglob("*.safetensors")):
-            raise describe_missing_weights(model_id, [path.name for path in folder.rglob("*")])
+    files = ModelFiles(folder, model_id)
+    if model_id != MINILM:
+        check_files(files)
+        check_modules(files)
     try:
         with quiet_transformers():
             from sentence_transformers import SentenceTransformer
@@ -82,7 +76,7 @@ def load_sentence_transformer(
                 local_files_only=True,
                 model_kwargs={"use_safetensors": True},
             )
-            missing = [] if model_id == MINILM else _list_missing_weights(encoder, folder, model_id)
+            missing = [] if model_id == MINILM else _list_missing_weights(encoder, files)
     except ModelError:
         raise
     except Exception as error:  # whatever a broken folder provokes inside the library
@@ -191,19 +185,19 @@ def _check_context(encoder: SentenceTransformer, name: str) -> None:
             check_context(tokens[0], tokens[1], name)
 
 
-def _list_missing_weights(encoder: SentenceTransformer, folder: Path, model_id: str) -> list[str]:
+def _list_missing_weights(encoder: SentenceTransformer, files: ModelFiles) -> list[str]:
     """Names of the weights that the transformers' files lack: the library makes them up."""
     networks = [module.auto_model for module in encoder.modules() if hasattr(module, "auto_model")]
     missing: list[str] = []
-    for network, files in zip(networks, transformer_folders(folder, model_id), strict=False):
+    for network, folder in zip(networks, files.transformers, strict=False):
         read, info = type(network).from_pretrained(
-            files,
+            folder,
             config=copy.deepcopy(network.config),
             device_map="meta",
             output_loading_info=True,
             use_safetensors=True,
             local_files_only=True,
         )
-        check_unused(read, info, model_id)
+        check_unused(read, info, files.model_id)
         missing += [name for name in sorted(info["missing_keys"]) if "pooler." not in name]
     return missing

@@ -20,7 +20,7 @@ from neuralviz.micro_tuning.blanks import (
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.filling import fill_blanks
+from neuralviz.micro_tuning.predictions import fill_blanks
 from neuralviz.micro_tuning.record import RunRecord, load_record
 from neuralviz.paths import sample_data
 

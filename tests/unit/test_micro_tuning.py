@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import neuralviz
-from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
+from neuralviz.embedders import NeuralEmbedder
 from neuralviz.embedders.neural import neural_1
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import (
@@ -32,6 +32,7 @@ from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import PerTextNetwork
 from neuralviz.models import LanguageModel, tokenize
 from tests.support.models import SENTENCES, TEXTS
+from tests.support.random_cases import LAYERS, block_layers, output_bias
 from tests.support.shares import check_shares_sum
 
 ALIKE = 0.99999
@@ -82,37 +83,22 @@ def test_rows_are_adamw(tiny: LanguageModel) -> None:
 # --- who wrote the delta -----------------------------------------------------------------------
 
 
-def all_block_layers(model: LanguageModel) -> tuple[str, ...]:
-    """Of every block, but for attention key biases: softmax makes their gradient zero."""
-    return tuple(
-        layer.name
-        for layer in model.layers
-        if layer.part == "block" and not layer.name.endswith("key.bias")
-    )
-
-
-def output_bias_of(model: LanguageModel) -> tuple[str, ...]:
-    return tuple(layer.name for layer in model.layers if layer.size == model.vocab_size)
-
-
-LAYERS = {
-    "head": lambda model: model.head_layers,
-    "last block": lambda model: model.last_block_layers,
-    "all blocks": all_block_layers,
-    "output bias": output_bias_of,
-    "output bias and head": lambda model: (*output_bias_of(model), *model.head_layers),
-    "embeddings": lambda model: tuple(la.name for la in model.layers if la.part == "embeddings"),
-}
+def embedding_layers(model: LanguageModel) -> list[str]:
+    return [layer.name for layer in model.layers if layer.part == "embeddings"]
 
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(
-    ("choice", "order"),
-    [*((choice, 1) for choice in LAYERS), ("head", -1), ("all blocks", -1)],
-    ids=lambda value: {1: "short texts first", -1: "short texts last"}.get(value, value),
+    ("choose_layers", "order"),
+    [
+        (LAYERS["head"], 1),
+        (LAYERS["all blocks"], -1),
+        (LAYERS["output bias and head"], 1),
+        (embedding_layers, 1),
+    ],
 )
-def test_tokens_and_decay_sum_to_the_delta(choice: str, order: int, tiny: LanguageModel) -> None:
-    layers = LAYERS[choice](tiny)
+def test_tokens_and_decay_sum_to_the_delta(choose_layers, order: int, tiny: LanguageModel) -> None:
+    layers = choose_layers(tiny)
     texts = list(TEXTS.values())[::order]
     plain = tuned(tiny, texts, layers=layers, weight_decay=0.5)
     followed = tuned(tiny, texts, layers=layers, weight_decay=0.5, with_token_shares=True)
@@ -146,14 +132,6 @@ def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeyp
 # --- the same text gives the same numbers ------------------------------------------------------
 
 
-@pytest.mark.parametrize("layers", ["head", "last_block"])
-def test_two_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
-    first, second = (tuned(tiny, list(TEXTS.values()), layers=layers) for _ in range(2))
-    for one, other in zip(first.deltas, second.deltas, strict=True):
-        assert one.tobytes() == other.tobytes()
-    assert first.loss.tobytes() == second.loss.tobytes()
-
-
 def batch_of_64() -> list[str]:
     """Texts of many lengths: runs of words of every sentence."""
     words = " ".join(SENTENCES).split()
@@ -183,8 +161,8 @@ def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -
 
 def test_eight_threads_share_one_model(tiny: LanguageModel) -> None:
     choices = [
-        None, "last_block", all_block_layers(tiny)[-9:], output_bias_of(tiny),
-        "head", tiny.head_layers[:1], all_block_layers(tiny)[:3], "last_block",
+        None, "last_block", block_layers(tiny)[-9:], output_bias(tiny),
+        "head", tiny.head_layers[:1], block_layers(tiny)[:3], "last_block",
     ]  # fmt: skip
     jobs = [(texts, choice) for texts, choice in zip(
         [batch_of_64()[i::8] for i in range(8)], choices, strict=True
@@ -211,11 +189,12 @@ def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
 # --- learning rates that break the run ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("layers", ["head", "last_block", "output bias"])
-@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize(
+    ("layers", "follow"), [("head", True), ("last_block", False), ("output bias", True)]
+)
 def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, monkeypatch) -> None:
     """One text's gradient is made infinite: the others come out as without it."""
-    layers = output_bias_of(tiny) if layers == "output bias" else layers
+    layers = output_bias(tiny) if layers == "output bias" else layers
     texts = [TEXTS["several chunks"], TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
     options = {"layers": layers, "with_token_shares": follow}
     whole = tuned(tiny, texts, **options)
@@ -255,20 +234,15 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
     ("settings", "sentence"),
     [
         ({"epochs": 0}, "whole number from 1 to 1000, not 0"),
-        ({"epochs": -3}, "whole number from 1 to 1000"),
         ({"epochs": 1001}, "whole number from 1 to 1000"),
         ({"epochs": 2.5}, "whole number from 1 to 1000, not 2.5"),
-        ({"epochs": True}, "whole number"),
         ({"epochs": "10"}, "whole number"),
         ({"learning_rate": 0}, "must be above 0, not 0"),
-        ({"learning_rate": -0.01}, "must be above 0"),
         ({"learning_rate": math.nan}, "learning rate must be a number"),
-        ({"learning_rate": math.inf}, "learning rate must be a number"),
         ({"learning_rate": "fast"}, "learning rate must be a number, not 'fast'"),
         ({"weight_decay": -1}, "weight decay must not be negative"),
         ({"weight_decay": math.nan}, "weight decay must be a number"),
         ({"layers": ["no.such.bias"]}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
-        ({"layers": "no.such.bias"}, r"“no.such.bias” is not a layer \(1-D parameter\)"),
         (
             {"layers": ["bert.embeddings.word_embeddings.weight"]},
             r"is not a layer \(1-D parameter\)",
@@ -288,31 +262,33 @@ def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: Langua
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-@pytest.mark.parametrize("blank", ["", "   ", "\n\t \n", "\u00a0\u2003"])
-def test_a_blank_text_is_named(blank: str, family: str, small_model) -> None:
-    with pytest.raises(TextError, match="Text 2 is empty"):
-        micro_tune(small_model(family), ["The dog barks.", blank])
+def test_a_blank_text_is_named(family: str, small_model) -> None:
+    model = small_model(family)
+    for blank in ("", "   ", "\n\t \n", "\u00a0\u2003"):
+        with pytest.raises(TextError, match="Text 2 is empty"):
+            micro_tune(model, ["The dog barks.", blank])
     with pytest.raises(TextError, match=r"The text is empty\. It must contain at least one word"):
-        micro_tune(small_model(family), [blank])
+        micro_tune(model, [" "])
+
+
+ODD_TEXTS = (
+    "😀",
+    "شمس البحر",
+    "<script>alert('x')</script>",
+    "a\x00b\x07c",
+    "\ud83d",
+    "x\udcffy",
+    "?",
+)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-@pytest.mark.parametrize(
-    "text",
-    ["😀", "شمس البحر", "<script>alert('x')</script>", "a\x00b\x07c", "\ud83d", "x\udcffy", "?"],
-    ids=["emoji", "right to left", "script", "control", "surrogate", "surrogate inside", "mark"],
-)
-def test_odd_texts_have_embeddings(text: str, family: str, small_model) -> None:
-    result = tuned(small_model(family), [text])
-    assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
-    assert np.isfinite(result.loss).all()
-    result.texts[0].text.encode()  # can be written to a page or a file
-
-
-def test_odd_texts_on_the_bundled_model(bundled: LanguageModel) -> None:
-    texts = ["😀", "شمس البحر", "<script>alert('x')</script>", "[MASK]"]
-    result = tuned(bundled, texts, epochs=2)
+def test_odd_texts_have_embeddings(family: str, small_model) -> None:
+    result = tuned(small_model(family), ODD_TEXTS)
     np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-5)
+    assert np.isfinite(result.loss).all()
+    for text in result.texts:
+        text.text.encode()  # can be written to a page or a file
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
@@ -413,18 +389,6 @@ def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
 # --- the embedding -----------------------------------------------------------------------------
 
 
-def test_the_embedding_is_equation_1(tiny: LanguageModel) -> None:
-    result = tuned(tiny, list(TEXTS.values()))
-    n_layers = len(result.deltas)
-    for index in range(len(TEXTS)):
-        unit = [delta[index] / np.linalg.norm(delta[index]) for delta in result.deltas]
-        whole = np.concatenate(unit)
-        assert whole @ whole == pytest.approx(n_layers, rel=1e-5)  # |Ec|² = number of layers
-        np.testing.assert_allclose(result.embeddings[index], whole / math.sqrt(n_layers), atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(np.diag(result.products), 1, atol=1e-6)
-
-
 def test_embeddings_of_known_deltas() -> None:
     first = np.array([[3.0, 4.0], [1e-30, 0.0], [0.0, 0.0], [1e38, 1e38]], dtype=np.float32)
     second = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0], [0.0, -1e-38]], dtype=np.float32)
@@ -452,20 +416,12 @@ def test_given_settings_are_checked_against_the_model(tiny: LanguageModel, small
         next(neuralviz.micro_tune(tiny, [TEXT], TuningSettings(tiny.head_layers, epochs=0)))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda model, **options: check_settings(model, **options),
-        lambda model, **options: neuralviz.micro_tune(model, [TEXT], **options),
-        lambda model, **options: NeuralEmbedder(model, **options),
-        lambda model, **options: TunedOutputEmbedder(model, "cls", False, **options),
-        lambda model, **options: neural_1(model, **options),
-    ],
-    ids=["check_settings", "micro_tune", "NeuralEmbedder", "TunedOutputEmbedder", "neural_1"],
-)
-def test_an_option_that_there_is_not(make, tiny: LanguageModel) -> None:
+def test_an_option_that_there_is_not(tiny: LanguageModel) -> None:
+    for take in (check_settings, NeuralEmbedder, neural_1):
+        with pytest.raises(TypeError, match="Unknown setting: epoch"):
+            take(tiny, epoch=3)
     with pytest.raises(TypeError, match="Unknown setting: epoch"):
-        make(tiny, epoch=3)
+        micro_tune(tiny, [TEXT], epoch=3)
 
 
 def test_a_run_and_an_embedder_take_settings_or_options(tiny: LanguageModel) -> None:

@@ -115,11 +115,7 @@ def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mteb")
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["mean", "cls", "sbert-wk", "neural", "cls-diff", "avg-tuned", "neural+mean",
-     "sentence-transformer"],
-)  # fmt: skip
+@pytest.mark.parametrize("method", ["neural+mean", "sentence-transformer"])
 def test_the_main_score_of_a_local_sts_task_is_that_of_our_products(
     method: str, loaders: dict[str, Any]
 ) -> None:
@@ -127,7 +123,6 @@ def test_the_main_score_of_a_local_sts_task_is_that_of_our_products(
     first, second, scores = pairs()
     products = (embedder.encode(first) * embedder.encode(second)).sum(axis=1)
     expected = stats.spearmanr(products, scores).statistic
-    assert run(embedder, sts_task()) == pytest.approx(expected, abs=1e-4)
     assert run(embedder, sts_task(), batch_size=5) == pytest.approx(expected, abs=1e-4)
 
 

@@ -91,10 +91,10 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     again = saved_and_loaded(left)
     assert again.texts_done == left.texts_done
     assert again.progress == left.progress
-    assert again.started() == left.started()
+    assert again.started_texts == left.started_texts
     assert describe_progress(again) == describe_progress(left)
-    assert [again.epochs_done(i) for i in left.started()] == [
-        left.epochs_done(i) for i in left.started()
+    assert [again.epochs_done(i) for i in left.started_texts] == [
+        left.epochs_done(i) for i in left.started_texts
     ]
     assert again.reports.keys() == left.reports.keys()
     np.testing.assert_array_equal(again.loss, left.loss)

@@ -17,7 +17,6 @@ from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots.corpus_map import (
     DENSITY_BINS,
     MOST_DRAWN,
-    UNDRAWN_SELECTION,
     LargePoints,
     Standout,
     drawn_rows,
@@ -457,20 +456,16 @@ def describe_fit(open_map: OpenMap) -> str:
 
 
 def _describe_points(open_map: OpenMap, drawing: _Drawing) -> str:
-    """Sentences on what the points and the shades of a large map are."""
-    view, n_drawn, n = drawing.view, len(drawing.rows), open_map.corpus.n_texts
-    if view is None:
-        return (
-            f"Points: a random sample of {n_drawn:,} of {n:,} texts. Lists and searches cover all "
-            "of them."
-        )
-    place = "" if view.sides is None else " in this part"
-    sentences = [f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{place}."]
-    if n_drawn == view.n:
-        sentences = [f"Points: all {view.n:,} texts{place}."]
-    if any(trace.name == UNDRAWN_SELECTION for trace in drawing.figure.data):
-        sentences.append("Yellow: selected texts that are not in the sample.")
-    sentences.append("Grey shades: how many of all texts lie there (log scale).")
-    if n_drawn < view.n:
-        sentences.append("Zoom in to see more. A lasso selects all texts within it, drawn or not.")
-    return " ".join(sentences)
+    """What the points and the shades of a large map are."""
+    view, n_drawn = drawing.view, len(drawing.rows)
+    n = open_map.corpus.n_texts if view is None else view.n
+    part = "" if view is None or view.sides is None else " in this part"
+    points = f"a random sample of {n_drawn:,} of the {n:,} texts{part}."
+    if n_drawn == n:
+        points = f"all {n:,} texts{part}."
+    elif view is None:
+        points += " Lists and searches cover all of them."
+    else:
+        points += " Zoom in to see more. A lasso selects all texts within it, drawn or not."
+    shades = "" if view is None else " Grey shades: how many of all texts lie there (log scale)."
+    return f"Points: {points}{shades}"

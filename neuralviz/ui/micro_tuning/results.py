@@ -63,14 +63,14 @@ NO_OTHER = -1
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
     """Show a finished text: word shares, predictions, cosine similarities, downloads."""
-    if not record.started():
+    if not record.started_texts:
         return
     if text in record.reports:
         _show_shares(record, key, text)
         _show_predictions(record, key, text)
     else:
         st.caption("Word shares and predictions appear only when micro-tuning is finished.")
-    if text in record.started() and len(record.alike(text)) > 1:
+    if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
     if len(record.texts) > 1 and record.settings.epochs > 1:
         _offer_one_step(record, key)
@@ -161,9 +161,9 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
 
 def _show_products(record: RunRecord, key: str, text: int) -> None:
     """Cosine similarities of ``text`` and the other texts that have had as many epochs."""
-    alike = record.alike(text)
+    alike = record.texts_like(text)
     shown_texts = alike[:SHOWN_PRODUCTS]
-    vectors = record.embeddings()[np.searchsorted(record.started(), shown_texts)]
+    vectors = record.embeddings()[np.searchsorted(record.started_texts, shown_texts)]
     products = vectors @ vectors.T
     labels = [record.texts[i] for i in shown_texts]
     if len(shown_texts) < len(alike):
@@ -186,7 +186,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
 
 def list_losses(record: RunRecord) -> pd.DataFrame:
     """A row for every number of epochs from 0, as drawn; unknown losses are empty."""
-    started = record.started()
+    started = record.started_texts
     losses = record.loss_curves()[started].T
     table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
     table.insert(0, "epoch", np.arange(len(losses)))
@@ -195,7 +195,7 @@ def list_losses(record: RunRecord) -> pd.DataFrame:
 
 def list_norms(record: RunRecord) -> pd.DataFrame:
     """A row for every started text and finished epoch, a column for every layer."""
-    started = record.started()
+    started = record.started_texts
     names = short_layer_names(record.settings.layers)
     norms = record.delta_norm[:, started].transpose(1, 0, 2)  # [text, epoch, layer]
     axes = {"text": [i + 1 for i in started], "epoch": range(1, norms.shape[1] + 1)}
@@ -205,7 +205,7 @@ def list_norms(record: RunRecord) -> pd.DataFrame:
 
 def list_embeddings(record: RunRecord) -> pd.DataFrame:
     """A row for every started text: its id, epochs and embedding."""
-    started = record.started()
+    started = record.started_texts
     return pd.DataFrame(
         {
             "id": [str(i + 1) for i in started],
@@ -286,7 +286,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         key: begins the keys of the widgets.
         text: the one that is looked at.
     """
-    if text not in record.started():
+    if text not in record.started_texts:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
     is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
@@ -323,7 +323,9 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
     """Sliders for the deltas to add: pairs of a scale and a text."""
     first, middle, last = st.columns(3, vertical_alignment="bottom")
     names = {NO_OTHER: "no other text"}
-    names |= {i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started() if i != text}
+    names |= {
+        i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started_texts if i != text
+    }
     label = "× the delta" if len(record.texts) == 1 else f"× the delta of text {text + 1}"
     scaled = [(_ask_scale(first, label, "delta-scale"), text)]
     if len(names) > 1:

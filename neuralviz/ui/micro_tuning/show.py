@@ -58,7 +58,7 @@ def show_run(
         show_run_panel(runs, earlier, lambda *_: None, sentences=sentences)
 
     def draw(record: RunRecord, _live: bool) -> None:
-        if record.started():
+        if record.started_texts:
             show_record(record, f"run-{run.id}", text, run.number, earlier)
 
     show_run_panel(runs, run, draw, sentences=sentences)
@@ -101,7 +101,7 @@ def show_record(
     """
     provenance = describe_run(record, text)
     earlier, numbers = None, (run_number, 0)
-    if earlier_run is not None and earlier_run.result.started():
+    if earlier_run is not None and earlier_run.result.started_texts:
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
 
     def draw_losses() -> go.Figure:
@@ -150,7 +150,7 @@ def _select_curves(record: RunRecord, text: int) -> np.ndarray:
     """[text, epoch + 1] losses; of many texts, only those as far as the chosen text, else NaN."""
     curves = record.loss_curves()
     if len(curves) > MAX_LINES:
-        curves[np.setdiff1d(np.arange(len(curves)), record.alike(text))] = np.nan
+        curves[np.setdiff1d(np.arange(len(curves)), record.texts_like(text))] = np.nan
     return curves
 
 
@@ -204,7 +204,7 @@ def _show_warnings(record: RunRecord) -> None:
             f"The run diverged on {_name_texts(record.diverged)}: the loss became infinite or NaN. "
             "The last finite weights are shown. Lower the learning rate (the paper uses 0.01)."
         )
-    elif risen := [i for i in record.started() if record.loss_rose(i)]:
+    elif risen := [i for i in record.started_texts if record.loss_rose(i)]:
         st.warning(
             f"The loss of {_name_texts(risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
