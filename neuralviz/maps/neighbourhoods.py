@@ -157,9 +157,7 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
     return shares
 
 
-def knn_by_space(
-    vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray, k: int = K
-) -> dict[str, float]:
+def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) -> dict[str, float]:
     """k-NN accuracy of some texts, whose neighbours are among all others, by space and metric.
 
     Means and principal components are those of all texts. Votes are uniform, as in the authors'
@@ -173,7 +171,7 @@ def knn_by_space(
         "centred": vectors - vectors.mean(axis=0),
         "whitened": PCA(whiten=True).fit_transform(vectors),
     }
-    k = min(k, int((~tested).sum()))
+    k = min(K, int((~tested).sum()))
     return {
         f"{name} {metric}": float(
             KNeighborsClassifier(k, metric=metric, algorithm="brute")

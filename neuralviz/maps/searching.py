@@ -140,9 +140,9 @@ def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
 
 
-def sampled_rows(corpus: Corpus, n: int = SAMPLED) -> np.ndarray:
-    """[n] rows of a random sample of the texts, rising: the same for every map of a corpus."""
-    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
+def sampled_rows(corpus: Corpus) -> np.ndarray:
+    """[row] rows of a random sample of the texts, rising: the same for every map of a corpus."""
+    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(SAMPLED, corpus.n_texts), False)
     return np.sort(drawn)
 
 

@@ -421,8 +421,6 @@ def embed_at_once(
     embedders: Sequence[NeuralEmbedder],
     store: VectorStore,
     *,
-    batch_size: int = LEARNT_AT_ONCE,
-    keep_every: float = KEPT_EVERY,
     should_stop: ShouldStop = never,
 ) -> Generator[SharedEvent]:
     """Embed by embedders that differ by their epochs alone, in one run for all (`share_epochs`).
@@ -442,14 +440,14 @@ def embed_at_once(
     for together in (tuple(group) for group in lacking.values() if len(group) > 1):
         share_epochs([embedders[place] for place in together])
         parts = [
-            Part(embedders[place], Keeper(store, kept[place], lambda: None, keep_every))
+            Part(embedders[place], Keeper(store, kept[place], lambda: None, KEPT_EVERY))
             for place in together
         ]
         missing = ~masks[together[0]]
         n_finished = len(together) * int((~missing).sum())
         with keep_finished([part.keeper for part in parts]):
             for indices, _, _ in embed_batches(
-                different, different.batches(missing, batch_size), parts, should_stop
+                different, different.batches(missing, LEARNT_AT_ONCE), parts, should_stop
             ):
                 n_finished += len(together) * len(indices)
                 yield SharedEvent(together, n_finished, len(together) * len(different))
