@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
 
 from neuralviz.jobs.queue import spare_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from prometheus_client import Metric
 
     from neuralviz.jobs import Run
     from neuralviz.jobs.queue import RunQueue
@@ -65,7 +69,7 @@ class Metrics:
 
     def _show_workers(self, workers: Workers) -> None:
         self._show("workers", "Worker processes that are there.", lambda: len(workers.processes()))
-        self._show("workers_started", "Worker processes started so far.", lambda: workers.n_started)
+        self._registry.register(_WorkersStarted(workers))
         self._show(
             "worker_memory_bytes",
             "Resident memory of all worker processes.",
@@ -87,6 +91,20 @@ class Metrics:
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""
         return generate_latest(self._registry)
+
+
+class _WorkersStarted(Collector):
+    """A counter of the workers that were started, those in place of ended ones included."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "neuralviz_workers_started",
+            "Worker processes started so far.",
+            value=self._workers.n_started,
+        )
 
 
 def _count_runs(queue: RunQueue, lane: Lane, place: int) -> int:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 def project(
     vectors: ArrayLike,
     settings: ProjectionSettings | None = None,
+    start: np.ndarray | None = None,
     *,
     on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
     should_stop: ShouldStop = never,
@@ -53,7 +54,8 @@ def project(
 
     Maps by UMAP are made one after the other, whatever the number of threads that ask for one. The
     search for neighbours among many texts, the start of a layout, and their compilation in a fresh
-    process cannot be interrupted; else ``should_stop`` is asked after every epoch or few.
+    process cannot be interrupted; else ``should_stop`` is asked after every epoch or few. A layout
+    begins with the shape of ``start`` [text, dimensions], if there is one.
 
     Raises:
         TextError: fewer than 5 vectors that differ, or something in them that is no usable number.
@@ -62,7 +64,7 @@ def project(
     """
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
-    check_enough(vectors)
+    _check_enough(vectors)
     if vectors.shape[1] < settings.dimensions:
         raise SettingsError(
             f"Vectors with {vectors.shape[1]} values cannot be projected to "
@@ -81,7 +83,7 @@ def project(
         raise Stopped
     on_progress(ProjectionEvent("neighbours"))
     neighbours = _find_neighbours(vectors, settings, should_stop, on_wait)
-    rows, group, near = find_distinct(vectors, settings, neighbours, should_stop, on_wait)
+    rows, group, near = _find_distinct(vectors, settings, neighbours, should_stop, on_wait)
     fitted: dict[str, np.ndarray] = {}
     if settings.reducer == "pca":
         on_progress(ProjectionEvent("layout"))
@@ -89,7 +91,8 @@ def project(
         coordinates = project_on_components(vectors[rows], fitted)
     else:
         with _hold_layout(settings.reducer, should_stop, on_wait) as layout:
-            coordinates = layout.lay_out(vectors[rows], settings, near, after_epoch)
+            begin = None if start is None else start[rows]
+            coordinates = layout.lay_out(vectors[rows], settings, near, after_epoch, begin)
     return Projection(
         np.ascontiguousarray(coordinates[group], dtype=np.float32),
         settings,
@@ -116,12 +119,12 @@ def _find_neighbours(
     )
 
 
-def find_distinct(
+def _find_distinct(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
-    should_stop: ShouldStop = never,
-    on_wait: Callable[[], None] = lambda: None,
+    should_stop: ShouldStop,
+    on_wait: Callable[[], None],
 ) -> tuple[np.ndarray, np.ndarray, Neighbours]:
     """The texts that are laid out: many of one vector would be torn into several clouds.
 
@@ -145,7 +148,7 @@ def find_distinct(
         neighbours = _find_neighbours(vectors[rows], settings, should_stop, on_wait)
 
 
-def check_enough(vectors: np.ndarray) -> None:
+def _check_enough(vectors: np.ndarray) -> None:
     """Raises TextError where fewer than 5 vectors differ, before anything is computed."""
     differ = len(distinct_rows(vectors)[0])
     if differ < FEWEST_TEXTS:
@@ -238,16 +241,13 @@ def warm_up(*, large: bool = False) -> None:
 
 
 def lay_out_snapshots(
-    embeddings: Sequence[np.ndarray],
-    *,
-    after_epoch: Callable[[int, int], None] = lambda n_done, total: None,
-    should_stop: ShouldStop = never,
+    embeddings: Sequence[np.ndarray], *, should_stop: ShouldStop = never
 ) -> np.ndarray:
     """[snapshot, text, 2] maps by t-SNE of embeddings that follow each other, as in a training.
 
     Each map begins where the one before has its points, and is then laid upon it by rotation,
     reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
-    can. ``after_epoch`` is told how many epochs of all maps are done, of how many.
+    can.
 
     Raises:
         NeuralvizError: there is no embedding, or they are of different numbers of texts.
@@ -258,15 +258,9 @@ def lay_out_snapshots(
     settings = ProjectionSettings(reducer="tsne")
     maps: list[np.ndarray] = []
     for vectors in embeddings:
-
-        def follow(n_done: int, total: int, before: int = len(maps)) -> None:
-            after_epoch(before * total + n_done, len(embeddings) * total)
-            if should_stop():
-                raise Stopped
-
         start = maps[-1] if maps else None
-        points = _lay_out(vectors, settings, start, follow)
-        maps.append(align_points(points, maps[-1]) if maps else points)
+        points = project(vectors, settings, start, should_stop=should_stop).coordinates
+        maps.append(points if start is None else align_points(points, start))
     return np.stack(maps)
 
 
@@ -282,20 +276,3 @@ def align_points(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     size = float(np.linalg.norm(centred))
     scale = float(np.linalg.norm(aim)) / size if size else 1.0
     return (scale * centred @ turn + target_centre).astype(np.float32)
-
-
-def _lay_out(
-    vectors: np.ndarray,
-    settings: ProjectionSettings,
-    start: np.ndarray | None,
-    after_epoch: Callable[[int, int], None],
-) -> np.ndarray:
-    from neuralviz.maps.tsne_layout import lay_out  # a library that takes its time to load
-
-    vectors = check_vectors(vectors)
-    check_enough(vectors)
-    near = find_neighbours(vectors, settings.needed_neighbours(len(vectors)), settings.metric)
-    rows, group, near = find_distinct(vectors, settings, near)
-    begin = None if start is None else start[rows]
-    points = lay_out(vectors[rows], settings, near, after_epoch, begin)
-    return points[group].astype(np.float32)

@@ -27,6 +27,7 @@ def lay_out(
     settings: ProjectionSettings,
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """[text, dimensions] float32 coordinates of a map; by the thread that has numba's turn.
 
@@ -43,6 +44,7 @@ def lay_out(
         min_dist=settings.min_dist,
         metric=settings.metric,
         n_epochs=n_epochs,
+        init="spectral" if start is None else start,
         random_state=settings.seed,
         n_jobs=1,  # what a seed asks for
         disconnection_distance=math.inf,  # opposite vectors too have a place on the map

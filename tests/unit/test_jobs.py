@@ -28,8 +28,6 @@ from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState, PlaceSentence
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.training import FilledTable, FillTrainingTable
 from neuralviz.maps.projection import ProjectionEvent, ProjectionSettings
-from neuralviz.micro_tuning import TuningSettings
-from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.models.shared import ModelRef
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.ui.runs import describe_time_left
@@ -411,17 +409,6 @@ def test_an_evaluation_and_a_table_say_when_their_last_part_has_begun() -> None:
         assert table.progress(FilledTable(current=now)).is_last is is_last
 
 
-def test_a_text_counts_by_its_length(bundled) -> None:
-    settings = TuningSettings(bundled.head_layers, epochs=4)
-    record = RunRecord("bundled", settings, ("Short.", "Brief.", "A long text. " * 21))
-    record.texts_done = 2
-    record.epochs_reached = 1
-    record._batch = 1
-    assert record.progress == pytest.approx((12 + 273 / 4) / 285)
-    record.texts_done = 3
-    assert record.progress == 1
-
-
 # --- work that calls back ----------------------------------------------------------------------
 
 
@@ -453,15 +440,6 @@ def test_work_that_calls_back_comes_as_events_and_ends_with_their_stream() -> No
 
 
 # --- the end of the process ----------------------------------------------------------------------
-
-
-def test_closing_lets_running_work_finish_for_a_while() -> None:
-    queue, gate = RunQueue(), Gate()
-    run = submit(queue, gate)
-    assert gate.begun.wait(5)
-    threading.Timer(0.2, gate.open.set).start()
-    assert queue.close(grace=10)
-    assert (run.status, run.result) == ("done", ("begun", "ended"))
 
 
 def test_closing_ends_what_runs_and_what_waits() -> None:

@@ -142,7 +142,8 @@ def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
     assert {words[0] for words in tsne.cluster_words if words} <= set(WORDS)
 
 
-@pytest.mark.parametrize("reducer", ["pca", pytest.param("umap", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("reducer", ["pca", "umap"])
 def test_the_map_is_the_same_whatever_the_number_of_processes(
     store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, reducer: str
 ):
@@ -210,21 +211,6 @@ def test_neighbours_are_found_at_once_or_not_at_all(
     assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
 
 
-def test_small_maps_have_their_own_neighbours(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
-):
-    settings = ProjectionSettings("pca", metric="euclidean")
-    kept = make_map(store, corpus, embedder, settings)
-    whole = KeptMaps(store).neighbours(kept)
-    rows = np.array([1200, 3, 3, 0])
-    found = neighbours_of_rows(store, corpus, kept, rows, 6)
-    np.testing.assert_array_equal(found.indices, whole.indices[rows, :6])
-    np.testing.assert_array_equal(found.distances, whole.distances[rows, :6])
-    assert found.metric == "euclidean" and not found.is_approximate
-    assert neighbours_of_rows(store, corpus, kept, rows, 99).k == whole.k
-    KeptMaps(store).delete(kept)
-
-
 def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
     placer = Placer(CorpusStore(store.folder), corpus, tsne)
     assert len(placer.vectors) == FITTED
@@ -272,15 +258,6 @@ def test_blocks_that_get_lost_make_no_map(
     with pytest.raises(NeuralvizError, match="Some texts were not placed"):
         make_map(store, corpus, embedder, settings, fitting=replace(HERE, spread=lazy))
     assert KeptMaps(store).find(corpus, embedder, settings) is None
-
-
-def test_both_tables_go_with_the_map(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder):
-    before = set((store.folder / "tables").glob("map-*"))
-    kept = make_map(store, corpus, embedder, ProjectionSettings("pca", 3), fitting=HERE)
-    made = set((store.folder / "tables").glob("map-*")) - before
-    assert {path.name for path in made} == {f"{kept.table}.lance", f"{kept.table}-fit.lance"}
-    KeptMaps(store).delete(kept)
-    assert not any(path.exists() for path in made)
 
 
 def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):

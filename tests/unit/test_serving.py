@@ -29,6 +29,7 @@ from neuralviz.jobs.logs import JsonFormatter, log_run
 from neuralviz.jobs.metrics import Metrics
 from neuralviz.jobs.queue import spare_memory
 from neuralviz.jobs.task import LatestTask
+from neuralviz.jobs.workers import Workers
 from neuralviz.models.shared import check_may_load
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, server_settings
@@ -153,7 +154,7 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
 
 
 def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
-    metrics = Metrics(queue, None)
+    metrics = Metrics(queue, Workers(n=1))
     for task in (Say(), Say("another"), Say(fails=True)):
         assert submit(queue, task).wait(10)
     assert queue.close()
@@ -170,6 +171,7 @@ def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:
     assert found["neuralviz_runs_waiting", "long"] == found["neuralviz_runs_running", "long"] == 0
     assert found["neuralviz_spare_memory_bytes",] > 0
     assert found["process_resident_memory_bytes",] > 0
+    assert found["neuralviz_workers_started_total",] == found["neuralviz_workers",] == 0
     assert SECRET not in text
 
 

@@ -126,13 +126,3 @@ def test_a_part_of_a_page_is_drawn_in_a_slot(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pace, "LONGEST_CALM", 0.3)
     with pace.slot(), pace.slot():
         assert seconds_of_waiting(pace.CALM) > 0.25
-
-
-def test_the_first_page_is_waited_for_until_it_is_drawn() -> None:
-    calm = DrawingTracker()
-    assert not calm.wait_for_first(0.01)
-    page = draw_beside(calm, 0.5)
-    start = time.monotonic()
-    assert calm.wait_for_first(0.01)  # it was being drawn when the time was over
-    assert time.monotonic() - start > 0.1
-    page.join()

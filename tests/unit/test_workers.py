@@ -9,17 +9,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from neuralviz.errors import never
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
-from neuralviz.jobs.workers import LoadModel, Workers
+from neuralviz.jobs.workers import Workers
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models.shared import ModelRef, shared_model
 from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop, submit
@@ -148,33 +146,6 @@ def test_a_worker_that_hangs_is_not_ready_and_others_are() -> None:
         os.kill(second, signal.SIGCONT)
     assert workers.is_ready(seconds=20)
     workers.close()
-
-
-def test_a_worker_that_writes_no_pickles_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / "worker"
-    script.write_text("#!/bin/sh\necho '?'\nexec sleep 60\n")
-    script.chmod(0o700)
-    workers = Workers(n=1, threads=1)
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(script))
-        workers.start()
-    (process,) = [process.popen for process in workers._processes if process is not None]
-    assert process.wait(10) == -signal.SIGKILL
-    wait_until(lambda: not workers.processes())
-    workers.close()
-
-
-def test_a_look_whether_a_worker_is_ready_loads_nothing_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So a model that others use is not put out for it."""
-    loaded: list[str] = []
-    monkeypatch.setattr(the_workers, "shared_model", loaded.append)
-    for _ in range(3):
-        assert list(LoadModel("some/model").events(never)) == []
-    assert loaded == ["some/model"]
 
 
 def test_a_run_that_is_stopped_and_ends_at_once_is_over_either_way(workers: Workers) -> None:
