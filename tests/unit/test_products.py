@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,13 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from neuralviz.errors import PrecisionWarning
 from neuralviz.micro_tuning import check_settings, products
 from neuralviz.micro_tuning.products import (
     has_native_bf16,
     products_in,
     unfused_attention,
-    warn_of_imitated_bf16,
 )
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import LanguageModel
@@ -133,13 +130,3 @@ def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, there: bool, native: bo
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_supported)
     assert has_native_bf16("cuda:0") is (there and native)
     assert asked == ({"including_emulation": False} if there else {})
-
-
-def test_only_what_is_imitated_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "has_native_bf16", lambda _: False)
-    with pytest.warns(PrecisionWarning, match="slower than exact"):
-        warn_of_imitated_bf16("cpu")
-    monkeypatch.setattr(products, "has_native_bf16", lambda _: True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of_imitated_bf16("cpu")

@@ -79,11 +79,11 @@ def test_a_file_of_which_the_history_was_cut(
         assert len(again.strongest_neurons(0, text)) == 5
 
 
-@pytest.mark.parametrize("n_events", [0, 1, 4, 5, 9])
+@pytest.mark.parametrize("n_events", [0, 4, 6])
 def test_a_stopped_run_comes_back_as_it_was_left(
     n_events: int, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped before a step, within the first batch, between reports, within the second batch."""
+    """Stopped before a step, between reports, within the second batch."""
     monkeypatch.setattr(watching, "BATCH", 2)
     settings = check_settings(tiny, epochs=EPOCHS)
     events = list(watch(tiny, TEXTS, settings))
