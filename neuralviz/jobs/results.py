@@ -1,6 +1,6 @@
 """What came of runs, for whoever comes back: results by what they depend on, and how runs ended.
 
-Both lie in `store.results`: a result under its view and `result_key`, how a run ended under its id
+Both lie in `store.files`: a result under its view and `result_key`, how a run ended under its id
 and its work. Texts and settings are in neither. A server holds a lock while it is there; the
 unfinished runs of one whose lock is free were ended by a crash, whatever the clocks say.
 """

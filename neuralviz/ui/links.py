@@ -1,7 +1,7 @@
 """What a link restores: the address holds settings and the id of a view, never its texts.
 
 A view is saved on this machine under an id that cannot be guessed. What came of it is kept under
-the same id (`store.results`).
+the same id (`store.files`).
 """
 
 from __future__ import annotations
